@@ -1,0 +1,1 @@
+//! The contract between arrays and backends: storage, guards, requests.

@@ -1,0 +1,3 @@
+//! The native CPU backend: instruction sets, threads, kernels.
+
+pub mod isa;

@@ -1,0 +1,136 @@
+//! The one error type of all floors.
+//!
+//! A variant is a kind that a caller would treat differently; its message is a whole sentence
+//! that names the operation, the values and, where there is one, the way out. Every crate of the
+//! workspace returns [`Result`]; the Python package maps each variant to the exception that NumPy
+//! users expect.
+
+#![forbid(unsafe_code)]
+
+use std::fmt::Display;
+
+/// What every fallible function of tilework returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why an operation could not be done. Whatever failed left every array as it was.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Shapes that do not fit each other or the operation.
+    #[error("{0}")]
+    Shape(String),
+    /// A dtype that the operation does not take, or a cast that would lose what it must keep.
+    #[error("{0}")]
+    DType(String),
+    /// An index outside of its axis.
+    #[error("{0}")]
+    Index(String),
+    /// An axis that does not exist, or is named twice.
+    #[error("{0}")]
+    Axis(String),
+    /// An argument of the right kind with a value that makes no sense.
+    #[error("{0}")]
+    Value(String),
+    /// A device that does not exist, or operands on different devices.
+    #[error("{0}")]
+    Device(String),
+    /// Memory that is in use through a guard that the caller or another thread holds.
+    #[error("{0}")]
+    Borrowed(String),
+    /// A write to memory that may only be read.
+    #[error("{0}")]
+    ReadOnly(String),
+    /// Memory that the system does not give.
+    #[error("{0}")]
+    OutOfMemory(String),
+    /// Something that this backend, dtype or build does not offer.
+    #[error("{0}")]
+    Unsupported(String),
+    /// Reading or writing a file failed.
+    #[error("{0}")]
+    Io(String),
+    /// A file whose content is not what its format promises.
+    #[error("{0}")]
+    Format(String),
+    /// A formula that does not parse or whose dimensions do not match.
+    #[error("{message}")]
+    Formula {
+        /// What is wrong, with the place shown.
+        message: String,
+        /// Byte position in the text, where the formula came from text.
+        position: Option<usize>,
+    },
+    /// A failure reported by a device's driver.
+    #[error("{0}")]
+    Driver(String),
+    /// Long work that was stopped on request.
+    #[error("{0}")]
+    Interrupted(String),
+}
+
+macro_rules! constructors {
+    ($($(#[$doc:meta])* $name:ident => $variant:ident),* $(,)?) => {
+        impl Error {
+            $($(#[$doc])*
+            #[cold]
+            pub fn $name(operation: &str, message: impl Display) -> Error {
+                Error::$variant(format!("{operation}: {message}"))
+            })*
+        }
+    };
+}
+
+constructors! {
+    /// A [`Error::Shape`] of `operation`.
+    shape => Shape,
+    /// A [`Error::DType`] of `operation`.
+    dtype => DType,
+    /// A [`Error::Index`] of `operation`.
+    index => Index,
+    /// A [`Error::Axis`] of `operation`.
+    axis => Axis,
+    /// A [`Error::Value`] of `operation`.
+    value => Value,
+    /// A [`Error::Device`] of `operation`.
+    device => Device,
+    /// A [`Error::Borrowed`] of `operation`.
+    borrowed => Borrowed,
+    /// A [`Error::ReadOnly`] of `operation`.
+    read_only => ReadOnly,
+    /// A [`Error::OutOfMemory`] of `operation`.
+    out_of_memory => OutOfMemory,
+    /// A [`Error::Unsupported`] of `operation`.
+    unsupported => Unsupported,
+    /// A [`Error::Io`] of `operation`.
+    io => Io,
+    /// A [`Error::Format`] of `operation`.
+    format => Format,
+    /// A [`Error::Driver`] of `operation`.
+    driver => Driver,
+    /// A [`Error::Interrupted`] of `operation`.
+    interrupted => Interrupted,
+}
+
+impl Error {
+    /// A [`Error::Formula`], with its position in the text where there is one.
+    #[cold]
+    pub fn formula(message: impl Display, position: Option<usize>) -> Error {
+        Error::Formula { message: message.to_string(), position }
+    }
+}
+
+/// Shapes as people write them: `(3, 4)`, `(5,)`, `()`.
+///
+/// ```
+/// assert_eq!(tilework_error::tuple(&[3, 4]), "(3, 4)");
+/// assert_eq!(tilework_error::tuple(&[5]), "(5,)");
+/// ```
+pub fn tuple<T: Display>(values: &[T]) -> String {
+    match values {
+        [one] => format!("({one},)"),
+        _ => {
+            let inner: Vec<String> = values.iter().map(T::to_string).collect();
+            format!("({})", inner.join(", "))
+        }
+    }
+}

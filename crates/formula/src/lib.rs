@@ -1,0 +1,1 @@
+//! Symbolic formulas: parse, print, check, simplify, differentiate, lower to a tape.

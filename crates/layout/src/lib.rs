@@ -1,0 +1,1 @@
+//! Shape, signed strides and offset as pure integers: views, broadcasting, loop nests.

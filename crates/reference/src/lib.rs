@@ -1,0 +1,1 @@
+//! The definition of every request, in obvious loops.

@@ -1,0 +1,1 @@
+//! Vectors of one instruction set behind a trait, and mathematics on them.

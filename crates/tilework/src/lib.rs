@@ -1,0 +1,1 @@
+//! An n-dimensional strided array with interchangeable backends, and map-reduce over pairs.
