@@ -1,1 +1,253 @@
-//! Straight-line programs over the operations of tilework.
+//! Straight-line programs over the operations of the table: what backends run.
+//!
+//! A [`Tape`] has inputs, steps and outputs. Every input and every step defines one slot, once, in
+//! order; a slot holds a short vector of one dtype (of length 1 in maps over arrays, of the
+//! vector's dimension in formulas over pairs), and slots of length 1 broadcast. `x.exp()` is a tape
+//! of one step, `exp(-|x - y|^2)` one of four.
+//!
+//! Readers are many (the reference evaluates, the CPU runs kernels or assembles, CUDA prints), the
+//! form is one: [`Tape::check`] says what is well formed, [`Tape::evaluate`] what it means.
+
+#![forbid(unsafe_code)]
+
+mod build;
+mod evaluate;
+mod print;
+
+pub use build::Builder;
+
+use smallvec::SmallVec;
+use tilework_ops::{DType, FoldId, Id, Scalar};
+
+/// Names a slot: inputs first, then steps, in order.
+pub type SlotId = u16;
+
+/// What a slot holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Slot {
+    /// The dtype of its numbers.
+    pub dtype: DType,
+    /// How many there are.
+    pub len: u32,
+}
+
+impl Slot {
+    /// A slot of one number.
+    pub fn scalar(dtype: DType) -> Slot {
+        Slot { dtype, len: 1 }
+    }
+}
+
+/// Which indices a slot varies with: nothing, i, j, or both.
+///
+/// Maps over arrays have one index and call it i. What does not vary with an index is computed
+/// once and not once per index: readers group steps into sections by this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Per {
+    /// The same everywhere: parameters and constants.
+    Once = 0,
+    /// One for each i.
+    I = 1,
+    /// One for each j.
+    J = 2,
+    /// One for each pair.
+    Pair = 3,
+}
+
+impl Per {
+    /// Varies with whatever one of the two varies with.
+    pub fn union(self, other: Per) -> Per {
+        match self as u8 | other as u8 {
+            0 => Per::Once,
+            1 => Per::I,
+            2 => Per::J,
+            _ => Per::Pair,
+        }
+    }
+}
+
+/// A sum of products over shared axes of two row-major tensors.
+///
+/// The result has the free axes of the left operand followed by those of the right one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Contraction {
+    /// Shape of the left operand.
+    pub left: SmallVec<[u32; 4]>,
+    /// Shape of the right operand.
+    pub right: SmallVec<[u32; 4]>,
+    /// Pairs of axes (left, right) that are summed over.
+    pub over: SmallVec<[(u8, u8); 2]>,
+}
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// An operation of the table, number by number.
+    Apply(Id),
+    /// A cast to the slot's dtype.
+    Cast,
+    /// The second operand where the first (bool) is true, the third elsewhere. Moves numbers
+    /// without computing: bits stay.
+    Select,
+    /// The same constant in every place.
+    Constant(Scalar),
+    /// The part of the operand that begins here.
+    Extract(u32),
+    /// The operands one after the other.
+    Concat,
+    /// The operand from this place on, zeros elsewhere.
+    Place(u32),
+    /// A reduction along the slot to one number.
+    Fold(FoldId),
+    /// Sum of products of two slots.
+    Dot,
+    /// A contraction of two tensors.
+    Contract(Box<Contraction>),
+}
+
+/// One step: an action on earlier slots that defines the next one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// What it does.
+    pub action: Action,
+    /// What it reads.
+    pub operands: SmallVec<[SlotId; 3]>,
+    /// What it defines.
+    pub slot: Slot,
+}
+
+/// What an input is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Input {
+    /// What it holds.
+    pub slot: Slot,
+    /// What it varies with.
+    pub per: Per,
+}
+
+/// A straight-line program.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tape {
+    inputs: SmallVec<[Input; 3]>,
+    steps: SmallVec<[Step; 1]>,
+    outputs: SmallVec<[SlotId; 1]>,
+}
+
+impl Tape {
+    /// The inputs, which are the first slots.
+    pub fn inputs(&self) -> &[Input] {
+        &self.inputs
+    }
+
+    /// The steps, which define the slots after the inputs.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// The slots that are results.
+    pub fn outputs(&self) -> &[SlotId] {
+        &self.outputs
+    }
+
+    /// How many slots there are.
+    pub fn slots(&self) -> usize {
+        self.inputs.len() + self.steps.len()
+    }
+
+    /// What slot `id` holds.
+    pub fn slot(&self, id: SlotId) -> Slot {
+        match self.inputs.get(id as usize) {
+            Some(input) => input.slot,
+            None => self.steps[id as usize - self.inputs.len()].slot,
+        }
+    }
+
+    /// What each slot varies with.
+    pub fn sections(&self) -> Vec<Per> {
+        let mut per: Vec<Per> = self.inputs.iter().map(|input| input.per).collect();
+        for step in &self.steps {
+            let of_step = step.operands.iter().map(|&id| per[id as usize]);
+            per.push(of_step.fold(Per::Once, Per::union));
+        }
+        per
+    }
+
+    /// The tape that gives its only input back: a copy.
+    pub fn copy(dtype: DType) -> Tape {
+        Tape {
+            inputs: [number(dtype)].into_iter().collect(),
+            steps: SmallVec::new(),
+            outputs: [0].into_iter().collect(),
+        }
+    }
+
+    /// The tape that casts its only input.
+    pub fn cast(from: DType, to: DType) -> Tape {
+        if from == to {
+            return Tape::copy(from);
+        }
+        Tape {
+            inputs: [number(from)].into_iter().collect(),
+            steps: [step(Action::Cast, &[0], to)].into_iter().collect(),
+            outputs: [1].into_iter().collect(),
+        }
+    }
+
+    /// The tape of one operation on numbers of `dtype`, which it must compute in.
+    pub fn apply(id: Id, dtype: DType) -> Tape {
+        let arity = id.row().arity;
+        let operands = [0, 1, 2];
+        Tape {
+            inputs: (0..arity).map(|_| number(dtype)).collect(),
+            steps: [step(Action::Apply(id), &operands[..arity], id.row().result(dtype))]
+                .into_iter()
+                .collect(),
+            outputs: [arity as SlotId].into_iter().collect(),
+        }
+    }
+
+    /// The tape of one operation that casts inputs of these dtypes to `dtype` first.
+    pub fn apply_to(id: Id, inputs: &[DType], dtype: DType) -> Tape {
+        if inputs.iter().all(|input| *input == dtype) {
+            return Tape::apply(id, dtype);
+        }
+        let mut build = Builder::new();
+        let slots: SmallVec<[SlotId; 3]> =
+            inputs.iter().map(|input| build.input(Slot::scalar(*input), Per::I)).collect();
+        let slots: SmallVec<[SlotId; 3]> =
+            slots.into_iter().map(|slot| build.cast_unchecked(slot, dtype)).collect();
+        let result = build.push(Action::Apply(id), &slots, Slot::scalar(id.row().result(dtype)));
+        build.finish_unchecked(&[result])
+    }
+
+    /// The tape that chooses between its second and third input by its first.
+    pub fn select(dtype: DType) -> Tape {
+        Tape {
+            inputs: [number(DType::Bool), number(dtype), number(dtype)].into_iter().collect(),
+            steps: [step(Action::Select, &[0, 1, 2], dtype)].into_iter().collect(),
+            outputs: [3].into_iter().collect(),
+        }
+    }
+
+    /// The operation, if the tape is that one operation on its inputs in order and nothing else.
+    pub fn single(&self) -> Option<Id> {
+        match &self.steps[..] {
+            [Step { action: Action::Apply(id), operands, .. }]
+                if operands.iter().enumerate().all(|(k, slot)| k == *slot as usize)
+                    && operands.len() == self.inputs.len() =>
+            {
+                Some(*id)
+            }
+            _ => None,
+        }
+    }
+}
+
+fn number(dtype: DType) -> Input {
+    Input { slot: Slot::scalar(dtype), per: Per::I }
+}
+
+fn step(action: Action, operands: &[SlotId], dtype: DType) -> Step {
+    Step { action, operands: SmallVec::from_slice(operands), slot: Slot::scalar(dtype) }
+}

@@ -1,0 +1,157 @@
+//! The macro that turns rows into an enum, types, a table and a list of names.
+//!
+//! A row reads
+//!
+//! ```text
+//! /// One line of documentation.
+//! Type name [operands] -> Same | Bool | Part { class: meaning; ... }
+//!     cuda "expression";  grad |y, g| [one derivative per operand];  test [domain, ...], tolerance;
+//! ```
+//!
+//! with a meaning for each class (`bool`, `int`, `real`, `complex`) that the operation takes, as an
+//! expression over the operands. `-> Same double` makes integers enter as float64. A derivative
+//! list that is empty says that the operation has none.
+
+/// See the module.
+macro_rules! ops {
+    ($d:tt $(
+        $(#[doc = $doc:literal])+
+        $Type:ident $name:ident $operands:tt -> $gives:ident $($ints:ident)? {
+            $($class:ident: $meaning:expr;)+
+        }
+        cuda $cuda:literal; grad |$y:ident, $g:ident| [$($grad:expr),*];
+        test [$($domain:expr),+], $tolerance:expr;
+    )+) => {
+        /// The operations, one for each row.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Id {
+            $($(#[doc = $doc])+ $Type,)+
+        }
+
+        /// How many operations there are.
+        pub const COUNT: usize = [$(Id::$Type),+].len();
+
+        impl Id {
+            /// All operations, in the order of the table.
+            pub const ALL: [Id; COUNT] = [$(Id::$Type),+];
+        }
+
+        /// The rows, in the order of [`Id`].
+        pub static ROWS: [Row; COUNT] = [$(<$Type as Op<{ arity!($operands) }>>::ROW),+];
+
+        /// What a [`Column`] wants, for every operation in the order of [`Id`].
+        pub const fn column<C: Column>() -> [C::Cell; COUNT] {
+            [$(<C::At<$Type, { arity!($operands) }> as Entry<C::Cell>>::VALUE),+]
+        }
+
+        $(
+            $(#[doc = $doc])+
+            pub struct $Type;
+
+            #[allow(unused_variables)]
+            impl Op<{ arity!($operands) }> for $Type {
+                type Gives = $gives;
+
+                const ROW: Row = Row {
+                    name: stringify!($name),
+                    doc: concat!($($doc, "\n"),+),
+                    arity: arity!($operands),
+                    classes: 0 $(| class_bit!($class))+,
+                    gives: <$gives as Gives>::RULE,
+                    ints: ints!($($ints)?),
+                    cuda: $cuda,
+                    grad: {
+                        fn grad<'a>(x: &[Term<'a>], $y: Term<'a>, $g: Term<'a>) -> Vec<Term<'a>> {
+                            let $operands = operands(x);
+                            vec![$($grad),*]
+                        }
+                        grad
+                    },
+                    domain: &[$($domain),+],
+                    tolerance: $tolerance,
+                };
+
+                $(meaning! { $class $operands $gives $meaning })+
+            }
+        )+
+
+        /// Calls a macro with one bracket per operation:
+        /// `callback! { arguments [doc Type name [operands] Gives] ... }`.
+        ///
+        /// For what needs names (methods, Python functions); everything else reads the rows.
+        #[macro_export]
+        macro_rules! each_op {
+            ($d callback:ident $d($d arguments:tt)*) => {
+                $d callback! { $d($d arguments)*
+                    $([[$($doc)+] $Type $name $operands $gives])+
+                }
+            };
+        }
+    };
+}
+
+macro_rules! arity {
+    ([$a:ident]) => {
+        1
+    };
+    ([$a:ident, $b:ident]) => {
+        2
+    };
+    ([$a:ident, $b:ident, $c:ident]) => {
+        3
+    };
+}
+
+macro_rules! class_bit {
+    (bool) => {
+        Class::Bool as u8
+    };
+    (int) => {
+        Class::Int as u8
+    };
+    (real) => {
+        Class::Real as u8
+    };
+    (complex) => {
+        Class::Complex as u8
+    };
+}
+
+macro_rules! ints {
+    () => {
+        Ints::Least
+    };
+    (double) => {
+        Ints::Double
+    };
+}
+
+macro_rules! meaning {
+    (bool $operands:tt $gives:ident $meaning:expr) => {
+        #[inline(always)]
+        fn boolean($operands: [bool; arity!($operands)]) -> <$gives as Gives>::Of<bool> {
+            $meaning
+        }
+    };
+    (int $operands:tt $gives:ident $meaning:expr) => {
+        #[inline(always)]
+        fn int<T: Int>($operands: [T; arity!($operands)]) -> <$gives as Gives>::Of<T> {
+            $meaning
+        }
+    };
+    (real $operands:tt $gives:ident $meaning:expr) => {
+        #[inline(always)]
+        fn real<T: Real>($operands: [T; arity!($operands)]) -> <$gives as Gives>::Of<T> {
+            $meaning
+        }
+    };
+    (complex $operands:tt $gives:ident $meaning:expr) => {
+        #[inline(always)]
+        fn complex<T: Real>(
+            $operands: [Complex<T>; arity!($operands)],
+        ) -> <$gives as Gives>::Of<Complex<T>> {
+            $meaning
+        }
+    };
+}
