@@ -1,1 +1,24 @@
-//! The contract between arrays and backends: storage, guards, requests.
+//! The contract between arrays and backends: memory, guards, requests.
+//!
+//! A [`Storage`] is a shared block of memory on one device. A [`View`] is a layout and a dtype on a
+//! storage; where the two meet it is checked, once, that every index stays inside the block. What
+//! is to be done is a [`Request`]: plain data, complete and valid. [`run`] takes the guards of all
+//! blocks that a request touches and hands it to a [`Backend`].
+
+mod backend;
+mod host;
+pub mod lock;
+mod request;
+mod session;
+mod storage;
+mod view;
+
+pub use backend::{Backend, DeviceId, Properties, run};
+pub use host::{empty_cache, memory_info};
+pub use request::{
+    Distribution, Gather, Map, Matmul, MatmulKernel, Nonzero, Operand, Random, Reduce, Request,
+    Scan, Scatter, Search, Sort,
+};
+pub use session::{Session, UserRead, UserWrite};
+pub use storage::Storage;
+pub use view::{Fresh, Target, View, ViewRef};

@@ -1,0 +1,68 @@
+//! The contract itself: what a backend offers, and the one door through which it is used.
+
+use std::fmt;
+
+use tilework_error::{Error, Result};
+
+use crate::request::Request;
+use crate::session::Session;
+use crate::storage::Storage;
+
+/// Names a device: `cpu`, `reference`, `cuda:0`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DeviceId {
+    /// The backend's name.
+    pub backend: &'static str,
+    /// Which of the backend's devices; None where there is only one.
+    pub index: Option<u32>,
+}
+
+impl fmt::Display for DeviceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.index {
+            None => f.pad(self.backend),
+            Some(index) => f.pad(&format!("{}:{index}", self.backend)),
+        }
+    }
+}
+
+/// What a device can tell about itself, as pairs of a name and a value, in the order to be shown.
+pub type Properties = Vec<(&'static str, String)>;
+
+/// Something that runs requests on memory of its own.
+pub trait Backend: Send + Sync + 'static {
+    /// The device's name.
+    fn id(&self) -> DeviceId;
+
+    /// What there is to know about the device.
+    fn properties(&self) -> Properties;
+
+    /// A new block, with every byte zero if that is asked for.
+    fn allocate(&self, bytes: usize, zeroed: bool) -> Result<Storage>;
+
+    /// Does what is asked. The session holds the guards of all blocks of the request.
+    fn run(&self, session: &Session<'_>, request: &Request<'_>) -> Result<()>;
+
+    /// Waits until everything asked so far is done.
+    fn synchronize(&self) -> Result<()>;
+}
+
+/// Runs a request: takes the guards, asks the backend, lets the guards go.
+///
+/// An error if the request's blocks are not all on the backend's device.
+pub fn run(backend: &dyn Backend, request: &Request<'_>) -> Result<()> {
+    let here = backend.id();
+    let mut elsewhere = None;
+    request.each_view(&mut |storage: &Storage, _, _| {
+        if storage.device() != here {
+            elsewhere = Some(storage.device());
+        }
+    });
+    if let Some(other) = elsewhere {
+        let message =
+            format!("operands are on {here} and {other}; move one with to_device(\"{here}\")");
+        return Err(Error::device(request.name(), message));
+    }
+    let session = Session::open(request)?;
+    backend.run(&session, request)
+}

@@ -1,0 +1,570 @@
+//! The reader-writer state that every storage block carries, and the set of guards of one
+//! operation.
+//!
+//! There are two kinds of holders. *Operations* hold a block for as long as a kernel runs;
+//! *users* hold it through a guard for as long as they please. Operations wait for operations and
+//! for nothing else; whoever meets a user's guard that excludes it gets a [`Conflict`] at once.
+//! Nobody ever waits for a user, so guards cannot deadlock; and an operation takes all its blocks
+//! at once in the order of their addresses ([`acquire`]), so operations cannot either.
+//!
+//! | wants | waits for | refused by |
+//! |---|---|---|
+//! | operation reads | an operation that writes, or waits to write | a user who writes |
+//! | operation writes | any operation | any user |
+//! | user reads | an operation that writes, or waits to write | a user who writes |
+//! | user writes | any operation | any user |
+//!
+//! May assume: one operation takes a block once (`acquire` merges duplicates); every `unlock_*`
+//! belongs to a successful `lock_*` with the same access. The lock itself guards no memory; the
+//! storage does, on the strength of that pairing, and therefore keeps its lock private.
+//! Called by storage (guards) and by the array layer (operations). Holders are not tied to
+//! threads: what one thread took another may release. After `fork()` a block that another thread
+//! of the parent held stays held in the child.
+//!
+//! The state is one `AtomicU32`; taking and releasing cost one locked instruction each. Threads
+//! that wait spin for a few microseconds, then sleep in a global table keyed by the address of the
+//! lock. Modelled with loom in `tests/lock_loom.rs`.
+
+use std::hint::spin_loop;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use smallvec::SmallVec;
+
+use sync::{AtomicU32, Condvar, Mutex};
+
+/// What a holder does with a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Access {
+    /// Reads it, beside other readers.
+    Read,
+    /// Writes it (and may read it), alone.
+    Write,
+}
+
+/// A guard held by a user stands against the access that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Conflict {
+    /// What was asked for. In a set in which a block occurs twice: the stronger of the two.
+    pub wanted: Access,
+    /// What the user's guard does with the block. `Read` against `Read` occurs only where a block
+    /// already has [`BlockLock::MAX_USER_READERS`] guards.
+    pub held: Access,
+    /// Which lock of the list given to [`acquire`] it was; 0 for a single lock.
+    pub index: usize,
+}
+
+/// An operation writes. At most one of the two writers is set, and then no reader is counted.
+const OP_WRITE: u32 = 1 << 0;
+/// A user writes.
+const USER_WRITE: u32 = 1 << 1;
+/// A writer waits: new readers of both kinds stand back, so that a stream of them cannot starve it.
+/// Set by a writer that goes to sleep, cleared by the next writer that takes the block; while it is
+/// set no user can come in, so the writer that has set it will not be refused but take the block.
+const WRITER_WAITS: u32 = 1 << 2;
+/// Threads may sleep in the table on behalf of this lock: whoever lets them go on must wake them.
+const SLEEPERS: u32 = 1 << 3;
+/// One operation that reads, out of at most 2047; further ones wait.
+const OP_READ: u32 = 1 << 4;
+const OP_READS: u32 = 0x7ff << 4;
+/// One user that reads.
+const USER_READ: u32 = 1 << 15;
+const USER_READS: u32 = 0x1_ffff << 15;
+
+const OPS: u32 = OP_WRITE | OP_READS;
+const USERS: u32 = USER_WRITE | USER_READS;
+
+/// Who wants to hold a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holder {
+    Op,
+    User,
+}
+
+/// What a state answers to a wish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    /// It is granted if this state can be put in place of the one that was asked.
+    Take(u32),
+    Wait,
+    Refuse(Access),
+}
+
+/// The rules, as a function of the state alone.
+fn answer(state: u32, holder: Holder, access: Access) -> Answer {
+    match access {
+        Access::Read => {
+            let (one, all) = match holder {
+                Holder::Op => (OP_READ, OP_READS),
+                Holder::User => (USER_READ, USER_READS),
+            };
+            let full = state & all == all;
+            if state & USER_WRITE != 0 {
+                Answer::Refuse(Access::Write)
+            } else if full && holder == Holder::User {
+                Answer::Refuse(Access::Read)
+            } else if full || state & (OP_WRITE | WRITER_WAITS) != 0 {
+                Answer::Wait
+            } else {
+                Answer::Take(state + one)
+            }
+        }
+        Access::Write => {
+            let one = match holder {
+                Holder::Op => OP_WRITE,
+                Holder::User => USER_WRITE,
+            };
+            if state & USER_WRITE != 0 {
+                Answer::Refuse(Access::Write)
+            } else if state & USER_READS != 0 {
+                Answer::Refuse(Access::Read)
+            } else if state & OPS != 0 {
+                Answer::Wait
+            } else {
+                // Other writers that still wait announce themselves again.
+                Answer::Take((state & !WRITER_WAITS) | one)
+            }
+        }
+    }
+}
+
+/// The state of one block: who reads and who writes it.
+#[derive(Debug)]
+pub struct BlockLock {
+    state: AtomicU32,
+}
+
+impl Default for BlockLock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl BlockLock {
+    /// How many guards users may hold for reading one block at a time.
+    pub const MAX_USER_READERS: usize = (USER_READS / USER_READ) as usize;
+
+    /// A block that nobody holds.
+    #[cfg(not(loom))]
+    pub const fn new() -> Self {
+        Self { state: AtomicU32::new(0) }
+    }
+
+    /// A block that nobody holds.
+    #[cfg(loom)]
+    pub fn new() -> Self {
+        Self { state: AtomicU32::new(0) }
+    }
+
+    /// Takes the block for an operation, after the operations that exclude it.
+    #[inline]
+    pub fn lock_op(&self, access: Access) -> Result<(), Conflict> {
+        if self.take_free(Holder::Op, access) {
+            return Ok(());
+        }
+        self.lock_slow(Holder::Op, access, true).map(|_| ())
+    }
+
+    /// As [`lock_op`](Self::lock_op), but `Ok(false)` where that would wait.
+    #[inline]
+    pub fn try_lock_op(&self, access: Access) -> Result<bool, Conflict> {
+        if self.take_free(Holder::Op, access) {
+            return Ok(true);
+        }
+        self.lock_slow(Holder::Op, access, false)
+    }
+
+    /// Releases what [`lock_op`](Self::lock_op) took.
+    #[inline]
+    pub fn unlock_op(&self, access: Access) {
+        let wake = match access {
+            Access::Read => {
+                let before = self.state.fetch_sub(OP_READ, Release);
+                debug_assert!(before & OP_READS != 0, "no operation reads this block");
+                let readers = before & OP_READS;
+                before & SLEEPERS != 0 && (readers == OP_READ || readers == OP_READS)
+            }
+            Access::Write => {
+                let before = self.state.fetch_sub(OP_WRITE, Release);
+                debug_assert!(before & OP_WRITE != 0, "no operation writes this block");
+                before & SLEEPERS != 0
+            }
+        };
+        if wake {
+            self.wake();
+        }
+    }
+
+    /// Takes the block for a guard that user code holds, after the operations that exclude it.
+    #[inline]
+    pub fn lock_user(&self, access: Access) -> Result<(), Conflict> {
+        if self.take_free(Holder::User, access) {
+            return Ok(());
+        }
+        self.lock_slow(Holder::User, access, true).map(|_| ())
+    }
+
+    /// As [`lock_user`](Self::lock_user), but `Ok(false)` where that would wait.
+    #[inline]
+    pub fn try_lock_user(&self, access: Access) -> Result<bool, Conflict> {
+        if self.take_free(Holder::User, access) {
+            return Ok(true);
+        }
+        self.lock_slow(Holder::User, access, false)
+    }
+
+    /// Releases what [`lock_user`](Self::lock_user) took.
+    #[inline]
+    pub fn unlock_user(&self, access: Access) {
+        // Nobody waits for a user, so there is nobody to wake.
+        match access {
+            Access::Read => {
+                let before = self.state.fetch_sub(USER_READ, Release);
+                debug_assert!(before & USER_READS != 0, "no user reads this block");
+            }
+            Access::Write => {
+                let before = self.state.fetch_sub(USER_WRITE, Release);
+                debug_assert!(before & USER_WRITE != 0, "no user writes this block");
+            }
+        }
+    }
+
+    /// Whether [`lock_op`](Self::lock_op) would have waited at this moment. The answer may be old
+    /// when it arrives: who must not wait at all uses [`try_lock_op`](Self::try_lock_op).
+    #[inline]
+    pub fn would_block_op(&self, access: Access) -> bool {
+        answer(self.state.load(Relaxed), Holder::Op, access) == Answer::Wait
+    }
+
+    /// Whether nobody held the block at this moment.
+    #[inline]
+    pub fn is_free(&self) -> bool {
+        self.state.load(Relaxed) & (OPS | USERS) == 0
+    }
+
+    /// Takes a block whose state is all zero: the usual case, in one locked instruction.
+    #[inline]
+    fn take_free(&self, holder: Holder, access: Access) -> bool {
+        let taken = match (holder, access) {
+            (Holder::Op, Access::Read) => OP_READ,
+            (Holder::Op, Access::Write) => OP_WRITE,
+            (Holder::User, Access::Read) => USER_READ,
+            (Holder::User, Access::Write) => USER_WRITE,
+        };
+        self.state.compare_exchange(0, taken, Acquire, Relaxed).is_ok()
+    }
+
+    /// Takes the block in any state; `Ok(false)` instead of waiting unless `patient`.
+    #[cold]
+    fn lock_slow(&self, holder: Holder, access: Access, patient: bool) -> Result<bool, Conflict> {
+        let mut spins = Spins::new();
+        let mut state = self.state.load(Relaxed);
+        loop {
+            match answer(state, holder, access) {
+                Answer::Take(next) => {
+                    match self.state.compare_exchange_weak(state, next, Acquire, Relaxed) {
+                        Ok(_) => {
+                            // Operations wake the sleepers when they release. A user's release
+                            // wakes nobody, and who slept behind this writer is now refused.
+                            if next & USER_WRITE != 0 && next & SLEEPERS != 0 {
+                                self.wake();
+                            }
+                            return Ok(true);
+                        }
+                        Err(now) => state = now,
+                    }
+                }
+                Answer::Refuse(held) => {
+                    // A writer that has announced itself is never refused before another writer has
+                    // taken the announcement back: users stand behind it, too.
+                    return Err(Conflict { wanted: access, held, index: 0 });
+                }
+                Answer::Wait if !patient => return Ok(false),
+                Answer::Wait => {
+                    if !spins.again() {
+                        self.sleep(holder, access);
+                    }
+                    state = self.state.load(Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Sleeps until woken, unless there is no reason to wait any more. May return early.
+    fn sleep(&self, holder: Holder, access: Access) {
+        let announce = match access {
+            Access::Read => SLEEPERS,
+            Access::Write => SLEEPERS | WRITER_WAITS,
+        };
+        let bed = bed(self);
+        // From here to the wait nobody can clear SLEEPERS: that needs the mutex of the bed.
+        let guard = bed.mutex.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.load(Relaxed);
+        while answer(state, holder, access) == Answer::Wait {
+            match self.state.compare_exchange_weak(state, state | announce, Relaxed, Relaxed) {
+                Ok(_) => {
+                    let woken = bed.bell.wait(guard);
+                    drop(woken.unwrap_or_else(PoisonError::into_inner));
+                    return;
+                }
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// Wakes all who sleep here; they look at the state afresh.
+    #[cold]
+    fn wake(&self) {
+        let bed = bed(self);
+        let guard = bed.mutex.lock().unwrap_or_else(PoisonError::into_inner);
+        self.state.fetch_and(!SLEEPERS, Relaxed);
+        drop(guard);
+        bed.bell.notify_all();
+    }
+}
+
+/// A block that an operation wants, or holds.
+#[derive(Debug)]
+struct Wish<'a> {
+    lock: &'a BlockLock,
+    access: Access,
+    index: u32,
+}
+
+impl Wish<'_> {
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self.lock).addr()
+    }
+}
+
+type Wishes<'a> = SmallVec<[Wish<'a>; 4]>;
+
+/// The guards of one operation on all the blocks that it touches; dropping them releases these.
+#[derive(Debug)]
+#[must_use = "dropping the guards releases the blocks"]
+pub struct OpGuards<'a> {
+    held: Wishes<'a>,
+}
+
+impl OpGuards<'_> {
+    /// How many different blocks are held.
+    pub fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Whether no block is held.
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+}
+
+impl Drop for OpGuards<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        release(&self.held);
+    }
+}
+
+/// Takes all the blocks of one operation: each once, as written if it is both read and written,
+/// in the order of their addresses. Waits for other operations; if a user's guard stands against
+/// one of them, none is held at the end.
+#[inline]
+pub fn acquire<'a>(locks: &[(&'a BlockLock, Access)]) -> Result<OpGuards<'a>, Conflict> {
+    let held = in_order(locks);
+    for (at, wish) in held.iter().enumerate() {
+        if let Err(conflict) = wish.lock.lock_op(wish.access) {
+            release(&held[..at]);
+            return Err(Conflict { index: wish.index as usize, ..conflict });
+        }
+    }
+    Ok(OpGuards { held })
+}
+
+/// As [`acquire`], but `Ok(None)`, with nothing held, where that would wait. This is what a thread
+/// calls that must not wait for a block because of something else that it holds, such as the GIL.
+#[inline]
+pub fn try_acquire<'a>(
+    locks: &[(&'a BlockLock, Access)],
+) -> Result<Option<OpGuards<'a>>, Conflict> {
+    let held = in_order(locks);
+    for (at, wish) in held.iter().enumerate() {
+        match wish.lock.try_lock_op(wish.access) {
+            Ok(true) => {}
+            Ok(false) => {
+                release(&held[..at]);
+                return Ok(None);
+            }
+            Err(conflict) => {
+                release(&held[..at]);
+                return Err(Conflict { index: wish.index as usize, ..conflict });
+            }
+        }
+    }
+    Ok(Some(OpGuards { held }))
+}
+
+#[inline]
+fn release(held: &[Wish<'_>]) {
+    for wish in held {
+        wish.lock.unlock_op(wish.access);
+    }
+}
+
+/// Sorts by address and merges what occurs twice.
+#[inline]
+fn in_order<'a>(locks: &[(&'a BlockLock, Access)]) -> Wishes<'a> {
+    /// Up to here, insertion beats sorting.
+    const FEW: usize = 8;
+    let mut wishes = Wishes::new();
+    if locks.len() > FEW {
+        many_in_order(locks, &mut wishes);
+        return wishes;
+    }
+    for (index, &(lock, access)) in locks.iter().enumerate() {
+        let wish = Wish { lock, access, index: index as u32 };
+        let mut at = wishes.len();
+        while at > 0 && wishes[at - 1].address() > wish.address() {
+            at -= 1;
+        }
+        if at > 0 && wishes[at - 1].address() == wish.address() {
+            if access > wishes[at - 1].access {
+                wishes[at - 1] = wish;
+            }
+        } else if at == wishes.len() {
+            wishes.push(wish);
+        } else {
+            wishes.insert(at, wish);
+        }
+    }
+    wishes
+}
+
+/// [`in_order`] for long lists (joining many arrays).
+#[cold]
+fn many_in_order<'a>(locks: &[(&'a BlockLock, Access)], wishes: &mut Wishes<'a>) {
+    let wish = |(index, &(lock, access)): (usize, &(&'a BlockLock, Access))| Wish {
+        lock,
+        access,
+        index: index as u32,
+    };
+    wishes.extend(locks.iter().enumerate().map(wish));
+    // The strongest access of a block comes first, and the first of equals is kept.
+    wishes.sort_unstable_by_key(|w| (w.address(), std::cmp::Reverse(w.access), w.index));
+    wishes.dedup_by_key(|w| w.address());
+}
+
+/// Where threads sleep: a few places shared by all locks, each lock in the place that its address
+/// gives. Who is woken for another lock looks at its own and lies down again.
+struct Bed {
+    mutex: Mutex<()>,
+    bell: Condvar,
+}
+
+#[cfg(not(loom))]
+fn bed(lock: &BlockLock) -> &'static Bed {
+    const BITS: u32 = 6;
+    static BEDS: [Bed; 1 << BITS] =
+        [const { Bed { mutex: Mutex::new(()), bell: Condvar::new() } }; 1 << BITS];
+    // Fibonacci hashing: locks lie at equal distances, which must not put them all in one place.
+    let hash = (std::ptr::from_ref(lock).addr() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    &BEDS[(hash >> (u64::BITS - BITS)) as usize]
+}
+
+#[cfg(loom)]
+fn bed(_: &BlockLock) -> &'static Bed {
+    loom::lazy_static! {
+        static ref BED: Bed = Bed { mutex: Mutex::new(()), bell: Condvar::new() };
+    }
+    &BED
+}
+
+/// Waiting awake: about five microseconds in rounds of growing length.
+struct Spins {
+    round: u32,
+}
+
+impl Spins {
+    const ROUNDS: u32 = if cfg!(loom) { 0 } else { 7 };
+
+    fn new() -> Self {
+        Self { round: 0 }
+    }
+
+    /// Spins one more round, or says that it has been enough.
+    fn again(&mut self) -> bool {
+        if self.round == Self::ROUNDS {
+            return false;
+        }
+        for _ in 0..1 << self.round {
+            spin_loop();
+        }
+        self.round += 1;
+        true
+    }
+}
+
+/// What the lock is made of: the standard library, or loom's model of it.
+mod sync {
+    #[cfg(loom)]
+    pub(super) use loom::sync::{Condvar, Mutex, atomic::AtomicU32};
+    #[cfg(not(loom))]
+    pub(super) use std::sync::{Condvar, Mutex, atomic::AtomicU32};
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// The table at the head of this file, state by state.
+    #[test]
+    fn the_rules() {
+        use Access::{Read, Write};
+        use Answer::{Refuse, Take, Wait};
+        use Holder::{Op, User};
+        let cases = [
+            (0, [Take(OP_READ), Take(OP_WRITE), Take(USER_READ), Take(USER_WRITE)]),
+            (OP_READ, [Take(2 * OP_READ), Wait, Take(OP_READ | USER_READ), Wait]),
+            (OP_WRITE, [Wait; 4]),
+            (
+                USER_READ,
+                [Take(OP_READ | USER_READ), Refuse(Read), Take(2 * USER_READ), Refuse(Read)],
+            ),
+            (USER_WRITE, [Refuse(Write); 4]),
+            (OP_READ | WRITER_WAITS, [Wait; 4]),
+            (WRITER_WAITS, [Wait, Take(OP_WRITE), Wait, Take(USER_WRITE)]),
+            (OP_READS, [Wait, Wait, Take(OP_READS | USER_READ), Wait]),
+            (USER_READS, [Take(USER_READS | OP_READ), Refuse(Read), Refuse(Read), Refuse(Read)]),
+        ];
+        for (state, expected) in cases {
+            for sleepers in [0, SLEEPERS] {
+                let wishes = [(Op, Read), (Op, Write), (User, Read), (User, Write)];
+                for ((holder, access), expected) in wishes.into_iter().zip(expected) {
+                    let expected = match expected {
+                        Take(next) => Take(next | sleepers),
+                        other => other,
+                    };
+                    let given = answer(state | sleepers, holder, access);
+                    assert_eq!(given, expected, "state {state:#x}, {holder:?} {access:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn order_and_merging() {
+        let locks: Vec<BlockLock> = (0..20).map(|_| BlockLock::new()).collect();
+        for count in [0, 1, 2, 3, 5, 8, 9, 20] {
+            let mut wanted: Vec<_> = (0..count).rev().map(|k| (&locks[k], Access::Read)).collect();
+            if count > 1 {
+                wanted.push((&locks[count / 2], Access::Write));
+                wanted.push((&locks[count / 2], Access::Read));
+            }
+            let wishes = in_order(&wanted);
+            assert_eq!(wishes.len(), count);
+            assert!(wishes.windows(2).all(|w| w[0].address() < w[1].address()));
+            let writes: Vec<_> = wishes.iter().filter(|w| w.access == Access::Write).collect();
+            assert_eq!(writes.len(), usize::from(count > 1));
+            assert!(writes.iter().all(|w| w.index as usize == count));
+        }
+    }
+}

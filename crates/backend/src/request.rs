@@ -1,0 +1,269 @@
+//! What a backend can be asked: plain data with names, complete and valid.
+//!
+//! Shapes, dtypes, bounds and overlap are settled before a request is made; below the contract
+//! nothing is checked again. A new operation is a new row in a table and never a new request.
+//!
+//! Sources and target of a request never overlap, except that a source of a [`Map`] may be the
+//! target itself (same block, same layout, same element size), which is then updated in place.
+
+use tilework_ops::{FoldId, Scalar};
+use tilework_tape::Tape;
+
+use crate::lock::Access;
+use crate::storage::Storage;
+use crate::view::{Target, ViewRef};
+
+/// An input of a map.
+#[derive(Debug, Clone, Copy)]
+pub enum Operand<'a> {
+    /// An array with the shape of the target (broadcast by strides of zero).
+    View(ViewRef<'a>),
+    /// The same value everywhere.
+    Scalar(Scalar),
+}
+
+/// A tape, element by element. Copy, cast, fill, compact and setitem are maps of the identity.
+#[derive(Debug)]
+pub struct Map<'a> {
+    /// A tape with one output, all of whose slots have length 1.
+    pub tape: &'a Tape,
+    /// One operand for each input of the tape.
+    pub inputs: &'a [Operand<'a>],
+    /// Where the results go.
+    pub output: Target<'a>,
+}
+
+/// A reduction over some axes.
+#[derive(Debug)]
+pub struct Reduce<'a> {
+    /// Which one. Elements are cast to what its row accumulates in, and the result is cast to the
+    /// output's dtype.
+    pub fold: FoldId,
+    /// What is reduced.
+    pub input: ViewRef<'a>,
+    /// The axes that are reduced, ascending.
+    pub axes: &'a [usize],
+    /// What variances subtract from the count.
+    pub correction: f64,
+    /// Has the other axes, in order.
+    pub output: Target<'a>,
+}
+
+/// A running reduction along one axis: each element becomes the result of all up to it.
+#[derive(Debug)]
+pub struct Scan<'a> {
+    /// Which one: sum, prod, max or min.
+    pub fold: FoldId,
+    /// What is scanned.
+    pub input: ViewRef<'a>,
+    /// Along which axis.
+    pub axis: usize,
+    /// Has the input's shape.
+    pub output: Target<'a>,
+}
+
+/// Which kernel a product uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MatmulKernel {
+    /// Whatever is best.
+    Best,
+    /// The textbook's three loops.
+    Naive,
+    /// The textbook's tiles: operands and result are arrays of tiles, `[rows][columns][t][t]`,
+    /// with t the size of the last axis.
+    Tiled,
+}
+
+/// Products of matrices: `[batch.., m, k]` by `[batch.., k, n]`.
+#[derive(Debug)]
+pub struct Matmul<'a> {
+    /// Left operand, with the batch axes of the output.
+    pub a: ViewRef<'a>,
+    /// Right operand, of the same dtype and batch axes.
+    pub b: ViewRef<'a>,
+    /// `[batch.., m, n]`, of the same dtype.
+    pub output: Target<'a>,
+    /// By which kernel.
+    pub kernel: MatmulKernel,
+}
+
+/// Elements picked by arrays of indices.
+#[derive(Debug)]
+pub struct Gather<'a> {
+    /// What is picked from; its first axes are the indexed ones.
+    pub source: ViewRef<'a>,
+    /// One int64 array for each indexed axis, all of one shape, every index inside its axis.
+    pub indices: &'a [ViewRef<'a>],
+    /// The shape of the indices, then the source's other axes; of the source's dtype.
+    pub output: Target<'a>,
+}
+
+/// Elements written to places given by arrays of indices; the last of several writes stays.
+#[derive(Debug)]
+pub struct Scatter<'a> {
+    /// What is written; the shape of the indices, then the target's other axes.
+    pub source: ViewRef<'a>,
+    /// One int64 array for each indexed axis, all of one shape, every index inside its axis.
+    pub indices: &'a [ViewRef<'a>],
+    /// Its first axes are the indexed ones; of the source's dtype.
+    pub target: Target<'a>,
+}
+
+/// The indices of true elements, in row-major order.
+#[derive(Debug)]
+pub struct Nonzero<'a> {
+    /// bool.
+    pub input: ViewRef<'a>,
+    /// int64, `[count, axes]`, where count is the number of true elements.
+    pub output: Target<'a>,
+}
+
+/// Elements in order along one axis; NaN come last.
+#[derive(Debug)]
+pub struct Sort<'a> {
+    /// What is sorted.
+    pub input: ViewRef<'a>,
+    /// Along which axis.
+    pub axis: usize,
+    /// Largest first.
+    pub descending: bool,
+    /// The sorted elements (equal ones keep their order), or, if int64 and `indices`, where they
+    /// were.
+    pub output: Target<'a>,
+    /// Whether the output is indices.
+    pub indices: bool,
+}
+
+/// Where values would be inserted into a sorted array.
+#[derive(Debug)]
+pub struct Search<'a> {
+    /// One axis, ascending.
+    pub sorted: ViewRef<'a>,
+    /// Of the same dtype.
+    pub values: ViewRef<'a>,
+    /// After equal elements, not before.
+    pub right: bool,
+    /// int64, of the values' shape.
+    pub output: Target<'a>,
+}
+
+/// How random numbers are distributed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Distribution {
+    /// Raw 64-bit words, as uint64.
+    Bits,
+    /// Uniform on [0, 1), as float32 (24 bits) or float64 (53 bits).
+    Uniform,
+    /// Standard normal, as float32 or float64.
+    Normal,
+    /// Integers `low .. low + span`, as int64.
+    Integers {
+        /// The smallest.
+        low: i64,
+        /// How many there are; zero means 2^64.
+        span: u64,
+    },
+}
+
+/// Random numbers: element number k, in row-major order, is a function of key, stream and k alone.
+#[derive(Debug)]
+pub struct Random<'a> {
+    /// How they are distributed.
+    pub distribution: Distribution,
+    /// The seed.
+    pub key: u64,
+    /// The first element's number.
+    pub counter: u64,
+    /// Row-major.
+    pub output: Target<'a>,
+}
+
+/// Everything that a backend can be asked.
+#[derive(Debug)]
+#[allow(missing_docs, reason = "each variant is the request of its name")]
+pub enum Request<'a> {
+    Map(Map<'a>),
+    Reduce(Reduce<'a>),
+    Scan(Scan<'a>),
+    Matmul(Matmul<'a>),
+    Gather(Gather<'a>),
+    Scatter(Scatter<'a>),
+    Nonzero(Nonzero<'a>),
+    Sort(Sort<'a>),
+    Search(Search<'a>),
+    Random(Random<'a>),
+}
+
+impl<'a> Request<'a> {
+    /// Its name, for messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Request::Map(map) => match map.tape.single() {
+                Some(id) => id.row().name,
+                None => "copy",
+            },
+            Request::Reduce(reduce) => reduce.fold.row().name,
+            Request::Scan(scan) => scan.fold.row().name,
+            Request::Matmul(_) => "matmul",
+            Request::Gather(_) => "take",
+            Request::Scatter(_) => "put",
+            Request::Nonzero(_) => "nonzero",
+            Request::Sort(_) => "sort",
+            Request::Search(_) => "searchsorted",
+            Request::Random(_) => "random",
+        }
+    }
+
+    /// Every block it touches, how, and whether nobody else knows it.
+    pub(crate) fn each_view(&self, f: &mut impl FnMut(&'a Storage, Access, bool)) {
+        let mut read = |view: &ViewRef<'a>| f(view.storage(), Access::Read, false);
+        let target = match self {
+            Request::Map(map) => {
+                for input in map.inputs {
+                    if let Operand::View(view) = input {
+                        read(view);
+                    }
+                }
+                &map.output
+            }
+            Request::Reduce(reduce) => {
+                read(&reduce.input);
+                &reduce.output
+            }
+            Request::Scan(scan) => {
+                read(&scan.input);
+                &scan.output
+            }
+            Request::Matmul(matmul) => {
+                read(&matmul.a);
+                read(&matmul.b);
+                &matmul.output
+            }
+            Request::Gather(gather) => {
+                read(&gather.source);
+                gather.indices.iter().for_each(read);
+                &gather.output
+            }
+            Request::Scatter(scatter) => {
+                read(&scatter.source);
+                scatter.indices.iter().for_each(read);
+                &scatter.target
+            }
+            Request::Nonzero(nonzero) => {
+                read(&nonzero.input);
+                &nonzero.output
+            }
+            Request::Sort(sort) => {
+                read(&sort.input);
+                &sort.output
+            }
+            Request::Search(search) => {
+                read(&search.sorted);
+                read(&search.values);
+                &search.output
+            }
+            Request::Random(random) => &random.output,
+        };
+        f(target.view().storage(), Access::Write, target.is_fresh());
+    }
+}

@@ -1,0 +1,234 @@
+//! A layout and a dtype on a storage: what arrays are made of and requests speak of.
+
+use tilework_error::{Error, Result, tuple};
+use tilework_layout::Layout;
+use tilework_ops::{DType, Scalar};
+
+use crate::session::Session;
+use crate::storage::Storage;
+
+/// A typed, strided window on a block of memory.
+///
+/// Invariant: every index of the layout reaches an element inside the block. It is checked by
+/// [`View::new`] and kept by everything that makes a view from a view.
+#[derive(Debug, Clone)]
+pub struct View {
+    storage: Storage,
+    layout: Layout,
+    dtype: DType,
+}
+
+impl View {
+    /// The view of `storage` through `layout`; an error if an index would leave the block.
+    pub fn new(storage: Storage, layout: Layout, dtype: DType) -> Result<View> {
+        let elements = storage.bytes() / dtype.size();
+        if !layout.fits(elements) {
+            return Err(Error::index(
+                "view",
+                format!(
+                    "shape {}, strides {}, offset {} leave a block of {elements} elements",
+                    tuple(layout.shape()),
+                    tuple(layout.strides()),
+                    layout.offset()
+                ),
+            ));
+        }
+        Ok(View { storage, layout, dtype })
+    }
+
+    /// The block.
+    pub fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The dtype.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Another layout on the same block.
+    pub fn with_layout(&self, layout: Layout) -> Result<View> {
+        View::new(self.storage.clone(), layout, self.dtype)
+    }
+
+    /// This view, to be named in a request.
+    pub fn borrow(&self) -> ViewRef<'_> {
+        ViewRef { storage: &self.storage, layout: &self.layout, dtype: self.dtype }
+    }
+}
+
+/// A borrowed [`View`]; what requests read.
+#[derive(Debug, Clone, Copy)]
+pub struct ViewRef<'a> {
+    storage: &'a Storage,
+    layout: &'a Layout,
+    dtype: DType,
+}
+
+impl<'a> ViewRef<'a> {
+    /// The block.
+    pub fn storage(&self) -> &'a Storage {
+        self.storage
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> &'a Layout {
+        self.layout
+    }
+
+    /// The dtype.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The same block through another layout, checked like [`View::new`].
+    pub fn with_layout(&self, layout: &'a Layout) -> Result<ViewRef<'a>> {
+        if !layout.fits(self.storage.bytes() / self.dtype.size()) {
+            return Err(Error::index("view", "the layout leaves its block"));
+        }
+        Ok(ViewRef { layout, ..*self })
+    }
+
+    /// The element at a position of the block, that is, one that the layout reaches.
+    ///
+    /// # Panics
+    /// If the position is outside of the block or the session does not hold the block's guard.
+    pub fn load(&self, session: &Session<'_>, position: usize) -> Scalar {
+        let size = self.dtype.size();
+        assert!((position + 1) * size <= self.storage.bytes(), "position {position} is outside");
+        session.assert_reads(self.storage);
+        let mut bytes = [0u8; 16];
+        // SAFETY: the element lies inside the block, and the session holds the block's guard, so
+        // nobody writes it meanwhile.
+        unsafe {
+            let from = self.storage.address().add(position * size);
+            std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), size);
+        }
+        Scalar::from_bytes(self.dtype, &bytes)
+    }
+
+    /// Where the block begins, for kernels that read it within the session.
+    pub fn pointer(&self, session: &Session<'_>) -> *const u8 {
+        session.assert_reads(self.storage);
+        self.storage.address()
+    }
+}
+
+/// A new result that nobody else knows yet, and that needs no guard therefore.
+#[derive(Debug)]
+pub struct Fresh(View);
+
+impl Fresh {
+    /// The result of a new block, in row-major order.
+    ///
+    /// The block must be new: a clone of `storage` kept elsewhere is refused.
+    pub fn new(storage: Storage, layout: Layout, dtype: DType) -> Result<Fresh> {
+        if storage.is_shared() {
+            return Err(Error::borrowed("allocate", "a new block has a second owner"));
+        }
+        View::new(storage, layout, dtype).map(Fresh)
+    }
+
+    /// The finished result.
+    pub fn finish(self) -> View {
+        self.0
+    }
+
+    /// What will be the result's layout.
+    pub fn layout(&self) -> &Layout {
+        self.0.layout()
+    }
+
+    /// The result as the target of a request.
+    pub fn target(&mut self) -> Target<'_> {
+        Target { view: self.0.borrow(), fresh: true }
+    }
+
+    /// A part of the result, or the result in another order, as the target of a request.
+    pub fn target_through<'a>(&'a mut self, layout: &'a Layout) -> Result<Target<'a>> {
+        Ok(Target { view: self.0.borrow().with_layout(layout)?, fresh: true })
+    }
+}
+
+/// Where a request writes.
+#[derive(Debug)]
+pub struct Target<'a> {
+    view: ViewRef<'a>,
+    fresh: bool,
+}
+
+impl<'a> Target<'a> {
+    /// A view that others may see; an error if its memory is read-only or one element is reached
+    /// by several indices.
+    pub fn shared(operation: &str, view: ViewRef<'a>) -> Result<Target<'a>> {
+        if !view.storage.is_writable() {
+            return Err(Error::read_only(
+                operation,
+                "the target's memory is read-only; copy it first",
+            ));
+        }
+        if view.layout.has_internal_overlap() {
+            return Err(Error::value(
+                operation,
+                format!(
+                    "the target of shape {} reaches some elements by several indices (strides {}); copy it first",
+                    tuple(view.layout.shape()),
+                    tuple(view.layout.strides())
+                ),
+            ));
+        }
+        Ok(Target { view, fresh: false })
+    }
+
+    /// What is written, to be looked at.
+    pub fn view(&self) -> ViewRef<'a> {
+        self.view
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> &'a Layout {
+        self.view.layout
+    }
+
+    /// The dtype.
+    pub fn dtype(&self) -> DType {
+        self.view.dtype
+    }
+
+    /// Whether nobody else knows the block.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.fresh
+    }
+
+    /// Writes an element at a position of the block.
+    ///
+    /// # Panics
+    /// If the position is outside of the block, the dtype is another, or the session does not hold
+    /// the block's guard for writing.
+    pub fn store(&self, session: &Session<'_>, position: usize, value: Scalar) {
+        let size = self.view.dtype.size();
+        assert!(value.dtype() == self.view.dtype, "{} is not {}", value.dtype(), self.view.dtype);
+        assert!(
+            (position + 1) * size <= self.view.storage.bytes(),
+            "position {position} is outside"
+        );
+        session.assert_writes(self.view.storage);
+        // SAFETY: the element lies inside the block, and the session, which stays on one thread,
+        // holds the block's guard for writing.
+        unsafe {
+            let to = self.view.storage.address().add(position * size);
+            std::ptr::copy_nonoverlapping(value.bytes().as_ptr(), to, size);
+        }
+    }
+
+    /// Where the block begins, for kernels that write it within the session.
+    pub fn pointer(&self, session: &Session<'_>) -> *mut u8 {
+        session.assert_writes(self.view.storage);
+        self.view.storage.address()
+    }
+}
