@@ -166,8 +166,7 @@ const DECIMAL: Base = Base { log: f64::log10, of_e: LOG10_E, of_two: LOG10_2 };
 /// The logarithm of the modulus of `a + bi`.
 fn log_modulus(a: f64, b: f64, base: &Base) -> f64 {
     let (large, small) = (a.abs().max(b.abs()), a.abs().min(b.abs()));
-    let square = large * large + small * small;
-    if (0.5..3.0).contains(&square) {
+    if (0.5..3.0).contains(&(a * a + b * b)) {
         // Near the unit circle the logarithm is that of 1 + x, and x = |z|² - 1 needs all its bits.
         let (p, p_low) = two_product(large, large);
         let (q, q_low) = two_product(small, small);
@@ -354,8 +353,9 @@ impl Arc {
             let height = log_modulus(x, y, &NATURAL) + LN_2;
             return Arc { opposite: x, adjacent: y, height };
         }
-        if x == 1.0 && y == 0.0 {
-            return Arc { opposite: 1.0, adjacent: 0.0, height: 0.0 };
+        if x == 1.0 && y < 1e-30 {
+            // At the branch point itself; halves of the least numbers would be lost below.
+            return Arc { opposite: 1.0, adjacent: y.sqrt(), height: y.sqrt() };
         }
         if y <= f64::EPSILON * gap {
             // So near the axis, first order in y is exact to all bits.

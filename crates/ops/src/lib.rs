@@ -14,6 +14,7 @@ pub mod evaluate;
 pub mod fold;
 pub mod number;
 pub mod op;
+pub mod random;
 pub mod scalar;
 pub mod special;
 #[macro_use]
@@ -27,5 +28,6 @@ pub use half::{bf16, f16};
 pub use num_complex::Complex;
 pub use number::{Number, Scalar};
 pub use op::{Column, Entry, Gives, Op, Row, Rule, Tolerance};
+pub use random::Distribution;
 pub use rows::{COUNT, Id, ROWS, column};
 pub use scalar::{Element, Int, Real, Value};
