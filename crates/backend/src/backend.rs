@@ -5,7 +5,7 @@ use std::fmt;
 use tilework_error::{Error, Result};
 
 use crate::request::Request;
-use crate::session::Session;
+use crate::session::{Session, UserRead, UserWrite};
 use crate::storage::Storage;
 
 /// Names a device: `cpu`, `reference`, `cuda:0`.
@@ -45,6 +45,24 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Waits until everything asked so far is done.
     fn synchronize(&self) -> Result<()>;
+
+    /// Copies bytes from the host to a place in a block; a device without host memory overrides it.
+    fn upload(&self, bytes: &[u8], storage: &Storage, at: usize) -> Result<()> {
+        let mut to = UserWrite::new("upload", storage)?;
+        let room = to.get_mut(at..at.saturating_add(bytes.len()));
+        room.ok_or_else(|| Error::index("upload", "outside of the block"))?.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Copies bytes from a place in a block to the host; a device without host memory overrides it.
+    fn download(&self, storage: &Storage, at: usize, bytes: &mut [u8]) -> Result<()> {
+        let from = UserRead::new("download", storage)?;
+        let found = from.get(at..at.saturating_add(bytes.len()));
+        bytes.copy_from_slice(
+            found.ok_or_else(|| Error::index("download", "outside of the block"))?,
+        );
+        Ok(())
+    }
 }
 
 /// Runs a request: takes the guards, asks the backend, lets the guards go.

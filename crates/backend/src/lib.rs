@@ -16,8 +16,8 @@ mod view;
 pub use backend::{Backend, DeviceId, Properties, run};
 pub use host::{empty_cache, memory_info};
 pub use request::{
-    Distribution, Gather, Map, Matmul, MatmulKernel, Nonzero, Operand, Random, Reduce, Request,
-    Scan, Scatter, Search, Sort,
+    Gather, Map, Matmul, MatmulKernel, Nonzero, Operand, Random, Reduce, Request, Scan, Scatter,
+    Search, Sort,
 };
 pub use session::{Session, UserRead, UserWrite};
 pub use storage::Storage;

@@ -6,7 +6,7 @@
 //! Sources and target of a request never overlap, except that a source of a [`Map`] may be the
 //! target itself (same block, same layout, same element size), which is then updated in place.
 
-use tilework_ops::{FoldId, Scalar};
+use tilework_ops::{Distribution, FoldId, Scalar};
 use tilework_tape::Tape;
 
 use crate::lock::Access;
@@ -147,25 +147,7 @@ pub struct Search<'a> {
     pub output: Target<'a>,
 }
 
-/// How random numbers are distributed.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Distribution {
-    /// Raw 64-bit words, as uint64.
-    Bits,
-    /// Uniform on [0, 1), as float32 (24 bits) or float64 (53 bits).
-    Uniform,
-    /// Standard normal, as float32 or float64.
-    Normal,
-    /// Integers `low .. low + span`, as int64.
-    Integers {
-        /// The smallest.
-        low: i64,
-        /// How many there are; zero means 2^64.
-        span: u64,
-    },
-}
-
-/// Random numbers: element number k, in row-major order, is a function of key, stream and k alone.
+/// Random numbers: element number k, in row-major order, is a function of key and k alone.
 #[derive(Debug)]
 pub struct Random<'a> {
     /// How they are distributed.

@@ -1,7 +1,7 @@
 //! What a tape means: one evaluation, number by number, on scalars.
 
 use tilework_error::{Error, Result};
-use tilework_ops::{Element, Fold, FoldColumn, Gives, Id, Scalar, fold_column, with_element};
+use tilework_ops::{DType, Id, Scalar};
 
 use crate::{Action, Contraction, Slot, Tape};
 
@@ -50,7 +50,7 @@ fn act(action: &Action, operands: &[&[Scalar]], slot: Slot) -> Result<Vec<Scalar
                 .copy_from_slice(operands[0]);
             placed
         }
-        Action::Fold(id) => vec![FOLDS[*id as usize](operands[0])],
+        Action::Fold(id) => vec![id.evaluate(operands[0], operand_dtype(operands, slot), 0.0)],
         Action::Dot => {
             let pairs = operands[0].iter().zip(operands[1]);
             vec![sum_of_products(slot, pairs.map(|(&a, &b)| (a, b)))?]
@@ -105,36 +105,6 @@ fn positions(shape: &[u32], axes: &[usize]) -> Vec<usize> {
     })
 }
 
-type Folder = fn(&[Scalar]) -> Scalar;
-
-struct Folders;
-
-impl FoldColumn for Folders {
-    type Cell = Folder;
-    type At<F: Fold> = At<F>;
+fn operand_dtype(operands: &[&[Scalar]], slot: Slot) -> DType {
+    operands[0].first().map_or(slot.dtype, Scalar::dtype)
 }
-
-struct At<F>(F);
-
-impl<F: Fold> tilework_ops::Entry<Folder> for At<F> {
-    const VALUE: Folder = fold_scalars::<F>;
-}
-
-fn fold_scalars<F: Fold>(operands: &[Scalar]) -> Scalar {
-    fn on<F: Fold, E: Element>(operands: &[Scalar]) -> Scalar {
-        let step = |state, (k, x): (usize, &Scalar)| F::step(state, x.get::<E>().widen(), k as i64);
-        let state = operands.iter().enumerate().fold(F::init::<E::V>(), step);
-        let value = F::finish(state, operands.len(), 0.0);
-        Scalar::new(<<F::Gives as Gives>::In<E> as Element>::narrow(value))
-    }
-    match operands.first() {
-        Some(first) => with_element!(first.dtype(), T => on::<F, T>(operands)),
-        None => Scalar::new(<<F::Gives as Gives>::In<f64> as Element>::narrow(F::finish(
-            F::init::<f64>(),
-            0,
-            0.0,
-        ))),
-    }
-}
-
-static FOLDS: [Folder; tilework_ops::fold::FOLD_COUNT] = fold_column::<Folders>();

@@ -230,6 +230,13 @@ impl Tape {
         }
     }
 
+    /// The tape with one more step on its only output, a number of `dtype`.
+    pub fn then(mut self, action: Action, dtype: DType) -> Tape {
+        self.steps.push(step(action, &self.outputs.clone(), dtype));
+        self.outputs[0] = (self.inputs.len() + self.steps.len() - 1) as SlotId;
+        self
+    }
+
     /// The operation, if the tape is that one operation on its inputs in order and nothing else.
     pub fn single(&self) -> Option<Id> {
         match &self.steps[..] {

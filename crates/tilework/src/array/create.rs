@@ -1,0 +1,356 @@
+//! New arrays: constants, ranges, identity, from Rust data.
+
+use tilework_error::{Error, Result, tuple};
+use tilework_layout::Layout;
+use tilework_ops::{DType, Element, Id, Number};
+
+use super::Array;
+use super::map::Arg;
+use crate::device::Device;
+
+impl Array {
+    /// An array whose elements are not set: old data, never undefined memory.
+    pub fn empty(shape: &[usize], dtype: DType) -> Result<Array> {
+        Array::empty_on(Device::current(), shape, dtype)
+    }
+
+    /// [`Array::empty`] on a device.
+    pub fn empty_on(device: Device, shape: &[usize], dtype: DType) -> Result<Array> {
+        Ok(Array::from_fresh(device.allocate(shape, dtype, false)?, device))
+    }
+
+    /// An array of zeros.
+    pub fn zeros(shape: &[usize], dtype: DType) -> Result<Array> {
+        Array::zeros_on(Device::current(), shape, dtype)
+    }
+
+    /// [`Array::zeros`] on a device.
+    pub fn zeros_on(device: Device, shape: &[usize], dtype: DType) -> Result<Array> {
+        Ok(Array::from_fresh(device.allocate(shape, dtype, true)?, device))
+    }
+
+    /// An array of ones.
+    pub fn ones(shape: &[usize], dtype: DType) -> Result<Array> {
+        Array::full(shape, Number::from(1), dtype)
+    }
+
+    /// An array of one value, which `dtype` must be able to hold.
+    pub fn full(shape: &[usize], value: impl Into<Number>, dtype: DType) -> Result<Array> {
+        Array::full_on(Device::current(), shape, value, dtype)
+    }
+
+    /// [`Array::full`] on a device.
+    pub fn full_on(
+        device: Device,
+        shape: &[usize],
+        value: impl Into<Number>,
+        dtype: DType,
+    ) -> Result<Array> {
+        let value = value.into();
+        value.to_scalar("full", dtype)?;
+        let array = Array::empty_on(device, shape, dtype)?;
+        array.fill(Arg::Number(value))?;
+        Ok(array)
+    }
+
+    /// The numbers from `start` up to, not including, `stop`, in steps.
+    ///
+    /// ```
+    /// use tilework::{Array, DType};
+    /// assert_eq!(Array::arange(5, 0, -2, DType::Int32)?.to_vec::<i32>()?, [5, 3, 1]);
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn arange(
+        start: impl Into<Number>,
+        stop: impl Into<Number>,
+        step: impl Into<Number>,
+        dtype: DType,
+    ) -> Result<Array> {
+        let (start, stop, step) = (start.into(), stop.into(), step.into());
+        if let (Number::Int(start), Number::Int(stop), Number::Int(step)) = (start, stop, step) {
+            return arange_integers(start, stop, step, dtype);
+        }
+        let real = |number: Number| number.cast(DType::Float64).get::<f64>();
+        let (start, stop, step) = (real(start), real(stop), real(step));
+        let count = ((stop - start) / step).ceil();
+        if step == 0.0 || !count.is_finite() {
+            return Err(Error::value(
+                "arange",
+                format!("no range from {start} to {stop} in steps of {step}"),
+            ));
+        }
+        let numbers = Array::count(count.max(0.0) as usize)?.astype(DType::Float64)?;
+        numbers.mul_assign(step)?;
+        numbers.add_assign(start)?;
+        numbers.to_dtype(dtype)
+    }
+
+    /// `count` numbers from `start` to `stop`, which is the last of them if `endpoint`.
+    pub fn linspace(
+        start: f64,
+        stop: f64,
+        count: usize,
+        endpoint: bool,
+        dtype: DType,
+    ) -> Result<Array> {
+        let steps = if endpoint { count.saturating_sub(1) } else { count };
+        let numbers = Array::count(count)?.astype(DType::Float64)?;
+        let step = (stop - start) / steps.max(1) as f64;
+        if step == 0.0 || !step.is_finite() {
+            // A step that vanishes or overflows: scale the fraction instead.
+            numbers.div_assign(steps.max(1))?;
+            numbers.mul_assign(stop - start)?;
+        } else {
+            numbers.mul_assign(step)?;
+        }
+        numbers.add_assign(start)?;
+        if endpoint && count > 1 {
+            numbers.slice(&[(count - 1).into()])?.fill(stop)?;
+        }
+        if dtype.is_integer() { numbers.floor()?.to_dtype(dtype) } else { numbers.to_dtype(dtype) }
+    }
+
+    /// 0, 1, 2, ... as int64.
+    pub(crate) fn count(count: usize) -> Result<Array> {
+        Array::count_on(Device::current(), count)
+    }
+
+    pub(crate) fn count_on(device: Device, count: usize) -> Result<Array> {
+        let numbers: Vec<i64> = (0..count as i64).collect();
+        Array::from_slice_on(device, &numbers)
+    }
+
+    /// Ones on a diagonal, zeros elsewhere.
+    pub fn eye(rows: usize, columns: usize, diagonal: isize, dtype: DType) -> Result<Array> {
+        let array = Array::zeros(&[rows, columns], dtype)?;
+        array.diagonal(diagonal, 0, 1)?.fill(1)?;
+        Ok(array)
+    }
+
+    /// For each index a row of zeros with a one at that place.
+    ///
+    /// ```
+    /// use tilework::{Array, DType};
+    /// let rows = Array::from_slice(&[2i64, 0])?.one_hot(3, DType::Int8)?;
+    /// assert_eq!(rows.to_vec::<i8>()?, [0, 0, 1, 1, 0, 0]);
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn one_hot(&self, classes: usize, dtype: DType) -> Result<Array> {
+        if !self.dtype().is_integer() {
+            return Err(Error::dtype(
+                "one_hot",
+                format!("indices are integers, not {}", self.dtype()),
+            ));
+        }
+        super::index::check_bounds("one_hot", self, 0, classes)?;
+        let places = Array::count_on(self.device, classes)?;
+        self.expand_dims(-1)?.equal(&places)?.to_dtype(dtype)
+    }
+
+    /// The lower triangle of the last two axes: elements on and below a diagonal, zeros elsewhere.
+    pub fn tril(&self, diagonal: isize) -> Result<Array> {
+        self.triangle("tril", diagonal, Id::GreaterEqual)
+    }
+
+    /// The upper triangle of the last two axes: elements on and above a diagonal, zeros elsewhere.
+    pub fn triu(&self, diagonal: isize) -> Result<Array> {
+        self.triangle("triu", diagonal, Id::LessEqual)
+    }
+
+    fn triangle(&self, operation: &str, diagonal: isize, keeps: Id) -> Result<Array> {
+        let [.., rows, columns] = *self.shape() else {
+            let message = format!("needs two axes or more, not shape {}", tuple(self.shape()));
+            return Err(Error::shape(operation, message));
+        };
+        let row = (&Array::count_on(self.device, rows)?.expand_dims(1)? + diagonal as i64)?;
+        let column = Array::count_on(self.device, columns)?;
+        let mask = super::apply(keeps, &[Arg::Array(&row), Arg::Array(&column)])?;
+        super::select(&mask, self, Number::Bool(false))
+    }
+
+    /// An array of one axis with these elements.
+    pub fn from_slice<T: Element>(elements: &[T]) -> Result<Array> {
+        Array::from_slice_on(Device::current(), elements)
+    }
+
+    /// [`Array::from_slice`] on a device.
+    pub fn from_slice_on<T: Element>(device: Device, elements: &[T]) -> Result<Array> {
+        let fresh = device.allocate(&[elements.len()], T::DTYPE, false)?;
+        let raw: Vec<T::Raw> = elements.iter().map(|element| element.to_raw()).collect();
+        let array = Array::from_fresh(fresh, device);
+        device.backend().upload(bytemuck::cast_slice(&raw), array.storage(), 0)?;
+        Ok(array)
+    }
+
+    /// An array of this shape with these elements in row-major order.
+    pub fn from_shape<T: Element>(shape: &[usize], elements: &[T]) -> Result<Array> {
+        if Layout::contiguous(shape)?.len() != elements.len() {
+            let message = format!("{} elements do not fill shape {}", elements.len(), tuple(shape));
+            return Err(Error::shape("from_shape", message));
+        }
+        let flat = Array::from_slice(elements)?;
+        let layout = Layout::contiguous(shape)?;
+        flat.with_layout(layout)
+    }
+
+    /// An array from nested vectors, arrays or slices of one shape.
+    ///
+    /// ```
+    /// use tilework::Array;
+    /// assert_eq!(Array::from_nested(&vec![vec![1.0f64, 2.0], vec![3.0, 4.0]])?.shape(), [2, 2]);
+    /// assert!(Array::from_nested(&vec![vec![1.0f64, 2.0], vec![3.0]]).is_err());
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn from_nested<N: Nested>(nested: &N) -> Result<Array> {
+        let shape = nested.shape();
+        let mut elements = Vec::new();
+        nested.flatten(&shape, &mut elements)?;
+        Array::from_shape(&shape, &elements)
+    }
+
+    /// An array of no axes.
+    pub fn scalar<T: Element>(element: T) -> Result<Array> {
+        Array::from_shape(&[], &[element])
+    }
+
+    /// The same elements on another device; this array itself if it is there already.
+    pub fn to_device(&self, device: Device) -> Result<Array> {
+        if device == self.device {
+            return Ok(self.clone());
+        }
+        let compact = self.compact()?;
+        let mut bytes = vec![0u8; self.len() * self.dtype().size()];
+        let from = compact.offset() * self.dtype().size();
+        self.device.backend().download(compact.storage(), from, &mut bytes)?;
+        let array = Array::from_fresh(device.allocate(self.shape(), self.dtype(), false)?, device);
+        device.backend().upload(&bytes, array.storage(), 0)?;
+        Ok(array)
+    }
+}
+
+fn arange_integers(start: i128, stop: i128, step: i128, dtype: DType) -> Result<Array> {
+    if step == 0 {
+        return Err(Error::value("arange", "the step is zero"));
+    }
+    let span = if step > 0 { stop - start } else { start - stop };
+    let count = if span <= 0 { 0 } else { (span + step.abs() - 1) / step.abs() };
+    let count = usize::try_from(count)
+        .map_err(|_| Error::out_of_memory("arange", format!("{count} elements")))?;
+    let fits = |x: i128| {
+        i64::try_from(x).map_err(|_| Error::value("arange", format!("{x} is out of range")))
+    };
+    let (start, step) = (fits(start)?, fits(step)?);
+    // Unsigned numbers beyond int64 do not occur: both ends were checked to fit.
+    let layout = Layout::contiguous(&[count])?;
+    let numbers: Vec<i64> =
+        (0..layout.len() as i64).map(|k| start.wrapping_add(k.wrapping_mul(step))).collect();
+    Array::from_slice(&numbers)?.to_dtype(dtype)
+}
+
+/// Coordinates of a grid: from arrays of one axis, arrays of one axis per array.
+///
+/// With `ij` the first array varies along the first axis, otherwise (`xy`) along the second.
+pub fn meshgrid(arrays: &[&Array], ij: bool) -> Result<Vec<Array>> {
+    let flat = |array: &&Array| array.ndim() <= 1;
+    if !arrays.iter().all(flat) {
+        return Err(Error::shape("meshgrid", "coordinates have one axis each"));
+    }
+    let mut shape: Vec<usize> = arrays.iter().map(|array| array.len()).collect();
+    let swap = !ij && arrays.len() >= 2;
+    if swap {
+        shape.swap(0, 1);
+    }
+    let place = |k: usize| match (swap, k) {
+        (true, 0) => 1,
+        (true, 1) => 0,
+        _ => k,
+    };
+    arrays
+        .iter()
+        .enumerate()
+        .map(|(k, array)| {
+            let mut along = vec![1isize; arrays.len()];
+            along[place(k)] = array.len() as isize;
+            array.reshape(&along)?.broadcast_to(&shape)?.copy()
+        })
+        .collect()
+}
+
+/// Data that nests: an element, or a list of such data of one shape.
+pub trait Nested {
+    /// The element at the bottom.
+    type Element: Element;
+    /// The shape that the first of everything has.
+    fn shape(&self) -> Vec<usize>;
+    /// All elements in row-major order; an error where the shape is another.
+    fn flatten(&self, shape: &[usize], into: &mut Vec<Self::Element>) -> Result<()>;
+}
+
+macro_rules! leaves {
+    ($($type:ty),*) => {$(
+        impl Nested for $type {
+            type Element = $type;
+            fn shape(&self) -> Vec<usize> {
+                Vec::new()
+            }
+            fn flatten(&self, _: &[usize], into: &mut Vec<$type>) -> Result<()> {
+                into.push(*self);
+                Ok(())
+            }
+        }
+    )*};
+}
+
+leaves!(
+    bool,
+    i8,
+    i16,
+    i32,
+    i64,
+    u8,
+    u16,
+    u32,
+    u64,
+    f32,
+    f64,
+    tilework_ops::f16,
+    tilework_ops::bf16,
+    tilework_ops::Complex<f32>,
+    tilework_ops::Complex<f64>
+);
+
+impl<N: Nested> Nested for [N] {
+    type Element = N::Element;
+    fn shape(&self) -> Vec<usize> {
+        let mut shape = vec![self.len()];
+        shape.extend(self.first().map(N::shape).unwrap_or_default());
+        shape
+    }
+    fn flatten(&self, shape: &[usize], into: &mut Vec<N::Element>) -> Result<()> {
+        let (here, below) = shape.split_first().unwrap_or((&0, &[]));
+        if self.len() != *here || self.iter().any(|item| item.shape() != below) {
+            return Err(Error::shape("from_nested", "the lists do not all have one length"));
+        }
+        self.iter().try_for_each(|item| item.flatten(below, into))
+    }
+}
+
+impl<N: Nested> Nested for Vec<N> {
+    type Element = N::Element;
+    fn shape(&self) -> Vec<usize> {
+        self[..].shape()
+    }
+    fn flatten(&self, shape: &[usize], into: &mut Vec<N::Element>) -> Result<()> {
+        self[..].flatten(shape, into)
+    }
+}
+
+impl<N: Nested, const K: usize> Nested for [N; K] {
+    type Element = N::Element;
+    fn shape(&self) -> Vec<usize> {
+        self[..].shape()
+    }
+    fn flatten(&self, shape: &[usize], into: &mut Vec<N::Element>) -> Result<()> {
+        self[..].flatten(shape, into)
+    }
+}

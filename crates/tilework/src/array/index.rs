@@ -1,0 +1,430 @@
+//! Indexing by arrays: integers, masks, and both mixed with slices, for reading and writing.
+//!
+//! The rules are NumPy's. Slices, integers and new axes are applied first, as a view; then the axes
+//! that arrays index are brought to the front, where a gather or a scatter finds them.
+
+use smallvec::SmallVec;
+use tilework_backend::{Gather, Nonzero, Request, Scatter, Target, ViewRef};
+use tilework_error::{Error, Result, tuple};
+use tilework_layout::{Dims, Index, broadcast_shapes, normalize_axis};
+use tilework_ops::DType;
+
+use super::Array;
+use super::map::{Arg, common_device, select};
+
+/// One entry of an index: something of a basic index, or an array of integers or bools.
+#[derive(Clone)]
+pub enum Indexer<'a> {
+    /// An integer, a slice, a new axis or an ellipsis.
+    Basic(Index),
+    /// Integers pick elements of one axis; bools pick where they are true, over as many axes as
+    /// they have.
+    Array(&'a Array),
+}
+
+impl<T: Into<Index>> From<T> for Indexer<'_> {
+    fn from(index: T) -> Self {
+        Indexer::Basic(index.into())
+    }
+}
+
+/// An index split into a view and arrays for some of its axes.
+struct Advanced {
+    /// The array after its basic part, axes that arrays index first.
+    front: Array,
+    /// One int64 array, inside its bounds, for each of these axes.
+    indices: Vec<Array>,
+    /// Where the axes of the arrays' shape belong in the result.
+    place: usize,
+    /// The shape that the arrays have together.
+    shape: Dims,
+}
+
+impl Array {
+    /// Elements picked by integers, slices and arrays: NumPy's `x[...]`.
+    ///
+    /// A view if no array is among the indices, a copy otherwise.
+    ///
+    /// ```
+    /// use tilework::{Array, Indexer};
+    /// let x = Array::from_slice(&[10, 20, 30, 40])?;
+    /// let picks = Array::from_slice(&[3i64, -4])?;
+    /// assert_eq!(x.index(&[Indexer::Array(&picks)])?.to_vec::<i32>()?, [40, 10]);
+    /// let mask = x.greater(15)?;
+    /// assert_eq!(x.index(&[Indexer::Array(&mask)])?.to_vec::<i32>()?, [20, 30, 40]);
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn index(&self, indices: &[Indexer<'_>]) -> Result<Array> {
+        let Some(advanced) = self.advanced("index", indices)? else {
+            return self.slice(&basic(indices));
+        };
+        let Advanced { front, indices, place, shape } = advanced;
+        let rest = &front.shape()[indices.len()..];
+        let full: Dims = shape.iter().chain(rest).copied().collect();
+        let result = gather(&front, &indices, &shape, &full)?;
+        // The arrays' axes stand in front; bring them to their place.
+        let from: Vec<isize> = (0..shape.len() as isize).collect();
+        let to: Vec<isize> = (0..shape.len()).map(|k| (place + k) as isize).collect();
+        result.move_axes(&from, &to)
+    }
+
+    /// Writes to elements picked by integers, slices and arrays: NumPy's `x[...] = source`. Where
+    /// an element is picked twice, the last write stays.
+    pub fn index_set<'a>(&self, indices: &[Indexer<'_>], source: impl Into<Arg<'a>>) -> Result<()> {
+        let source = source.into();
+        let Some(advanced) = self.advanced("index_set", indices)? else {
+            return self.slice(&basic(indices))?.assign(source);
+        };
+        common_device("index_set", &[Arg::Array(self), source])?;
+        let Advanced { front, indices, place, shape } = advanced;
+        let rest = &front.shape()[indices.len()..];
+        let (before, after) = rest.split_at(place.min(rest.len()));
+        let logical: Dims = before.iter().chain(&shape).chain(after).copied().collect();
+        let values = match source {
+            Arg::Array(array) => array.to_dtype(self.dtype())?,
+            Arg::Number(number) => Array::full_on(self.device, &[], number, self.dtype())?,
+        };
+        if !broadcast_shapes("index_set", &[values.shape(), &logical])
+            .is_ok_and(|all| all == logical)
+        {
+            let (from, to) = (tuple(values.shape()), tuple(&logical));
+            return Err(Error::shape(
+                "index_set",
+                format!("shape {from} does not broadcast into {to}"),
+            ));
+        }
+        let values = values.broadcast_to(&logical)?;
+        let from: Vec<isize> = (0..shape.len()).map(|k| (place + k) as isize).collect();
+        let to: Vec<isize> = (0..shape.len() as isize).collect();
+        let values = values.move_axes(&from, &to)?;
+        let values = if values.shares_memory(self) { values.copy()? } else { values };
+        let indices: Vec<Array> = indices
+            .iter()
+            .map(|index| if index.shares_memory(self) { index.copy() } else { Ok(index.clone()) })
+            .collect::<Result<_>>()?;
+        scatter("index_set", &values, &indices, &shape, &front)
+    }
+
+    /// Elements of one axis picked by an array of integers.
+    pub fn take(&self, picks: &Array, axis: isize) -> Result<Array> {
+        let axis = normalize_axis("take", axis, self.ndim())?;
+        let mut indices = vec![Indexer::Basic(Index::from(..)); axis];
+        indices.push(Indexer::Array(picks));
+        if !picks.dtype().is_integer() {
+            return Err(Error::dtype(
+                "take",
+                format!("indices are integers, not {}", picks.dtype()),
+            ));
+        }
+        self.index(&indices)
+    }
+
+    /// For each place of `picks`, the element of this array at that index along one axis; the other
+    /// axes broadcast.
+    pub fn take_along_axis(&self, picks: &Array, axis: isize) -> Result<Array> {
+        let grid = self.along_axis("take_along_axis", picks, axis)?;
+        let indices: Vec<Indexer<'_>> = grid.iter().map(Indexer::Array).collect();
+        self.broadcast_around(picks, axis)?.index(&indices)
+    }
+
+    /// Writes `source` to the places that [`Array::take_along_axis`] reads.
+    pub fn put_along_axis<'a>(
+        &self,
+        picks: &Array,
+        source: impl Into<Arg<'a>>,
+        axis: isize,
+    ) -> Result<()> {
+        let grid = self.along_axis("put_along_axis", picks, axis)?;
+        let indices: Vec<Indexer<'_>> = grid.iter().map(Indexer::Array).collect();
+        self.index_set(&indices, source)
+    }
+
+    /// This array broadcast to the shape of `picks` on all axes but one.
+    fn broadcast_around(&self, picks: &Array, axis: isize) -> Result<Array> {
+        let axis = normalize_axis("take_along_axis", axis, self.ndim())?;
+        let mut shape = Dims::from_slice(self.shape());
+        for (k, size) in shape.iter_mut().enumerate() {
+            if k != axis && *size == 1 {
+                *size = picks.shape()[k];
+            }
+        }
+        self.broadcast_to(&shape)
+    }
+
+    /// Indices of all axes for the places of `picks`: itself along `axis`, counts along the others.
+    fn along_axis(&self, operation: &str, picks: &Array, axis: isize) -> Result<Vec<Array>> {
+        let axis = normalize_axis(operation, axis, self.ndim())?;
+        let fits = |k: usize| {
+            let (have, want) = (self.shape()[k], picks.shape()[k]);
+            k == axis || have == want || have == 1 || want == 1
+        };
+        if picks.ndim() != self.ndim() || !(0..self.ndim()).all(fits) {
+            let (a, b) = (tuple(self.shape()), tuple(picks.shape()));
+            return Err(Error::shape(
+                operation,
+                format!("indices of shape {b} do not fit an array of {a}"),
+            ));
+        }
+        if !picks.dtype().is_integer() {
+            return Err(Error::dtype(
+                operation,
+                format!("indices are integers, not {}", picks.dtype()),
+            ));
+        }
+        (0..self.ndim())
+            .map(|k| {
+                if k == axis {
+                    return Ok(picks.clone());
+                }
+                let mut shape = vec![1isize; self.ndim()];
+                shape[k] = self.shape()[k].max(picks.shape()[k]) as isize;
+                Array::count_on(self.device, shape[k] as usize)?.reshape(&shape)
+            })
+            .collect()
+    }
+
+    /// The indices of elements that are not zero, one int64 array for each axis.
+    pub fn nonzero(&self) -> Result<Vec<Array>> {
+        if self.ndim() == 0 {
+            return Err(Error::shape(
+                "nonzero",
+                "an array of no axes has no indices; ravel it first",
+            ));
+        }
+        let found = self.argwhere()?;
+        (0..self.ndim()).map(|axis| found.slice(&[Index::from(..), Index::from(axis)])).collect()
+    }
+
+    /// The indices of elements that are not zero, one row each, in row-major order.
+    pub fn argwhere(&self) -> Result<Array> {
+        let mask = self.to_dtype(DType::Bool)?;
+        let count = mask.count_nonzero(())?.item::<i64>()? as usize;
+        let mut fresh = self.device.allocate(&[count, self.ndim()], DType::Int64, false)?;
+        let (input, output) = (mask.borrow(), fresh.target());
+        self.device.run(&Request::Nonzero(Nonzero { input, output }))?;
+        Ok(Array::from_fresh(fresh, self.device))
+    }
+
+    /// Splits an index into a view and arrays; None if there is no array among the entries.
+    fn advanced(&self, operation: &str, indices: &[Indexer<'_>]) -> Result<Option<Advanced>> {
+        let is_array = |index: &Indexer<'_>| matches!(index, Indexer::Array(_));
+        if !indices.iter().any(is_array) {
+            return Ok(None);
+        }
+        let expanded = self.expand_masks(operation, indices)?;
+        // Beside arrays, an integer is an array of one: it takes part in where the axes go.
+        let mut view: SmallVec<[Index; 6]> = SmallVec::new();
+        let mut arrays: Vec<(usize, Array)> = Vec::new();
+        let mut runs = 0;
+        let mut in_run = false;
+        let mut axis = 0;
+        let used = expanded.iter().filter(|entry| entry.uses_axis()).count();
+        for entry in &expanded {
+            match entry {
+                Entry::Basic(Index::Ellipsis) => {
+                    let fills = (self.ndim() + 1).saturating_sub(used + 1);
+                    view.extend(std::iter::repeat_n(Index::from(..), fills));
+                    axis += fills;
+                    in_run = false;
+                }
+                Entry::Basic(Index::NewAxis) => {
+                    view.push(Index::NewAxis);
+                    axis += 1;
+                    in_run = false;
+                }
+                Entry::Basic(Index::At(at)) => {
+                    arrays.push((
+                        axis,
+                        Array::from_slice_on(self.device, &[*at as i64])?.reshape(&[])?,
+                    ));
+                    view.push(Index::from(..));
+                    axis += 1;
+                    runs += usize::from(!in_run);
+                    in_run = true;
+                }
+                Entry::Basic(slice) => {
+                    view.push(*slice);
+                    axis += 1;
+                    in_run = false;
+                }
+                Entry::Array(array) => {
+                    arrays.push((axis, array.clone()));
+                    view.push(Index::from(..));
+                    axis += 1;
+                    runs += usize::from(!in_run);
+                    in_run = true;
+                }
+                Entry::Nothing(array) => {
+                    // A mask of no axes: a new axis of length 0 or 1, indexed by an array.
+                    arrays.push((axis, array.clone()));
+                    view.push(Index::NewAxis);
+                    axis += 1;
+                    runs += usize::from(!in_run);
+                    in_run = true;
+                }
+            }
+        }
+        let viewed = self.slice(&view)?;
+        let shapes: Vec<&[usize]> = arrays.iter().map(|(_, array)| array.shape()).collect();
+        let shape = broadcast_shapes(operation, &shapes)?;
+        let place = if runs == 1 { arrays.first().map_or(0, |(axis, _)| *axis) } else { 0 };
+        let mut checked = Vec::with_capacity(arrays.len());
+        for (axis, array) in &arrays {
+            common_device(operation, &[Arg::Array(self), Arg::Array(array)])?;
+            checked.push(
+                in_bounds(operation, array, *axis, viewed.shape()[*axis])?.broadcast_to(&shape)?,
+            );
+        }
+        let from: Vec<isize> = arrays.iter().map(|(axis, _)| *axis as isize).collect();
+        let to: Vec<isize> = (0..arrays.len() as isize).collect();
+        let front = viewed.move_axes(&from, &to)?;
+        Ok(Some(Advanced { front, indices: checked, place, shape }))
+    }
+
+    /// Masks become the integer arrays of their true elements.
+    fn expand_masks(&self, operation: &str, indices: &[Indexer<'_>]) -> Result<Vec<Entry>> {
+        let mut expanded = Vec::new();
+        let axes_of = |index: &Indexer<'_>| match index {
+            Indexer::Basic(Index::NewAxis | Index::Ellipsis) => 0,
+            Indexer::Array(array) if array.dtype() == DType::Bool => array.ndim(),
+            _ => 1,
+        };
+        let used: usize = indices.iter().map(axes_of).sum();
+        if used > self.ndim() {
+            let message = format!("{used} indices for shape {}", tuple(self.shape()));
+            return Err(Error::index(operation, message));
+        }
+        let mut axis = 0;
+        for index in indices {
+            match index {
+                Indexer::Basic(Index::Ellipsis) => axis += self.ndim() - used,
+                _ => axis += axes_of(index),
+            }
+            expanded.push(match index {
+                Indexer::Basic(basic) => Entry::Basic(*basic),
+                Indexer::Array(array) if array.dtype() == DType::Bool => {
+                    let first = axis - array.ndim();
+                    let covered = &self.shape()[first..axis];
+                    if covered != array.shape() {
+                        let (mask, axes) = (tuple(array.shape()), tuple(covered));
+                        return Err(Error::index(
+                            operation,
+                            format!("a mask of shape {mask} on axes of {axes}"),
+                        ));
+                    }
+                    if array.ndim() == 0 {
+                        let count = usize::from(array.to_scalar()?.is_true());
+                        Entry::Nothing(Array::zeros_on(self.device, &[count], DType::Int64)?)
+                    } else {
+                        let found = array.nonzero()?;
+                        expanded.extend(found.into_iter().map(Entry::Array));
+                        continue;
+                    }
+                }
+                Indexer::Array(array) if array.dtype().is_integer() => {
+                    Entry::Array((*array).clone())
+                }
+                Indexer::Array(array) => {
+                    let message = format!(
+                        "arrays used as indices are integers or bools, not {}",
+                        array.dtype()
+                    );
+                    return Err(Error::index(operation, message));
+                }
+            });
+        }
+        // What is not indexed is kept whole, as if an ellipsis stood at the end.
+        if !expanded.iter().any(|entry| matches!(entry, Entry::Basic(Index::Ellipsis))) {
+            expanded.push(Entry::Basic(Index::Ellipsis));
+        }
+        Ok(expanded)
+    }
+}
+
+enum Entry {
+    Basic(Index),
+    Array(Array),
+    /// A mask of no axes, as indices into an axis of its own.
+    Nothing(Array),
+}
+
+impl Entry {
+    fn uses_axis(&self) -> bool {
+        !matches!(self, Entry::Basic(Index::NewAxis | Index::Ellipsis) | Entry::Nothing(_))
+    }
+}
+
+fn basic(indices: &[Indexer<'_>]) -> SmallVec<[Index; 6]> {
+    indices
+        .iter()
+        .filter_map(|index| match index {
+            Indexer::Basic(basic) => Some(*basic),
+            Indexer::Array(_) => None,
+        })
+        .collect()
+}
+
+/// That every index lies in `-size .. size`.
+pub(super) fn check_bounds(
+    operation: &str,
+    indices: &Array,
+    axis: usize,
+    size: usize,
+) -> Result<bool> {
+    if indices.is_empty() {
+        return Ok(false);
+    }
+    let (low, high) =
+        (indices.min(())?.to_scalar()?.to_number(), indices.max(())?.to_scalar()?.to_number());
+    let (tilework_ops::Number::Int(low), tilework_ops::Number::Int(high)) = (low, high) else {
+        return Err(Error::dtype(
+            operation,
+            format!("indices are integers, not {}", indices.dtype()),
+        ));
+    };
+    let size = size as i128;
+    for bound in [low, high] {
+        if bound < -size || bound >= size {
+            let message = format!("{bound} is out of bounds for axis {axis} with size {size}");
+            return Err(Error::index(operation, message));
+        }
+    }
+    Ok(low < 0)
+}
+
+/// The indices as int64 from 0 on; an error if one is outside of its axis.
+fn in_bounds(operation: &str, indices: &Array, axis: usize, size: usize) -> Result<Array> {
+    let negative = check_bounds(operation, indices, axis, size)?;
+    let indices = indices.to_dtype(DType::Int64)?;
+    if !negative {
+        return Ok(indices);
+    }
+    select(&indices.less(0)?, &(&indices + size as i64)?, &indices)
+}
+
+fn gather(source: &Array, indices: &[Array], shape: &[usize], full: &[usize]) -> Result<Array> {
+    let device = source.device;
+    let mut fresh = device.allocate(full, source.dtype(), false)?;
+    debug_assert!(indices.iter().all(|index| index.shape() == shape));
+    let views: SmallVec<[ViewRef<'_>; 4]> = indices.iter().map(Array::borrow).collect();
+    let (source, output) = (source.borrow(), fresh.target());
+    device.run(&Request::Gather(Gather { source, indices: &views, output }))?;
+    Ok(Array::from_fresh(fresh, device))
+}
+
+fn scatter(
+    operation: &str,
+    source: &Array,
+    indices: &[Array],
+    shape: &[usize],
+    target: &Array,
+) -> Result<()> {
+    debug_assert!(indices.iter().all(|index| index.shape() == shape));
+    let views: SmallVec<[ViewRef<'_>; 4]> = indices.iter().map(Array::borrow).collect();
+    let request = Scatter {
+        source: source.borrow(),
+        indices: &views,
+        target: Target::shared(operation, target.borrow())?,
+    };
+    target.device.run(&Request::Scatter(request))
+}

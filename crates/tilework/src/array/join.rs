@@ -1,0 +1,222 @@
+//! Arrays from arrays: concat, stack, pad, roll, repeat, tile.
+
+use tilework_error::{Error, Result, tuple};
+use tilework_layout::{Dims, Index, normalize_axis};
+use tilework_ops::{DType, Number};
+
+use super::Array;
+use super::map::{Arg, common_device};
+
+/// How [`Array::pad`] fills the margin.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum PadMode {
+    /// With a number.
+    Constant(Number),
+    /// With the element at the edge.
+    Edge,
+    /// With the elements mirrored at the edge, without the edge itself.
+    Reflect,
+    /// With the elements from the other side.
+    Wrap,
+}
+
+/// Arrays one after the other along an axis.
+///
+/// ```
+/// use tilework::{Array, concat};
+/// let (a, b) = (Array::from_slice(&[1, 2])?, Array::from_slice(&[3])?);
+/// assert_eq!(concat(&[&a, &b], 0)?.to_vec::<i32>()?, [1, 2, 3]);
+/// # Ok::<(), tilework::Error>(())
+/// ```
+pub fn concat(arrays: &[&Array], axis: isize) -> Result<Array> {
+    let (first, dtype) = common(arrays, "concat")?;
+    let axis = normalize_axis("concat", axis, first.ndim())?;
+    let mut shape = Dims::from_slice(first.shape());
+    shape[axis] = 0;
+    for array in arrays {
+        let alike = |k: usize| k == axis || array.shape()[k] == first.shape()[k];
+        if array.ndim() != first.ndim() || !(0..first.ndim()).all(alike) {
+            let (a, b) = (tuple(first.shape()), tuple(array.shape()));
+            return Err(Error::shape(
+                "concat",
+                format!("shapes {a} and {b} differ beside axis {axis}"),
+            ));
+        }
+        let total = shape[axis].checked_add(array.shape()[axis]);
+        shape[axis] = total.ok_or_else(|| Error::shape("concat", "the axis would be too long"))?;
+    }
+    let result = Array::empty_on(first.device, &shape, dtype)?;
+    let mut start = 0;
+    for array in arrays {
+        let part = result.layout().narrow(axis, start, array.shape()[axis])?;
+        result.with_layout(part)?.assign(*array)?;
+        start += array.shape()[axis];
+    }
+    Ok(result)
+}
+
+/// Arrays of one shape along a new axis.
+pub fn stack(arrays: &[&Array], axis: isize) -> Result<Array> {
+    let (first, _) = common(arrays, "stack")?;
+    normalize_axis("stack", axis, first.ndim() + 1)?;
+    if let Some(other) = arrays.iter().find(|array| array.shape() != first.shape()) {
+        let (a, b) = (tuple(first.shape()), tuple(other.shape()));
+        return Err(Error::shape("stack", format!("shapes {a} and {b} are not the same")));
+    }
+    let expanded: Vec<Array> =
+        arrays.iter().map(|array| array.expand_dims(axis)).collect::<Result<_>>()?;
+    concat(&expanded.iter().collect::<Vec<_>>(), axis)
+}
+
+fn common<'a>(arrays: &[&'a Array], operation: &str) -> Result<(&'a Array, DType)> {
+    let first = arrays.first().ok_or_else(|| Error::value(operation, "there is no array"))?;
+    let args: Vec<Arg<'_>> = arrays.iter().map(|array| Arg::Array(array)).collect();
+    common_device(operation, &args)?;
+    Ok((first, super::result_type(&args)?))
+}
+
+impl Array {
+    /// A margin of `(before, after)` elements on each axis.
+    ///
+    /// ```
+    /// use tilework::{Array, PadMode};
+    /// let x = Array::from_slice(&[1, 2, 3])?;
+    /// assert_eq!(x.pad(&[(2, 1)], PadMode::Edge)?.to_vec::<i32>()?, [1, 1, 1, 2, 3, 3]);
+    /// assert_eq!(x.pad(&[(2, 1)], PadMode::Reflect)?.to_vec::<i32>()?, [3, 2, 1, 2, 3, 2]);
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn pad(&self, widths: &[(usize, usize)], mode: PadMode) -> Result<Array> {
+        if widths.len() != self.ndim() {
+            let message =
+                format!("{} pairs of widths for shape {}", widths.len(), tuple(self.shape()));
+            return Err(Error::value("pad", message));
+        }
+        if let PadMode::Constant(value) = mode {
+            let grown = |(size, (before, after)): (&usize, &(usize, usize))| {
+                size.checked_add(*before).and_then(|size| size.checked_add(*after))
+            };
+            let shape: Option<Dims> = self.shape().iter().zip(widths).map(grown).collect();
+            let shape = shape.ok_or_else(|| Error::shape("pad", "an axis would be too long"))?;
+            value.to_scalar("pad", self.dtype())?;
+            let result = Array::full_on(self.device, &shape, value, self.dtype())?;
+            let mut inside = result.layout().clone();
+            for (axis, (before, _)) in widths.iter().enumerate() {
+                inside = inside.narrow(axis, *before, self.shape()[axis])?;
+            }
+            result.with_layout(inside)?.assign(self)?;
+            return Ok(result);
+        }
+        let mut result = self.clone();
+        for (axis, &(before, after)) in widths.iter().enumerate() {
+            let size = self.shape()[axis];
+            if before == 0 && after == 0 {
+                continue;
+            }
+            if size == 0 {
+                return Err(Error::value("pad", format!("axis {axis} has no element to repeat")));
+            }
+            let picks: Vec<i64> = (0..before + size + after)
+                .map(|k| source_of(k as i64 - before as i64, size as i64, mode))
+                .collect();
+            result = result.take(&Array::from_slice_on(self.device, &picks)?, axis as isize)?;
+        }
+        if result.shares_memory(self) { result.copy() } else { Ok(result) }
+    }
+
+    /// Elements moved by `shift` places along an axis; what leaves one end enters at the other.
+    pub fn roll(&self, shift: isize, axis: isize) -> Result<Array> {
+        let axis = normalize_axis("roll", axis, self.ndim())?;
+        let size = self.shape()[axis];
+        if size == 0 {
+            return self.copy();
+        }
+        let cut = size - shift.rem_euclid(size as isize) as usize;
+        let parts = self.split_at(&[cut], axis as isize)?;
+        concat(&[&parts[1], &parts[0]], axis as isize)
+    }
+
+    /// Each element along an axis repeated.
+    pub fn repeat(&self, times: usize, axis: isize) -> Result<Array> {
+        let at = normalize_axis("repeat", axis, self.ndim())?;
+        let mut shape = Dims::from_slice(self.shape());
+        shape.insert(at + 1, times);
+        let repeated = self.expand_dims(at as isize + 1)?.broadcast_to(&shape)?;
+        shape.remove(at + 1);
+        let grown = shape[at].checked_mul(times);
+        shape[at] = grown.ok_or_else(|| Error::shape("repeat", "the axis would be too long"))?;
+        let shape: Vec<isize> = shape.iter().map(|&n| n as isize).collect();
+        let result = repeated.reshape(&shape)?;
+        if result.shares_memory(self) { result.copy() } else { Ok(result) }
+    }
+
+    /// Element k along an axis repeated `times[k]` times.
+    pub fn repeat_each(&self, times: &[usize], axis: isize) -> Result<Array> {
+        let axis = normalize_axis("repeat", axis, self.ndim())?;
+        if times.len() != self.shape()[axis] {
+            let message =
+                format!("{} counts for axis {axis} of {}", times.len(), tuple(self.shape()));
+            return Err(Error::shape("repeat", message));
+        }
+        let picks: Vec<i64> =
+            times.iter().enumerate().flat_map(|(k, &n)| std::iter::repeat_n(k as i64, n)).collect();
+        self.take(&Array::from_slice_on(self.device, &picks)?, axis as isize)
+    }
+
+    /// The whole array repeated along each axis; missing axes are added in front.
+    pub fn tile(&self, times: &[usize]) -> Result<Array> {
+        let ndim = self.ndim().max(times.len());
+        let padded = |values: &[usize]| -> Dims {
+            std::iter::repeat_n(1, ndim - values.len()).chain(values.iter().copied()).collect()
+        };
+        let (shape, times) = (padded(self.shape()), padded(times));
+        // Each axis becomes two: which copy, and where in it.
+        let split: Vec<isize> = shape.iter().flat_map(|&n| [1, n as isize]).collect();
+        let spread: Dims = times.iter().zip(&shape).flat_map(|(&t, &n)| [t, n]).collect();
+        let full: Option<Vec<isize>> = times
+            .iter()
+            .zip(&shape)
+            .map(|(&t, &n)| t.checked_mul(n).and_then(|n| isize::try_from(n).ok()))
+            .collect();
+        let full = full.ok_or_else(|| Error::shape("tile", "an axis would be too long"))?;
+        let result = self.reshape(&split)?.broadcast_to(&spread)?.reshape(&full)?;
+        if result.shares_memory(self) { result.copy() } else { Ok(result) }
+    }
+
+    /// One axis less: the array's parts along an axis.
+    pub fn unstack(&self, axis: isize) -> Result<Vec<Array>> {
+        let axis = normalize_axis("unstack", axis, self.ndim())?;
+        (0..self.shape()[axis])
+            .map(|k| self.with_layout(self.layout().index_axis(axis, k)?))
+            .collect()
+    }
+
+    /// Differences of neighbours along an axis, `n` times.
+    pub fn diff(&self, n: usize, axis: isize) -> Result<Array> {
+        let at = normalize_axis("diff", axis, self.ndim())?;
+        let mut result = self.clone();
+        for _ in 0..n {
+            let mut index = vec![Index::from(..); at];
+            index.push(Index::from(1..));
+            let later = result.slice(&index)?;
+            index[at] = Index::from(..-1);
+            let earlier = result.slice(&index)?;
+            result = match self.dtype() {
+                DType::Bool => later.not_equal(&earlier)?,
+                _ => later.subtract(&earlier)?,
+            };
+        }
+        if n == 0 { self.copy() } else { Ok(result) }
+    }
+}
+
+/// Which element of an axis stands at place `k` of the padded one.
+fn source_of(k: i64, size: i64, mode: PadMode) -> i64 {
+    match mode {
+        PadMode::Wrap => k.rem_euclid(size),
+        PadMode::Reflect if size > 1 => {
+            let folded = k.rem_euclid(2 * (size - 1));
+            folded.min(2 * (size - 1) - folded)
+        }
+        _ => k.clamp(0, size - 1),
+    }
+}

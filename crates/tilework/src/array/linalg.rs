@@ -1,0 +1,229 @@
+//! Products: matmul with NumPy's rules for ranks and batches, dot products, contractions.
+
+use smallvec::SmallVec;
+use tilework_backend::{Matmul, MatmulKernel, Request, Target};
+use tilework_error::{Error, Result, tuple};
+use tilework_layout::{Dims, Layout, broadcast_shapes, normalize_axes, normalize_axis};
+
+use super::Array;
+use super::map::{Arg, common_device};
+
+impl Array {
+    /// Matrix product. Axes before the last two are batches and broadcast; an operand of one axis
+    /// is a row on the left, a column on the right, and its axis of length 1 is dropped again.
+    ///
+    /// ```
+    /// use tilework::Array;
+    /// let a = Array::from_nested(&[[1.0f32, 2.0], [3.0, 4.0]])?;
+    /// let x = Array::from_slice(&[1.0f32, -1.0])?;
+    /// assert_eq!(a.matmul(&x)?.to_vec::<f32>()?, [-1.0, -1.0]);
+    /// let error = a.matmul(&Array::from_slice(&[1.0f32, 2.0, 3.0])?).unwrap_err();
+    /// assert_eq!(error.to_string(), "matmul: shapes (2, 2) and (3,) do not match: 2 is not 3");
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn matmul(&self, other: &Array) -> Result<Array> {
+        let product = Product::new(self, other)?;
+        let device = self.device;
+        let mut fresh = device.allocate(&product.shape, product.a.dtype(), false)?;
+        product.run(MatmulKernel::Best, fresh.target())?;
+        let result = Array::from_fresh(fresh, device);
+        product.without_added_axes(result)
+    }
+
+    /// The matrix product into an array of its shape and dtype.
+    pub fn matmul_into(&self, other: &Array, out: &Array) -> Result<()> {
+        let product = Product::new(self, other)?;
+        let expected = product.final_shape();
+        if expected[..] != *out.shape() || product.a.dtype() != out.dtype() {
+            let message = format!(
+                "the result is {} of shape {}, the target {} of shape {}",
+                product.a.dtype(),
+                tuple(&expected),
+                out.dtype(),
+                tuple(out.shape())
+            );
+            return Err(Error::shape("matmul", message));
+        }
+        common_device("matmul", &[Arg::Array(self), Arg::Array(out)])?;
+        if self.shares_memory(out) || other.shares_memory(out) {
+            return out.assign(&self.matmul(other)?);
+        }
+        let layout = match out.layout().reshape(&product.shape)? {
+            Some(layout) => layout,
+            None => return out.assign(&self.matmul(other)?),
+        };
+        product
+            .run(MatmulKernel::Best, Target::shared("matmul", out.borrow().with_layout(&layout)?)?)
+    }
+
+    /// The product by the textbook's three loops, for two axes each.
+    pub fn matmul_naive(&self, other: &Array) -> Result<Array> {
+        let product = Product::new(self, other)?;
+        let mut fresh = self.device.allocate(&product.shape, product.a.dtype(), false)?;
+        product.run(MatmulKernel::Naive, fresh.target())?;
+        let result = Array::from_fresh(fresh, self.device);
+        product.without_added_axes(result)
+    }
+
+    /// Sum of products along an axis of both arrays, which broadcast; the left operand is
+    /// conjugated.
+    pub fn vecdot(&self, other: &Array, axis: isize) -> Result<Array> {
+        let conjugate = if self.dtype().is_complex() { self.conj()? } else { self.clone() };
+        let size = |array: &Array| -> Result<usize> {
+            Ok(array.shape()[normalize_axis("vecdot", axis, array.ndim())?])
+        };
+        if size(self)? != size(other)? {
+            let (a, b) = (tuple(self.shape()), tuple(other.shape()));
+            let message = format!("shapes {a} and {b} differ along axis {axis}");
+            return Err(Error::shape("vecdot", message));
+        }
+        let row = conjugate.move_axes(&[axis], &[-1])?.expand_dims(-2)?;
+        let column = other.move_axes(&[axis], &[-1])?.expand_dims(-1)?;
+        row.matmul(&column)?.squeeze(Some(&[-2, -1]))
+    }
+
+    /// Sum of products over pairs of axes; the result has the other axes of `self`, then those of
+    /// `other`.
+    pub fn tensordot(&self, other: &Array, axes: &[isize], other_axes: &[isize]) -> Result<Array> {
+        let over = normalize_axes("tensordot", axes, self.ndim())?;
+        let other_over = normalize_axes("tensordot", other_axes, other.ndim())?;
+        let lengths = |array: &Array, axes: &[usize]| -> Dims {
+            axes.iter().map(|&axis| array.shape()[axis]).collect()
+        };
+        if lengths(self, &over) != lengths(other, &other_over) {
+            let (a, b) = (tuple(self.shape()), tuple(other.shape()));
+            let (over, other_over) = (tuple(&over), tuple(&other_over));
+            let message =
+                format!("axes {over} of {a} and {other_over} of {b} have different lengths");
+            return Err(Error::shape("tensordot", message));
+        }
+        let free = |array: &Array, over: &[usize]| -> Dims {
+            (0..array.ndim()).filter(|axis| !over.contains(axis)).collect()
+        };
+        let (left, right) = (free(self, &over), free(other, &other_over));
+        let inner: usize = lengths(self, &over).iter().product();
+        let matrix = |array: &Array, order: &[usize], shape: [usize; 2]| -> Result<Array> {
+            array.with_layout(array.layout().permute(order)?)?.reshape(&shape.map(|n| n as isize))
+        };
+        let rows: usize = lengths(self, &left).iter().product();
+        let columns: usize = lengths(other, &right).iter().product();
+        let a = matrix(self, &[&left[..], &over[..]].concat(), [rows, inner])?;
+        let b = matrix(other, &[&other_over[..], &right[..]].concat(), [inner, columns])?;
+        let shape: Vec<isize> = lengths(self, &left)
+            .iter()
+            .chain(&lengths(other, &right))
+            .map(|&n| n as isize)
+            .collect();
+        a.matmul(&b)?.reshape(&shape)
+    }
+
+    /// All products of an element of `self` with one of `other`, both of one axis.
+    pub fn outer(&self, other: &Array) -> Result<Array> {
+        self.ravel()?.expand_dims(1)?.multiply(&other.ravel()?)
+    }
+}
+
+/// Operands as matrices with equal batch axes, ready for a request.
+struct Product {
+    a: Array,
+    b: Array,
+    a_layout: Layout,
+    b_layout: Layout,
+    /// With axes added for operands of one axis.
+    shape: Dims,
+    row_added: bool,
+    column_added: bool,
+}
+
+impl Product {
+    fn new(a: &Array, b: &Array) -> Result<Product> {
+        common_device("matmul", &[Arg::Array(a), Arg::Array(b)])?;
+        if a.ndim() == 0 || b.ndim() == 0 {
+            let (a, b) = (tuple(a.shape()), tuple(b.shape()));
+            let message =
+                format!("shapes {a} and {b}: both operands need an axis; multiply scales");
+            return Err(Error::shape("matmul", message));
+        }
+        let dtype = a.dtype().promote(b.dtype());
+        let (row_added, column_added) = (a.ndim() == 1, b.ndim() == 1);
+        let left = if row_added { a.expand_dims(0)? } else { a.clone() };
+        let right = if column_added { b.expand_dims(1)? } else { b.clone() };
+        let (batch_a, m, k) = split(left.shape());
+        let (batch_b, inner, n) = split(right.shape());
+        if k != inner {
+            let (a, b) = (tuple(a.shape()), tuple(b.shape()));
+            return Err(Error::shape(
+                "matmul",
+                format!("shapes {a} and {b} do not match: {k} is not {inner}"),
+            ));
+        }
+        let batch = broadcast_shapes("matmul", &[batch_a, batch_b])?;
+        let full = |rows: usize, columns: usize| -> Dims {
+            batch.iter().copied().chain([rows, columns]).collect()
+        };
+        let (a_layout, b_layout) = (full(m, k), full(k, n));
+        let (left, right) = (left.to_dtype(dtype)?, right.to_dtype(dtype)?);
+        let (a_layout, b_layout) =
+            (left.layout().broadcast_to(&a_layout)?, right.layout().broadcast_to(&b_layout)?);
+        Ok(Product {
+            shape: full(m, n),
+            a: left,
+            b: right,
+            a_layout,
+            b_layout,
+            row_added,
+            column_added,
+        })
+    }
+
+    fn run(&self, kernel: MatmulKernel, output: Target<'_>) -> Result<()> {
+        let a = self.a.borrow().with_layout(&self.a_layout)?;
+        let b = self.b.borrow().with_layout(&self.b_layout)?;
+        self.a.device.run(&Request::Matmul(Matmul { a, b, output, kernel }))
+    }
+
+    fn final_shape(&self) -> Dims {
+        let batch = self.shape.len() - 2;
+        let keeps = |axis: usize| {
+            !(axis == batch && self.row_added || axis == batch + 1 && self.column_added)
+        };
+        (0..self.shape.len()).filter(|&axis| keeps(axis)).map(|axis| self.shape[axis]).collect()
+    }
+
+    fn without_added_axes(&self, result: Array) -> Result<Array> {
+        let mut added: SmallVec<[isize; 2]> = SmallVec::new();
+        if self.row_added {
+            added.push(-2);
+        }
+        if self.column_added {
+            added.push(-1);
+        }
+        if added.is_empty() { Ok(result) } else { result.squeeze(Some(&added)) }
+    }
+}
+
+fn split(shape: &[usize]) -> (&[usize], usize, usize) {
+    let (batch, matrix) = shape.split_at(shape.len() - 2);
+    (batch, matrix[0], matrix[1])
+}
+
+/// The textbook's tiled product on arrays of tiles: `[m/t][k/t][t][t]` by `[k/t][n/t][t][t]`.
+pub fn matmul_tiled(a: &Array, b: &Array) -> Result<Array> {
+    common_device("matmul_tiled", &[Arg::Array(a), Arg::Array(b)])?;
+    let (&[rows, inner, t, t1], &[inner1, columns, t2, t3]) = (a.shape(), b.shape()) else {
+        return Err(Error::shape("matmul_tiled", "operands have four axes: [rows][columns][t][t]"));
+    };
+    if inner != inner1 || t != t1 || t != t2 || t != t3 || a.dtype() != b.dtype() {
+        let message = format!("tiles {} and {} do not match", tuple(a.shape()), tuple(b.shape()));
+        return Err(Error::shape("matmul_tiled", message));
+    }
+    let mut fresh = a.device.allocate(&[rows, columns, t, t], a.dtype(), false)?;
+    let kernel = MatmulKernel::Tiled;
+    a.device.run(&Request::Matmul(Matmul {
+        a: a.borrow(),
+        b: b.borrow(),
+        output: fresh.target(),
+        kernel,
+    }))?;
+    Ok(Array::from_fresh(fresh, a.device))
+}

@@ -1,0 +1,419 @@
+//! Elementwise work: the methods made from the rows, casts and choices.
+//!
+//! One path for all: settle the dtype, broadcast, allocate, make a tape, ask the device. What is
+//! particular to an operation is in its row.
+
+use smallvec::SmallVec;
+use tilework_backend::{Map, Operand, Request, Target};
+use tilework_error::{Error, Result, tuple};
+use tilework_layout::{Dims, Layout, Overlap, broadcast_shapes, overlap};
+use tilework_ops::{DType, Id, Number, Row};
+use tilework_tape::{Action, Builder, Per, Slot, Tape};
+
+use super::Array;
+use crate::device::Device;
+
+/// An operand: an array, or a number that takes the array's dtype.
+#[derive(Clone, Copy)]
+pub enum Arg<'a> {
+    /// An array.
+    Array(&'a Array),
+    /// A number.
+    Number(Number),
+}
+
+impl<'a> From<&'a Array> for Arg<'a> {
+    fn from(array: &'a Array) -> Self {
+        Arg::Array(array)
+    }
+}
+
+macro_rules! numbers {
+    ($($type:ty),*) => {$(
+        impl From<$type> for Arg<'_> {
+            fn from(x: $type) -> Self { Arg::Number(Number::from(x)) }
+        }
+    )*};
+}
+
+numbers!(
+    bool,
+    i8,
+    i16,
+    i32,
+    i64,
+    isize,
+    u8,
+    u16,
+    u32,
+    u64,
+    usize,
+    f32,
+    f64,
+    tilework_ops::Complex<f32>,
+    tilework_ops::Complex<f64>,
+    tilework_ops::Scalar
+);
+
+impl From<Number> for Arg<'_> {
+    fn from(x: Number) -> Self {
+        Arg::Number(x)
+    }
+}
+
+/// The dtype that operands have together: arrays promote, numbers follow.
+///
+/// ```
+/// use tilework::{Array, DType, result_type};
+/// let x = Array::zeros(&[2], DType::Int8)?;
+/// assert_eq!(result_type(&[(&x).into(), 0.5.into()])?, DType::Float64);
+/// # Ok::<(), tilework::Error>(())
+/// ```
+pub fn result_type(operands: &[Arg<'_>]) -> Result<DType> {
+    let mut common: Option<DType> = None;
+    for operand in operands {
+        if let Arg::Array(array) = operand {
+            common = Some(common.map_or(array.dtype(), |dtype| dtype.promote(array.dtype())));
+        }
+    }
+    for operand in operands {
+        if let Arg::Number(number) = operand {
+            common = Some(match common {
+                Some(dtype) => number.promote(dtype),
+                None => number.default_dtype(),
+            });
+        }
+    }
+    common.ok_or_else(|| Error::value("result_type", "there is nothing to promote"))
+}
+
+/// The device that all arrays among the operands are on.
+pub(crate) fn common_device(operation: &str, operands: &[Arg<'_>]) -> Result<Device> {
+    let mut common: Option<Device> = None;
+    for operand in operands {
+        if let Arg::Array(array) = operand {
+            match common {
+                Some(device) if device != array.device => {
+                    let (here, there) = (device, array.device);
+                    let message = format!(
+                        "operands are on {here} and {there}; move one with to_device(\"{here}\")"
+                    );
+                    return Err(Error::device(operation, message));
+                }
+                _ => common = Some(array.device),
+            }
+        }
+    }
+    Ok(common.unwrap_or_else(Device::current))
+}
+
+fn common_shape(operation: &str, operands: &[Arg<'_>]) -> Result<Dims> {
+    let shapes: SmallVec<[&[usize]; 3]> = operands
+        .iter()
+        .filter_map(|operand| match operand {
+            Arg::Array(array) => Some(array.shape()),
+            Arg::Number(_) => None,
+        })
+        .collect();
+    match &shapes[..] {
+        [] => Ok(Dims::new()),
+        [first, rest @ ..] if rest.iter().all(|shape| shape == first) => {
+            Ok(Dims::from_slice(first))
+        }
+        _ => broadcast_shapes(operation, &shapes),
+    }
+}
+
+/// An operation of the table on arrays and numbers; what every method of the same name calls.
+///
+/// ```
+/// use tilework::{Array, Id, apply};
+/// let x = Array::from_slice(&[1.0f64, 4.0])?;
+/// assert_eq!(apply(Id::Sqrt, &[(&x).into()])?.to_vec::<f64>()?, [1.0, 2.0]);
+/// # Ok::<(), tilework::Error>(())
+/// ```
+pub fn apply(id: Id, operands: &[Arg<'_>]) -> Result<Array> {
+    let row = id.row();
+    let computes = computes(row, operands)?;
+    let device = common_device(row.name, operands)?;
+    let shape = common_shape(row.name, operands)?;
+    let tape = tape_of(id, operands, computes);
+    let mut fresh = device.allocate(&shape, row.result(computes), false)?;
+    run_map(row.name, device, &tape, operands, computes, fresh.target())?;
+    Ok(Array::from_fresh(fresh, device))
+}
+
+/// The same into an array that exists; its shape must be the result's, and the result's dtype must
+/// cast to its dtype without falling to a lower kind.
+pub fn apply_into(id: Id, operands: &[Arg<'_>], out: &Array) -> Result<()> {
+    let row = id.row();
+    let computes = computes(row, operands)?;
+    let device = common_device(row.name, operands)?;
+    if device != out.device {
+        let message = format!(
+            "operands are on {device} and {}; move one with to_device(\"{device}\")",
+            out.device
+        );
+        return Err(Error::device(row.name, message));
+    }
+    let shape = common_shape(row.name, operands)?;
+    if !shape.is_empty() && shape[..] != *out.shape() {
+        // The target may be larger than the operands, but never the other way round.
+        let all = broadcast_shapes(row.name, &[&shape, out.shape()])?;
+        if all[..] != *out.shape() {
+            let message = format!(
+                "the result has shape {}, the target {}",
+                tuple(&shape),
+                tuple(out.shape())
+            );
+            return Err(Error::shape(row.name, message));
+        }
+    }
+    let result = row.result(computes);
+    if !same_kind(result, out.dtype()) {
+        let message =
+            format!("the result is {result} and does not fit a target of {}", out.dtype());
+        return Err(Error::dtype(row.name, message));
+    }
+    let tape = then_cast(tape_of(id, operands, computes), out.dtype());
+    let held = unaliased(operands, out)?;
+    let operands: SmallVec<[Arg<'_>; 3]> = operands
+        .iter()
+        .zip(&held)
+        .map(|(given, held)| held.as_ref().map_or(*given, Arg::Array))
+        .collect();
+    run_map(row.name, device, &tape, &operands, computes, Target::shared(row.name, out.borrow())?)
+}
+
+/// Whether a cast keeps the kind or climbs: what may be written into a target.
+fn same_kind(from: DType, to: DType) -> bool {
+    use tilework_ops::Kind::*;
+    match (from.kind(), to.kind()) {
+        (Bool, _) | (_, Complex) => true,
+        (Unsigned | Signed, Unsigned | Signed | Float) => true,
+        (Float, Float) => true,
+        _ => false,
+    }
+}
+
+/// Copies of the operands that overlap the target other than element by element.
+fn unaliased(operands: &[Arg<'_>], out: &Array) -> Result<SmallVec<[Option<Array>; 3]>> {
+    operands
+        .iter()
+        .map(|operand| match operand {
+            Arg::Array(array) if array.overlaps(out)? => array.copy().map(Some),
+            _ => Ok(None),
+        })
+        .collect()
+}
+
+fn computes(row: &Row, operands: &[Arg<'_>]) -> Result<DType> {
+    let common = match operands {
+        [Arg::Array(array)] => array.dtype(),
+        _ => result_type(operands)?,
+    };
+    row.computes(common)
+        .ok_or_else(|| Error::dtype(row.name, format!("{common} has no meaning here")))
+}
+
+fn tape_of(id: Id, operands: &[Arg<'_>], computes: DType) -> Tape {
+    let dtypes: SmallVec<[DType; 3]> = operands
+        .iter()
+        .map(|operand| match operand {
+            Arg::Array(array) => array.dtype(),
+            Arg::Number(_) => computes,
+        })
+        .collect();
+    Tape::apply_to(id, &dtypes, computes)
+}
+
+/// The tape followed by a cast of its result.
+fn then_cast(tape: Tape, dtype: DType) -> Tape {
+    let result = tape.slot(tape.outputs()[0]).dtype;
+    if result == dtype {
+        return tape;
+    }
+    tape.then(Action::Cast, dtype)
+}
+
+/// Broadcasts the operands to the target and asks the device.
+pub(super) fn run_map(
+    operation: &str,
+    device: Device,
+    tape: &Tape,
+    operands: &[Arg<'_>],
+    computes: DType,
+    output: Target<'_>,
+) -> Result<()> {
+    let mut layouts: SmallVec<[Option<Layout>; 3]> = SmallVec::new();
+    for operand in operands {
+        layouts.push(match operand {
+            Arg::Array(array) if array.shape() != output.layout().shape() => {
+                Some(array.layout().broadcast_to(output.layout().shape())?)
+            }
+            _ => None,
+        });
+    }
+    let mut inputs: SmallVec<[Operand<'_>; 3]> = SmallVec::new();
+    for (operand, layout) in operands.iter().zip(&layouts) {
+        inputs.push(match (operand, layout) {
+            (Arg::Array(array), None) => Operand::View(array.borrow()),
+            (Arg::Array(array), Some(layout)) => Operand::View(array.borrow().with_layout(layout)?),
+            (Arg::Number(number), _) => Operand::Scalar(number.to_scalar(operation, computes)?),
+        });
+    }
+    device.run(&Request::Map(Map { tape, inputs: &inputs, output }))
+}
+
+/// `then` where `mask` is true, `otherwise` elsewhere: NumPy's `where`.
+///
+/// ```
+/// use tilework::{Array, select};
+/// let x = Array::from_slice(&[-1.0f32, 2.0])?;
+/// let positive = x.greater(0.0)?;
+/// assert_eq!(select(&positive, &x, 0.0)?.to_vec::<f32>()?, [0.0, 2.0]);
+/// # Ok::<(), tilework::Error>(())
+/// ```
+pub fn select<'a>(
+    mask: &Array,
+    then: impl Into<Arg<'a>>,
+    otherwise: impl Into<Arg<'a>>,
+) -> Result<Array> {
+    let choices = [then.into(), otherwise.into()];
+    let dtype = result_type(&choices)?;
+    let operands = [Arg::Array(mask), choices[0], choices[1]];
+    let device = common_device("where", &operands)?;
+    let shape = common_shape("where", &operands)?;
+    let mut build = Builder::new();
+    let dtype_of = |arg: &Arg<'_>| match arg {
+        Arg::Array(array) => array.dtype(),
+        Arg::Number(_) => dtype,
+    };
+    let slots: SmallVec<[u16; 3]> =
+        operands.iter().map(|arg| build.input(Slot::scalar(dtype_of(arg)), Per::I)).collect();
+    let condition = build.cast(slots[0], DType::Bool);
+    let (a, b) = (build.cast(slots[1], dtype), build.cast(slots[2], dtype));
+    let chosen = build.select(condition, a, b)?;
+    let tape = build.finish(&[chosen])?;
+    let mut fresh = device.allocate(&shape, dtype, false)?;
+    run_map("where", device, &tape, &operands, dtype, fresh.target())?;
+    Ok(Array::from_fresh(fresh, device))
+}
+
+impl Array {
+    /// A new array with the elements cast to `dtype`; a copy also if it has that dtype.
+    ///
+    /// Integers wrap, floats are truncated to integers with saturation (NaN becomes 0).
+    pub fn astype(&self, dtype: DType) -> Result<Array> {
+        let mut fresh = self.device.allocate(self.shape(), dtype, false)?;
+        let tape = Tape::cast(self.dtype(), dtype);
+        run_map("astype", self.device, &tape, &[Arg::Array(self)], dtype, fresh.target())?;
+        Ok(Array::from_fresh(fresh, self.device))
+    }
+
+    /// This array if it has `dtype`, a cast one otherwise.
+    pub fn to_dtype(&self, dtype: DType) -> Result<Array> {
+        if self.dtype() == dtype { Ok(self.clone()) } else { self.astype(dtype) }
+    }
+
+    /// A new array in row-major order.
+    pub fn copy(&self) -> Result<Array> {
+        self.astype(self.dtype())
+    }
+
+    /// This array if it is in row-major order, a copy otherwise.
+    pub fn compact(&self) -> Result<Array> {
+        if self.is_contiguous() { Ok(self.clone()) } else { self.copy() }
+    }
+
+    /// Whether writing `other` could change what is read of `self` at another index.
+    pub(crate) fn overlaps(&self, other: &Array) -> Result<bool> {
+        if !self.shares_memory(other) || self.is_empty() || other.is_empty() {
+            return Ok(false);
+        }
+        if self.dtype().size() != other.dtype().size() {
+            return Ok(true);
+        }
+        // Element by element only if the operand, as broadcast to the target, is the target.
+        let broadcast = self.layout().broadcast_to(other.shape())?;
+        Ok(match overlap(&broadcast, other.layout()) {
+            Overlap::None | Overlap::Identical => false,
+            Overlap::Possible => true,
+        })
+    }
+
+    /// The real parts of a complex array, as a view; a real array itself.
+    pub fn real_view(&self) -> Result<Array> {
+        self.part_view(0)
+    }
+
+    /// The imaginary parts of a complex array, as a view; an error for a real array.
+    pub fn imag_view(&self) -> Result<Array> {
+        if !self.dtype().is_complex() {
+            return Err(Error::dtype(
+                "imag_view",
+                format!("{} has no imaginary part to view", self.dtype()),
+            ));
+        }
+        self.part_view(1)
+    }
+
+    fn part_view(&self, part: usize) -> Result<Array> {
+        if !self.dtype().is_complex() {
+            return Ok(self.clone());
+        }
+        let strides: SmallVec<[isize; 6]> =
+            self.strides().iter().map(|stride| stride * 2).collect();
+        let layout = Layout::new(self.shape(), &strides, self.offset() * 2 + part)?;
+        self.reinterpret(layout, self.dtype().part())
+    }
+}
+
+/// A complex array from its parts.
+///
+/// ```
+/// use tilework::{Array, Complex, complex};
+/// let z = complex(&Array::from_slice(&[1.0f32])?, &Array::from_slice(&[2.0f32])?)?;
+/// assert_eq!(z.to_vec::<Complex<f32>>()?, [Complex::new(1.0, 2.0)]);
+/// # Ok::<(), tilework::Error>(())
+/// ```
+pub fn complex(real: &Array, imag: &Array) -> Result<Array> {
+    let operands = [Arg::Array(real), Arg::Array(imag)];
+    let device = common_device("complex", &operands)?;
+    let shape = common_shape("complex", &operands)?;
+    let dtype = real.dtype().promote(imag.dtype()).with_imaginary();
+    let result = Array::from_fresh(device.allocate(&shape, dtype, false)?, device);
+    result.real_view()?.assign(real)?;
+    result.imag_view()?.assign(imag)?;
+    Ok(result)
+}
+
+/// Methods from the rows: `x.exp()`, `x.add(&y)`, `x.clip(0.0, 1.0)`.
+macro_rules! methods {
+    ($([[$($doc:literal)+] $Type:ident $name:ident $operands:tt $gives:ident])+) => {
+        /// One method for each row of the operation table.
+        impl Array {
+            $(methods! { @one [$($doc)+] $Type $name $operands })+
+        }
+    };
+    (@one [$($doc:literal)+] $Type:ident $name:ident [$a:ident]) => {
+        $(#[doc = $doc])+
+        pub fn $name(&self) -> Result<Array> {
+            apply(Id::$Type, &[Arg::Array(self)])
+        }
+    };
+    (@one [$($doc:literal)+] $Type:ident $name:ident [$a:ident, $b:ident]) => {
+        $(#[doc = $doc])+
+        pub fn $name<'a>(&self, $b: impl Into<Arg<'a>>) -> Result<Array> {
+            apply(Id::$Type, &[Arg::Array(self), $b.into()])
+        }
+    };
+    (@one [$($doc:literal)+] $Type:ident $name:ident [$a:ident, $b:ident, $c:ident]) => {
+        $(#[doc = $doc])+
+        pub fn $name<'a>(&self, $b: impl Into<Arg<'a>>, $c: impl Into<Arg<'a>>) -> Result<Array> {
+            apply(Id::$Type, &[Arg::Array(self), $b.into(), $c.into()])
+        }
+    };
+}
+
+tilework_ops::each_op!(methods);

@@ -1,0 +1,148 @@
+//! The array: five fields over shared memory.
+//!
+//! Device, block, shape, strides, offset. View methods rewrite the last three and share the block;
+//! everything that touches numbers becomes a request to the device's backend. Rooms by subject:
+//! `create`, `view`, `map`, `reduce`, `linalg`, `assign`, `index`, `join`, `order`, `access`,
+//! `show`.
+
+mod access;
+mod assign;
+mod create;
+mod index;
+mod join;
+mod linalg;
+mod map;
+mod operators;
+mod order;
+mod reduce;
+mod show;
+mod view;
+
+use tilework_backend::{Fresh, Storage, View, ViewRef};
+use tilework_error::Result;
+use tilework_layout::Layout;
+use tilework_ops::DType;
+
+use crate::device::Device;
+
+pub use access::{Iter, ReadGuard, WriteGuard};
+pub use create::{Nested, meshgrid};
+pub use index::Indexer;
+pub use join::{PadMode, concat, stack};
+pub use linalg::matmul_tiled;
+pub use map::{Arg, apply, apply_into, complex, result_type, select};
+pub use order::Unique;
+pub use reduce::Axes;
+pub use show::PrintOptions;
+pub use view::broadcast_arrays;
+
+/// An n-dimensional array with a dtype chosen at run time.
+///
+/// Cloning shares the memory: a clone is a view, and a write through one is seen through all.
+/// [`Array::copy`] makes an array of its own. All methods may be called from any thread.
+///
+/// ```
+/// use tilework::{Array, s};
+/// let x = Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0])?.reshape(&[2, 2])?;
+/// let column = x.slice(&s![.., 1])?;
+/// column.fill(0.0)?;
+/// assert_eq!(x.to_vec::<f32>()?, [1.0, 0.0, 3.0, 0.0]);
+/// # Ok::<(), tilework::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Array {
+    view: View,
+    device: Device,
+}
+
+impl Array {
+    pub(crate) fn from_fresh(fresh: Fresh, device: Device) -> Array {
+        Array { view: fresh.finish(), device }
+    }
+
+    /// An array on memory that was made elsewhere; an error if the layout leaves the block or the
+    /// block's device is unknown.
+    pub fn from_storage(storage: Storage, layout: Layout, dtype: DType) -> Result<Array> {
+        let device = Device::parse(&storage.device().to_string())?;
+        Ok(Array { view: View::new(storage, layout, dtype)?, device })
+    }
+
+    /// Length of each axis.
+    pub fn shape(&self) -> &[usize] {
+        self.view.layout().shape()
+    }
+
+    /// Steps in elements, one for each axis.
+    pub fn strides(&self) -> &[isize] {
+        self.view.layout().strides()
+    }
+
+    /// Position of the first element in its block.
+    pub fn offset(&self) -> usize {
+        self.view.layout().offset()
+    }
+
+    /// Number of axes.
+    pub fn ndim(&self) -> usize {
+        self.view.layout().ndim()
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.view.layout().len()
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.view.layout().is_empty()
+    }
+
+    /// Type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.view.dtype()
+    }
+
+    /// Where it lives.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// The shared block of memory.
+    pub fn storage(&self) -> &Storage {
+        self.view.storage()
+    }
+
+    /// Shape, strides and offset.
+    pub fn layout(&self) -> &Layout {
+        self.view.layout()
+    }
+
+    /// Whether the elements lie in row-major order without gaps.
+    pub fn is_contiguous(&self) -> bool {
+        self.view.layout().is_contiguous()
+    }
+
+    /// Whether it may be written to.
+    pub fn is_writable(&self) -> bool {
+        self.view.storage().is_writable()
+    }
+
+    /// Whether both are views of one block.
+    pub fn shares_memory(&self, other: &Array) -> bool {
+        self.storage().is_same(other.storage())
+    }
+
+    pub(crate) fn borrow(&self) -> ViewRef<'_> {
+        self.view.borrow()
+    }
+
+    /// Another layout on the same memory.
+    pub(crate) fn with_layout(&self, layout: Layout) -> Result<Array> {
+        Ok(Array { view: self.view.with_layout(layout)?, device: self.device })
+    }
+
+    /// The same memory seen as elements of another dtype of the same size or a part of it.
+    pub(crate) fn reinterpret(&self, layout: Layout, dtype: DType) -> Result<Array> {
+        Ok(Array { view: View::new(self.storage().clone(), layout, dtype)?, device: self.device })
+    }
+}

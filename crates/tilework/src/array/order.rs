@@ -1,0 +1,113 @@
+//! Order: sort, argsort, searchsorted, unique.
+
+use tilework_backend::{Request, Search, Sort};
+use tilework_error::{Error, Result, tuple};
+use tilework_layout::{Index, normalize_axis};
+use tilework_ops::DType;
+
+use super::Array;
+use super::map::{Arg, common_device};
+
+/// The different elements of an array, ascending, and where they are.
+#[derive(Clone, Debug)]
+pub struct Unique {
+    /// The different elements, ascending; every NaN is different.
+    pub values: Array,
+    /// For each, the index of its first occurrence in the ravelled array.
+    pub indices: Array,
+    /// For each element of the array, its place among the values; has the array's shape.
+    pub inverse: Array,
+    /// For each, how often it occurs.
+    pub counts: Array,
+}
+
+impl Array {
+    /// Elements in order along an axis; equal ones keep their order, NaN come last.
+    pub fn sort(&self, axis: isize, descending: bool) -> Result<Array> {
+        self.sorted("sort", axis, descending, false)
+    }
+
+    /// The indices that would sort the array along an axis.
+    pub fn argsort(&self, axis: isize, descending: bool) -> Result<Array> {
+        self.sorted("argsort", axis, descending, true)
+    }
+
+    fn sorted(
+        &self,
+        operation: &str,
+        axis: isize,
+        descending: bool,
+        indices: bool,
+    ) -> Result<Array> {
+        let axis = normalize_axis(operation, axis, self.ndim())?;
+        let dtype = if indices { DType::Int64 } else { self.dtype() };
+        let mut fresh = self.device.allocate(self.shape(), dtype, false)?;
+        let (input, output) = (self.borrow(), fresh.target());
+        self.device.run(&Request::Sort(Sort { input, axis, descending, output, indices }))?;
+        Ok(Array::from_fresh(fresh, self.device))
+    }
+
+    /// Where `values` would be inserted into this ascending array of one axis: before equal
+    /// elements, or after them if `right`.
+    pub fn searchsorted(&self, values: &Array, right: bool) -> Result<Array> {
+        if self.ndim() != 1 {
+            let message =
+                format!("the sorted array has one axis, not shape {}", tuple(self.shape()));
+            return Err(Error::shape("searchsorted", message));
+        }
+        let device = common_device("searchsorted", &[Arg::Array(self), Arg::Array(values)])?;
+        let dtype = self.dtype().promote(values.dtype());
+        let (sorted, values) = (self.to_dtype(dtype)?, values.to_dtype(dtype)?);
+        let mut fresh = device.allocate(values.shape(), DType::Int64, false)?;
+        let request = Search {
+            sorted: sorted.borrow(),
+            values: values.borrow(),
+            right,
+            output: fresh.target(),
+        };
+        device.run(&Request::Search(request))?;
+        Ok(Array::from_fresh(fresh, device))
+    }
+
+    /// The different elements of the whole array, where they are and how often.
+    pub fn unique(&self) -> Result<Unique> {
+        let flat = self.ravel()?;
+        let order = flat.argsort(0, false)?;
+        let sorted = flat.take(&order, 0)?;
+        let starts = first_of_runs(&sorted)?;
+        let heads = starts.nonzero()?.remove(0);
+        let values = sorted.take(&heads, 0)?;
+        let indices = order.take(&heads, 0)?;
+        let ends = super::join::concat(
+            &[
+                &heads.slice(&[Index::from(1..)])?,
+                &Array::from_slice_on(self.device, &[flat.len() as i64])?,
+            ],
+            0,
+        )?;
+        let counts = if flat.is_empty() { heads.clone() } else { ends.subtract(&heads)? };
+        // The number of starts so far, minus one, is the place among the values.
+        let place = starts.to_dtype(DType::Int64)?.cumulative_sum(0)?.subtract(1)?;
+        let inverse = Array::empty_on(self.device, &[flat.len()], DType::Int64)?;
+        inverse.index_set(&[super::Indexer::Array(&order)], &place)?;
+        let shape: Vec<isize> = self.shape().iter().map(|&n| n as isize).collect();
+        Ok(Unique { values, indices, inverse: inverse.reshape(&shape)?, counts })
+    }
+
+    /// The different elements, ascending; every NaN is different.
+    pub fn unique_values(&self) -> Result<Array> {
+        let sorted = self.ravel()?.sort(0, false)?;
+        sorted.index(&[super::Indexer::Array(&first_of_runs(&sorted)?)])
+    }
+}
+
+/// True where a sorted array of one axis differs from the element before.
+fn first_of_runs(sorted: &Array) -> Result<Array> {
+    let starts = Array::full_on(sorted.device, &[sorted.len()], true, DType::Bool)?;
+    if sorted.len() > 1 {
+        let later = sorted.slice(&[Index::from(1..)])?;
+        let earlier = sorted.slice(&[Index::from(..-1)])?;
+        starts.slice(&[Index::from(1..)])?.assign(&later.not_equal(&earlier)?)?;
+    }
+    Ok(starts)
+}

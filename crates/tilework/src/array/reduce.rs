@@ -1,0 +1,227 @@
+//! Reductions over axes and running reductions: the methods made from the rows of folds.
+
+use tilework_backend::{Reduce, Request, Scan};
+use tilework_error::{Error, Result, tuple};
+use tilework_layout::{Dims, normalize_axes, normalize_axis};
+use tilework_ops::fold::OverNothing;
+use tilework_ops::{DType, FoldId};
+
+use super::Array;
+
+/// Which axes are reduced: `()` or `None` for all, a number for one, a list for several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Axes {
+    /// All axes.
+    All,
+    /// These; negative numbers count from the end.
+    Some(Vec<isize>),
+}
+
+impl From<()> for Axes {
+    fn from((): ()) -> Axes {
+        Axes::All
+    }
+}
+
+impl From<isize> for Axes {
+    fn from(axis: isize) -> Axes {
+        Axes::Some(vec![axis])
+    }
+}
+
+impl From<Option<isize>> for Axes {
+    fn from(axis: Option<isize>) -> Axes {
+        axis.map_or(Axes::All, Axes::from)
+    }
+}
+
+impl From<&[isize]> for Axes {
+    fn from(axes: &[isize]) -> Axes {
+        Axes::Some(axes.to_vec())
+    }
+}
+
+impl<const N: usize> From<[isize; N]> for Axes {
+    fn from(axes: [isize; N]) -> Axes {
+        Axes::Some(axes.to_vec())
+    }
+}
+
+impl Axes {
+    fn resolve(&self, operation: &str, ndim: usize) -> Result<Dims> {
+        match self {
+            Axes::All => Ok((0..ndim).collect()),
+            Axes::Some(axes) => {
+                let mut axes = normalize_axes(operation, axes, ndim)?;
+                axes.sort_unstable();
+                Ok(axes)
+            }
+        }
+    }
+}
+
+impl Array {
+    /// A reduction of the table; what every method of the same name calls.
+    ///
+    /// `correction` is what variances subtract from the count.
+    pub fn reduce(
+        &self,
+        fold: FoldId,
+        axes: impl Into<Axes>,
+        keepdims: bool,
+        correction: f64,
+    ) -> Result<Array> {
+        let row = fold.row();
+        let axes = axes.into().resolve(row.name, self.ndim())?;
+        let accumulates = row.accumulates(self.dtype()).ok_or_else(|| {
+            Error::dtype(row.name, format!("{} has no meaning here", self.dtype()))
+        })?;
+        let kept: Dims = (0..self.ndim())
+            .filter(|axis| !axes.contains(axis))
+            .map(|axis| self.shape()[axis])
+            .collect();
+        let over_nothing = axes.iter().any(|&axis| self.shape()[axis] == 0);
+        if over_nothing && !kept.contains(&0) && row.nothing == OverNothing::Error {
+            let message = format!(
+                "shape {} has no element to choose from along {}",
+                tuple(self.shape()),
+                tuple(&axes)
+            );
+            return Err(Error::value(row.name, message));
+        }
+        let mut fresh = self.device.allocate(&kept, row.result(accumulates), false)?;
+        let (input, output) = (self.borrow(), fresh.target());
+        self.device.run(&Request::Reduce(Reduce {
+            fold,
+            input,
+            axes: &axes,
+            correction,
+            output,
+        }))?;
+        let result = Array::from_fresh(fresh, self.device);
+        if !keepdims {
+            return Ok(result);
+        }
+        let shape: Dims = (0..self.ndim())
+            .map(|axis| if axes.contains(&axis) { 1 } else { self.shape()[axis] })
+            .collect();
+        match result.layout().reshape(&shape)? {
+            Some(layout) => result.with_layout(layout),
+            None => Ok(result),
+        }
+    }
+
+    /// Square root of the variance.
+    pub fn std(&self, axes: impl Into<Axes>, correction: f64) -> Result<Array> {
+        self.reduce(FoldId::Var, axes, false, correction)?.sqrt()
+    }
+
+    /// Variance over count minus `correction`.
+    pub fn var(&self, axes: impl Into<Axes>, correction: f64) -> Result<Array> {
+        self.reduce(FoldId::Var, axes, false, correction)
+    }
+
+    /// Largest minus smallest element.
+    pub fn ptp(&self, axes: impl Into<Axes>) -> Result<Array> {
+        let axes = axes.into();
+        &self.max(axes.clone())? - &self.min(axes)?
+    }
+
+    /// The vector norm of this order over axes: 2 for Euclid's, 1, infinities, 0 for the number of
+    /// elements that are not zero, or any other power.
+    ///
+    /// ```
+    /// use tilework::Array;
+    /// let x = Array::from_slice(&[3.0f64, -4.0])?;
+    /// assert_eq!(x.norm(2.0, (), false)?.item::<f64>()?, 5.0);
+    /// assert_eq!(x.norm(f64::INFINITY, (), false)?.item::<f64>()?, 4.0);
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn norm(&self, order: f64, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
+        let dtype = if self.dtype().is_inexact() { self.dtype() } else { DType::Float64 };
+        let (size, axes) = (self.to_dtype(dtype)?.abs()?, axes.into());
+        let fold = |array: &Array, fold| array.reduce(fold, axes.clone(), keepdims, 0.0);
+        match order {
+            f64::INFINITY => fold(&size, FoldId::Max),
+            f64::NEG_INFINITY => fold(&size, FoldId::Min),
+            0.0 => fold(&size, FoldId::CountNonzero)?.to_dtype(size.dtype()),
+            1.0 => fold(&size, FoldId::Sum),
+            2.0 => fold(&size.square()?, FoldId::Sum)?.sqrt(),
+            _ => fold(&size.pow(order)?, FoldId::Sum)?.pow(1.0 / order),
+        }
+    }
+
+    /// Running sums along an axis.
+    pub fn cumulative_sum(&self, axis: isize) -> Result<Array> {
+        self.scan(FoldId::Sum, axis)
+    }
+
+    /// Running products along an axis.
+    pub fn cumulative_prod(&self, axis: isize) -> Result<Array> {
+        self.scan(FoldId::Prod, axis)
+    }
+
+    /// A running reduction along an axis: sum, prod, max or min.
+    pub fn scan(&self, fold: FoldId, axis: isize) -> Result<Array> {
+        let row = fold.row();
+        let operation = &format!("cumulative {}", row.name);
+        if !matches!(fold, FoldId::Sum | FoldId::Prod | FoldId::Max | FoldId::Min) {
+            return Err(Error::unsupported(
+                operation,
+                "only sum, prod, max and min run along an axis",
+            ));
+        }
+        let axis = normalize_axis(operation, axis, self.ndim())?;
+        let accumulates = row.accumulates(self.dtype()).ok_or_else(|| {
+            Error::dtype(operation, format!("{} has no meaning here", self.dtype()))
+        })?;
+        let mut fresh = self.device.allocate(self.shape(), row.result(accumulates), false)?;
+        let (input, output) = (self.borrow(), fresh.target());
+        self.device.run(&Request::Scan(Scan { fold, input, axis, output }))?;
+        Ok(Array::from_fresh(fresh, self.device))
+    }
+}
+
+macro_rules! folds {
+    ($($(#[$doc:meta])* $name:ident $keep:ident $fold:ident),* $(,)?) => {
+        /// Reductions over all axes (`()`), one (`0`, `-1`) or several (`[0, 2]`); the twin whose
+        /// name ends in `_keepdims` leaves axes of length 1 in their place.
+        impl Array {
+            $(
+                $(#[$doc])*
+                pub fn $name(&self, axes: impl Into<Axes>) -> Result<Array> {
+                    self.reduce(FoldId::$fold, axes, false, 0.0)
+                }
+                $(#[$doc])*
+                pub fn $keep(&self, axes: impl Into<Axes>) -> Result<Array> {
+                    self.reduce(FoldId::$fold, axes, true, 0.0)
+                }
+            )*
+        }
+    };
+}
+
+folds! {
+    /// Sum of the elements; integers are summed in 64 bits.
+    sum sum_keepdims Sum,
+    /// Product of the elements; integers are multiplied in 64 bits.
+    prod prod_keepdims Prod,
+    /// Largest element; NaN if there is one.
+    max max_keepdims Max,
+    /// Smallest element; NaN if there is one.
+    min min_keepdims Min,
+    /// Index of the largest element, the first of equals.
+    argmax argmax_keepdims ArgMax,
+    /// Index of the smallest element, the first of equals.
+    argmin argmin_keepdims ArgMin,
+    /// Whether any element is not zero.
+    any any_keepdims Any,
+    /// Whether all elements are not zero.
+    all all_keepdims All,
+    /// How many elements are not zero.
+    count_nonzero count_nonzero_keepdims CountNonzero,
+    /// Arithmetic mean.
+    mean mean_keepdims Mean,
+    /// Logarithm of the sum of exponentials.
+    logsumexp logsumexp_keepdims LogSumExp,
+}

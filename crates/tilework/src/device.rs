@@ -1,0 +1,176 @@
+//! Devices: the one file that names the backends.
+//!
+//! A [`Device`] is a handle on a backend. Arrays live on one; operations run where their operands
+//! are. A new backend is a line in [`backends`].
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::{OnceLock, RwLock};
+
+use tilework_backend::{Backend, DeviceId, Fresh, Properties, Request, run};
+use tilework_cpu::Cpu;
+use tilework_error::{Error, Result};
+use tilework_layout::Layout;
+use tilework_ops::DType;
+use tilework_reference::Reference;
+
+/// Where an array lives and operations run: `cpu`, `reference`, later `cuda:0`.
+///
+/// ```
+/// use tilework::Device;
+/// assert_eq!(Device::parse("cpu")?, Device::cpu());
+/// assert!(Device::parse("cuda:0").unwrap_err().to_string().contains("cuda"));
+/// # Ok::<(), tilework::Error>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Device(&'static dyn Backend);
+
+static REFERENCE: Reference = Reference;
+static CPU: Cpu = Cpu;
+
+/// The backends that can be used, the default first.
+fn backends() -> &'static [&'static dyn Backend] {
+    static BACKENDS: OnceLock<Vec<&'static dyn Backend>> = OnceLock::new();
+    BACKENDS.get_or_init(|| vec![&CPU, &REFERENCE])
+}
+
+/// Backends that this build or machine lacks, and why.
+fn missing() -> Vec<(&'static str, String)> {
+    vec![("cuda", "this build of tilework has no CUDA backend yet".into())]
+}
+
+static DEFAULT: RwLock<Option<Device>> = RwLock::new(None);
+
+thread_local! {
+    static SCOPED: RefCell<Vec<Device>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Device {
+    /// The native CPU backend.
+    pub fn cpu() -> Device {
+        Device(&CPU)
+    }
+
+    /// The reference backend: slow, obvious, the definition of every operation.
+    pub fn reference() -> Device {
+        Device(&REFERENCE)
+    }
+
+    /// The device of this name; an error that says why where there is none.
+    pub fn parse(name: &str) -> Result<Device> {
+        if let Some(backend) = backends().iter().find(|backend| backend.id().to_string() == name) {
+            return Ok(Device(*backend));
+        }
+        let kind = name.split(':').next().unwrap_or(name);
+        if let Some((_, why)) = missing().into_iter().find(|(missing, _)| *missing == kind) {
+            return Err(Error::device("device", format!("{name:?} is not available: {why}")));
+        }
+        let names: Vec<String> = Device::all().iter().map(Device::to_string).collect();
+        Err(Error::device(
+            "device",
+            format!("there is no device {name:?}; there are {}", names.join(", ")),
+        ))
+    }
+
+    /// All devices of this machine.
+    pub fn all() -> Vec<Device> {
+        backends().iter().map(|backend| Device(*backend)).collect()
+    }
+
+    /// Kinds of devices that cannot be used here, each with the reason.
+    pub fn unavailable() -> Vec<(&'static str, String)> {
+        missing()
+    }
+
+    /// Where new arrays are made: the innermost [`Device::scope`] of this thread, or the process's
+    /// default.
+    pub fn current() -> Device {
+        let scoped = SCOPED.with(|scoped| scoped.borrow().last().copied());
+        scoped.unwrap_or_else(|| {
+            let default = DEFAULT.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+            default.unwrap_or(Device::cpu())
+        })
+    }
+
+    /// Makes this the process's default.
+    pub fn set_default(self) {
+        *DEFAULT.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(self);
+    }
+
+    /// Makes this the default of this thread until the scope is dropped.
+    #[must_use = "the scope ends when it is dropped"]
+    pub fn scope(self) -> DeviceScope {
+        SCOPED.with(|scoped| scoped.borrow_mut().push(self));
+        DeviceScope { _one_thread: std::marker::PhantomData }
+    }
+
+    /// Its name.
+    pub fn id(self) -> DeviceId {
+        self.0.id()
+    }
+
+    /// What the device tells about itself.
+    pub fn properties(self) -> Properties {
+        self.0.properties()
+    }
+
+    /// Waits until everything asked of the device is done.
+    pub fn synchronize(self) -> Result<()> {
+        self.0.synchronize()
+    }
+
+    pub(crate) fn backend(self) -> &'static dyn Backend {
+        self.0
+    }
+
+    pub(crate) fn run(self, request: &Request<'_>) -> Result<()> {
+        run(self.0, request)
+    }
+
+    /// Memory for a new row-major array.
+    pub(crate) fn allocate(self, shape: &[usize], dtype: DType, zeroed: bool) -> Result<Fresh> {
+        let layout = Layout::contiguous(shape)?;
+        let bytes =
+            layout.len().checked_mul(dtype.size()).filter(|bytes| *bytes <= isize::MAX as usize);
+        let bytes = bytes.ok_or_else(|| {
+            let shape = tilework_error::tuple(shape);
+            Error::out_of_memory(
+                "allocate",
+                format!("{shape} elements of {dtype} are more than an address space"),
+            )
+        })?;
+        Fresh::new(self.0.allocate(bytes, zeroed)?, layout, dtype)
+    }
+}
+
+/// Ends a [`Device::scope`] when dropped.
+#[derive(Debug)]
+pub struct DeviceScope {
+    _one_thread: std::marker::PhantomData<*mut ()>,
+}
+
+impl Drop for DeviceScope {
+    fn drop(&mut self) {
+        SCOPED.with(|scoped| scoped.borrow_mut().pop());
+    }
+}
+
+impl PartialEq for Device {
+    fn eq(&self, other: &Device) -> bool {
+        self.id() == other.id()
+    }
+}
+
+impl Eq for Device {}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.id().fmt(f)
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({})", self.id())
+    }
+}
