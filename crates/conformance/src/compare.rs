@@ -1,0 +1,55 @@
+//! How results are held against each other.
+
+use tilework::{Array, DType, Scalar};
+use tilework_ops::Tolerance;
+
+/// Panics unless both have one shape, one dtype, and elements within the tolerance.
+pub fn assert_close(what: &str, got: &Array, expected: &Array, tolerance: Tolerance) {
+    assert_eq!(got.shape(), expected.shape(), "{what}: shapes");
+    assert_eq!(got.dtype(), expected.dtype(), "{what}: dtypes");
+    for (k, (a, b)) in scalars(got).iter().zip(scalars(expected)).enumerate() {
+        assert!(within(a, &b, tolerance), "{what}: element {k} is {a:?}, not {b:?}");
+    }
+}
+
+/// The elements in row-major order.
+pub fn scalars(array: &Array) -> Vec<Scalar> {
+    tilework_ops::with_element!(array.dtype(), T => {
+        array.to_vec::<T>().expect("the array can be read").into_iter().map(Scalar::new).collect()
+    })
+}
+
+/// Whether `a` is `b` within a tolerance in units of the last place of its dtype.
+pub fn within(a: &Scalar, b: &Scalar, tolerance: Tolerance) -> bool {
+    let dtype = a.dtype();
+    if !dtype.is_inexact() {
+        return a == b;
+    }
+    let parts = |x: &Scalar| {
+        let z = x.get::<tilework::Complex<f64>>();
+        [z.re, z.im]
+    };
+    let (x, y) = (parts(a), parts(b));
+    let ulps = match tolerance {
+        Tolerance::Exact if !dtype.is_complex() => return a == b || x[0].is_nan() && y[0].is_nan(),
+        // Complex arithmetic may be fused differently by a compiler's vectors.
+        Tolerance::Exact => 2.0,
+        Tolerance::Ulp(ulps) => ulps,
+    };
+    let info = dtype.finfo().expect("floating point");
+    // A narrow result is rounded once more after being computed wider.
+    let ulps = if matches!(dtype, DType::Float16 | DType::BFloat16) { ulps.min(1.0) } else { ulps };
+    // Complex results are right relative to their modulus, not to each part.
+    let size = |v: [f64; 2]| if dtype.is_complex() { v[0].hypot(v[1]) } else { v[0].abs() };
+    let unit = (size(y) * info.eps).max(info.smallest_subnormal);
+    (0..2).all(|part| {
+        let (p, q) = (x[part], y[part]);
+        p == q || p.is_nan() && q.is_nan() || (p - q).abs() <= ulps * unit || overflowed(p, q, info.max)
+    })
+}
+
+/// One is infinite where the other is as large as can be: rounding at the edge of the range.
+fn overflowed(p: f64, q: f64, max: f64) -> bool {
+    let edge = |x: f64| x.abs() >= max * (1.0 - 1e-3);
+    p.is_infinite() != q.is_infinite() && edge(p) && edge(q) && p.signum() == q.signum()
+}

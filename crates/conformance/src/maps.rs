@@ -1,0 +1,137 @@
+//! Elementwise operations, casts and choices on every layout.
+
+use tilework::{Arg, Array, DType, Device, Id, Number, Result, apply, apply_into, select};
+use tilework_ops::{ROWS, Tolerance};
+
+use crate::compare::assert_close;
+use crate::layouts::{BASE, CASES};
+use crate::values::{draw, draw_special};
+
+fn bases(device: Device, id: Id, dtype: DType, special: bool) -> Result<Vec<Array>> {
+    let row = id.row();
+    let seed = id as u64 * 1000 + dtype as u64 * 10;
+    let draw = if special { draw_special } else { draw };
+    (0..row.arity).map(|k| draw(device, &BASE, dtype, row.domain_of(k), seed + k as u64)).collect()
+}
+
+fn args(operands: &[Array]) -> Vec<Arg<'_>> {
+    operands.iter().map(Arg::Array).collect()
+}
+
+/// Every operation, every dtype it takes, every layout, with special values among the elements.
+pub fn operations(device: Device) {
+    for id in Id::ALL {
+        let row = id.row();
+        for dtype in DType::ALL.into_iter().filter(|dtype| row.computes(*dtype).is_some()) {
+            for special in [false, true] {
+                let here = bases(device, id, dtype, special).expect("bases");
+                let there = bases(Device::reference(), id, dtype, special).expect("bases");
+                for (name, views) in CASES {
+                    let what = format!("{} of {dtype}, {name}, special values: {special}", row.name);
+                    let (here, there) = (views(&here).expect(&what), views(&there).expect(&what));
+                    let got = apply(id, &args(&here)).expect(&what);
+                    let expected = apply(id, &args(&there)).expect(&what);
+                    assert_close(&what, &got, &expected, row.tolerance);
+                }
+            }
+        }
+    }
+}
+
+/// Numbers beside arrays, on either side.
+pub fn scalars(device: Device) {
+    for id in Id::ALL.into_iter().filter(|id| id.row().arity == 2) {
+        let row = id.row();
+        for dtype in DType::ALL.into_iter().filter(|dtype| row.takes(*dtype)) {
+            let number = if dtype.is_inexact() { Number::Float(2.5) } else { Number::Int(1) };
+            for (name, views) in &CASES[..6] {
+                let what = format!("{} of {dtype} and {number}, {name}", row.name);
+                let x = views(&bases(device, id, dtype, false).expect(&what)).expect(&what).remove(0);
+                let y = views(&bases(Device::reference(), id, dtype, false).expect(&what)).expect(&what).remove(0);
+                for swap in [false, true] {
+                    let run = |array| {
+                        let pair = [Arg::Array(array), Arg::Number(number)];
+                        apply(id, &if swap { [pair[1], pair[0]] } else { pair })
+                    };
+                    assert_close(&what, &run(&x).expect(&what), &run(&y).expect(&what), row.tolerance);
+                }
+            }
+        }
+    }
+}
+
+/// In place and into other targets, aliased and overlapping: as if the operands were copied first.
+pub fn in_place(device: Device) {
+    for id in [Id::Add, Id::Multiply, Id::Exp, Id::Maximum, Id::Less, Id::Clip] {
+        let row = id.row();
+        for dtype in [DType::Float32, DType::Float64, DType::Int16, DType::Float16].into_iter().filter(|d| row.takes(*d)) {
+            for (name, views) in CASES.iter().filter(|(name, _)| !name.contains("stride 0") && !name.contains("overlapping")) {
+                let what = format!("{} of {dtype} in place, {name}", row.name);
+                let operands = views(&bases(device, id, dtype, false).expect(&what)).expect(&what);
+                let expected = apply(id, &args(&operands)).expect(&what);
+                if expected.dtype() != dtype || expected.shape() != operands[0].shape() {
+                    continue;
+                }
+                apply_into(id, &args(&operands), &operands[0]).expect(&what);
+                assert_close(&what, &operands[0], &expected, Tolerance::Exact);
+            }
+        }
+    }
+    // A target that lies across its operand.
+    let x = draw(device, &[40], DType::Float32, -9.0..9.0, 1).expect("draw");
+    let (low, high) = (x.slice(&tilework::s![..30]).expect("slice"), x.slice(&tilework::s![10..]).expect("slice"));
+    let expected = low.add(&high).expect("add");
+    apply_into(Id::Add, &[Arg::Array(&low), Arg::Array(&high)], &high).expect("add");
+    assert_close("add into an overlapping target", &high, &expected, Tolerance::Exact);
+    let y = draw(device, &[12, 12], DType::Int64, -9.0..9.0, 2).expect("draw");
+    let expected = y.transpose().copy().expect("copy");
+    y.assign(&y.transpose()).expect("assign");
+    assert_close("assign of its own transpose", &y, &expected, Tolerance::Exact);
+}
+
+/// Every cast, on some layouts, special values included.
+pub fn casts(device: Device) {
+    for from in DType::ALL {
+        let here = [draw_special(device, &BASE, from, -300.0..300.0, from as u64).expect("draw")];
+        let there = [draw_special(Device::reference(), &BASE, from, -300.0..300.0, from as u64).expect("draw")];
+        for to in DType::ALL {
+            for (name, views) in &CASES[..8] {
+                let what = format!("cast of {from} to {to}, {name}");
+                let got = views(&here).expect(&what)[0].astype(to).expect(&what);
+                let expected = views(&there).expect(&what)[0].astype(to).expect(&what);
+                assert_close(&what, &got, &expected, Tolerance::Exact);
+            }
+        }
+    }
+}
+
+/// Choices by a mask, for every dtype and layout: bits move unchanged.
+pub fn choices(device: Device) {
+    for dtype in DType::ALL {
+        let make = |device| -> Result<Vec<Array>> {
+            Ok(vec![
+                draw(device, &BASE, DType::Bool, 0.0..1.0, 1)?,
+                draw_special(device, &BASE, dtype, -9.0..9.0, 2)?,
+                draw_special(device, &BASE, dtype, -9.0..9.0, 3)?,
+            ])
+        };
+        let (here, there) = (make(device).expect("draw"), make(Device::reference()).expect("draw"));
+        for (name, views) in CASES {
+            let what = format!("where of {dtype}, {name}");
+            let run = |bases: &[Array]| {
+                let views = views(bases).expect(&what);
+                select(&views[0], &views[1], &views[2]).expect(&what)
+            };
+            assert_close(&what, &run(&here), &run(&there), Tolerance::Exact);
+        }
+    }
+}
+
+/// That the table is what the suites walk: a row without a meaning would be a hole.
+pub fn table() {
+    for row in &ROWS {
+        assert!(DType::ALL.iter().any(|dtype| row.takes(*dtype)), "{} takes no dtype", row.name);
+        assert!(!row.doc.trim().is_empty() && !row.cuda.is_empty(), "{} lacks a column", row.name);
+        assert!(row.domain.iter().all(|range| range.start < range.end), "{} has an empty domain", row.name);
+    }
+}

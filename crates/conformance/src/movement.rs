@@ -1,0 +1,133 @@
+//! What moves elements without computing: indexing, joins, order, random numbers.
+
+use tilework::{Array, DType, Device, Indexer, PadMode, Result, Rng, concat, s, stack};
+use tilework_ops::Tolerance;
+
+use crate::compare::assert_close;
+use crate::values::{draw, draw_special, from_numbers};
+
+/// Runs one program on the device and on the reference; every array it gives must be the same.
+fn same(what: &str, device: Device, program: impl Fn(Device) -> Result<Vec<Array>>) {
+    let (got, expected) = (program(device).expect(what), program(Device::reference()).expect(what));
+    assert_eq!(got.len(), expected.len(), "{what}");
+    for (k, (got, expected)) in got.iter().zip(&expected).enumerate() {
+        assert_close(&format!("{what}, result {k}"), got, expected, Tolerance::Exact);
+    }
+}
+
+fn integers(device: Device, shape: &[usize], low: i64, high: i64, seed: u64) -> Result<Array> {
+    draw(device, shape, DType::Int64, low as f64..high as f64, seed)
+}
+
+/// Indexing by arrays and masks, for reading and writing, of every dtype.
+pub fn indexing(device: Device) {
+    for dtype in DType::ALL {
+        same(&format!("indexing of {dtype}"), device, |device| {
+            let x = draw_special(device, &[4, 5, 6], dtype, -50.0..50.0, 1)?;
+            let (i, j) = (integers(device, &[3, 2], -4, 4, 2)?, integers(device, &[2], -5, 5, 3)?);
+            let mask = draw(device, &[4, 5], DType::Bool, 0.0..1.0, 4)?;
+            let view = x.permute(&[2, 0, 1])?.flip(Some(&[1]))?;
+            let along = integers(device, &[4, 5, 3], 0, 6, 5)?;
+            let target = x.copy()?;
+            target.index_set(&[Indexer::Array(&i), Indexer::from(..), Indexer::from(1)], 1)?;
+            target.index_set(&[Indexer::Array(&mask)], &x.slice(&s![0, 0])?)?;
+            target.transpose().index_set(&[Indexer::from(2), Indexer::Array(&j)], &x.slice(&s![..2, 0, 0])?.expand_dims(1)?.slice(&s![.., 0..1])?.broadcast_to(&[2, 4])?)?;
+            Ok(vec![
+                x.index(&[Indexer::Array(&i)])?,
+                x.index(&[Indexer::Array(&i), Indexer::Array(&j)])?,
+                x.index(&[Indexer::Array(&i), Indexer::from(..), Indexer::Array(&j)])?,
+                x.index(&[Indexer::from(1), Indexer::from(1..), Indexer::Array(&j)])?,
+                x.index(&[Indexer::Array(&mask)])?,
+                x.index(&[Indexer::Basic(tilework::Index::Ellipsis), Indexer::Array(&i)])?,
+                view.index(&[Indexer::Basic(s![..;2][0]), Indexer::Array(&i)])?,
+                x.take(&j, 1)?,
+                x.take_along_axis(&along, 2)?,
+                target,
+            ])
+        });
+    }
+    same("nonzero", device, |device| {
+        let x = draw(device, &[3, 0, 2], DType::Bool, 0.0..1.0, 1)?;
+        let y = integers(device, &[7, 9], -1, 2, 2)?;
+        let mut found = y.nonzero()?;
+        found.extend(y.transpose().nonzero()?);
+        found.push(x.argwhere()?);
+        Ok(found)
+    });
+    let x = Array::zeros_on(device, &[3], DType::Int8).expect("zeros");
+    let outside = from_numbers(device, &[1], DType::Int64, &[3.into()]).expect("numbers");
+    let error = x.index(&[Indexer::Array(&outside)]).unwrap_err().to_string();
+    assert_eq!(error, "index: 3 is out of bounds for axis 0 with size 3");
+}
+
+/// Concat, stack, pad, roll, repeat, tile, triangles, differences.
+pub fn joins(device: Device) {
+    for dtype in DType::ALL {
+        same(&format!("joins of {dtype}"), device, |device| {
+            let x = draw_special(device, &[3, 4], dtype, -50.0..50.0, 1)?;
+            let y = draw(device, &[3, 2], dtype, -50.0..50.0, 2)?;
+            Ok(vec![
+                concat(&[&x, &y, &x.flip(None)?], 1)?,
+                stack(&[&x, &x.flip(Some(&[0]))?], -1)?,
+                x.pad(&[(1, 2), (0, 3)], PadMode::Constant(1.into()))?,
+                x.pad(&[(1, 2), (2, 3)], PadMode::Wrap)?,
+                x.pad(&[(2, 0), (1, 1)], PadMode::Reflect)?,
+                x.roll(-5, 1)?,
+                x.repeat(3, 0)?,
+                x.repeat_each(&[2, 0, 1], 0)?,
+                x.tile(&[2, 1, 2])?,
+                x.tril(-1)?,
+                x.triu(1)?,
+            ])
+        });
+    }
+}
+
+/// Sorting, searching and unique elements, with ties, signed zeros and NaN.
+pub fn order(device: Device) {
+    for dtype in DType::ALL {
+        same(&format!("order of {dtype}"), device, |device| {
+            let x = draw_special(device, &[6, 70], dtype, -9.0..9.0, 1)?;
+            let ties = draw(device, &[500], dtype, -5.0..5.0, 2)?;
+            let sorted = ties.sort(0, false)?;
+            let unique = ties.unique()?;
+            Ok(vec![
+                x.sort(1, false)?,
+                x.sort(0, true)?,
+                x.argsort(-1, false)?,
+                x.transpose().argsort(0, true)?,
+                ties.argsort(0, true)?,
+                sorted.searchsorted(&x, false)?,
+                sorted.searchsorted(&x, true)?,
+                unique.values,
+                unique.indices,
+                unique.inverse,
+                unique.counts,
+                x.slice(&s![.., 0..0])?.sort(1, false)?,
+            ])
+        });
+    }
+}
+
+/// The same numbers on every device; normal ones within two units in the last place.
+pub fn random(device: Device) {
+    let draw = |device: Device| -> Result<(Vec<Array>, Vec<Array>)> {
+        let _scope = device.scope();
+        let rng = Rng::new(0x0123_4567_89ab_cdef);
+        let exact = vec![
+            rng.uniform(&[37], DType::Float32)?,
+            rng.uniform(&[5, 7], DType::Float64)?,
+            rng.integers(-3, 4, &[100])?,
+            rng.integers(i64::MIN, i64::MAX, &[9])?,
+            rng.permutation(50)?,
+        ];
+        Ok((exact, vec![rng.normal(&[1000], DType::Float32)?, rng.normal(&[1000], DType::Float64)?]))
+    };
+    let (here, there) = (draw(device).expect("draw"), draw(Device::reference()).expect("draw"));
+    for (got, expected) in here.0.iter().zip(&there.0) {
+        assert_close("random", got, expected, Tolerance::Exact);
+    }
+    for (got, expected) in here.1.iter().zip(&there.1) {
+        assert_close("random normal", got, expected, Tolerance::Ulp(2.0));
+    }
+}

@@ -1,0 +1,50 @@
+//! The suites, once for every device. A device joins by one line at the end.
+
+use tilework_conformance::{Device, linalg, maps, movement, reductions};
+
+macro_rules! device {
+    ($name:ident, $device:expr; $($suite:ident::$behaviour:ident),+ $(,)?) => {
+        mod $name {
+            use super::*;
+            $(#[test] fn $behaviour() { $suite::$behaviour($device); })+
+        }
+    };
+}
+
+macro_rules! every_device {
+    ($($list:tt)+) => {
+        device!(cpu, Device::cpu(); $($list)+);
+    };
+}
+
+every_device!(
+    maps::operations, maps::scalars, maps::in_place, maps::casts, maps::choices,
+    reductions::folds, reductions::scans, reductions::accuracy,
+    linalg::products, linalg::shapes, linalg::textbook,
+    movement::indexing, movement::joins, movement::order, movement::random,
+);
+
+/// The reference is what the suites compare with; what does not compare runs on it too.
+mod reference {
+    use super::*;
+
+    #[test]
+    fn in_place() {
+        maps::in_place(Device::reference());
+    }
+
+    #[test]
+    fn textbook() {
+        linalg::textbook(Device::reference());
+    }
+
+    #[test]
+    fn shapes() {
+        linalg::shapes(Device::reference());
+    }
+}
+
+#[test]
+fn table() {
+    maps::table();
+}
