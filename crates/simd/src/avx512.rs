@@ -1,0 +1,358 @@
+//! AVX-512 (F, BW, DQ, VL, CD): sixteen `f32` or eight `f64`, masks in mask registers.
+//!
+//! May assume that every use is inlined below a function with these target features (the rule of
+//! [`Vector`]). Called by the drivers of level `Avx512`.
+
+use crate::twin::Twin;
+use crate::vector::{Lanes, Single, Vector};
+use std::arch::x86_64::*;
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+/// Sixteen `f32`.
+#[derive(Clone, Copy, Debug)]
+pub struct Avx512F32(pub __m512);
+/// Eight `f64`.
+#[derive(Clone, Copy, Debug)]
+pub struct Avx512F64(pub __m512d);
+
+/// An intrinsic without memory operands, called from code that has no feature of its own.
+macro_rules! ins {
+    ($e:expr) => {{
+        // SAFETY: the rule of `Vector`: this is only inlined into functions with AVX-512 enabled.
+        unsafe { $e }
+    }};
+}
+
+macro_rules! binary_operator {
+    ($name:ident, $trait:ident, $method:ident, $f:ident) => {
+        impl $trait for $name {
+            type Output = $name;
+            #[inline(always)]
+            fn $method(self, b: $name) -> $name {
+                $name(ins!($f(self.0, b.0)))
+            }
+        }
+    };
+}
+
+macro_rules! unary {
+    ($name:ident, $($method:ident = $f:expr;)*) => {
+        $(#[inline(always)]
+        fn $method(self) -> $name {
+            #[allow(clippy::redundant_closure_call)]
+            $name(ins!($f(self.0)))
+        })*
+    };
+}
+
+macro_rules! binary {
+    ($name:ident, $($method:ident = $f:expr;)*) => {
+        $(#[inline(always)]
+        fn $method(self, b: $name) -> $name {
+            $name(ins!($f(self.0, b.0)))
+        })*
+    };
+}
+
+macro_rules! ternary {
+    ($name:ident, $($method:ident = $f:ident;)*) => {
+        $(#[inline(always)]
+        fn $method(self, b: $name, c: $name) -> $name {
+            $name(ins!($f(self.0, b.0, c.0)))
+        })*
+    };
+}
+
+macro_rules! compare {
+    ($name:ident, $mask:ident, $f:ident, $($method:ident = $op:ident;)*) => {
+        $(#[inline(always)]
+        fn $method(self, b: $name) -> $mask {
+            ins!($f::<$op>(self.0, b.0))
+        })*
+    };
+}
+
+/// Bit operations through the integer view of the register.
+macro_rules! integer {
+    ($name:ident, $to:ident, $from:ident, $($method:ident = $f:ident;)*) => {
+        $(#[inline(always)]
+        fn $method(self, b: $name) -> $name {
+            $name(ins!($from($f($to(self.0), $to(b.0)))))
+        })*
+    };
+}
+
+binary_operator!(Avx512F32, Add, add, _mm512_add_ps);
+binary_operator!(Avx512F32, Sub, sub, _mm512_sub_ps);
+binary_operator!(Avx512F32, Mul, mul, _mm512_mul_ps);
+binary_operator!(Avx512F32, Div, div, _mm512_div_ps);
+binary_operator!(Avx512F64, Add, add, _mm512_add_pd);
+binary_operator!(Avx512F64, Sub, sub, _mm512_sub_pd);
+binary_operator!(Avx512F64, Mul, mul, _mm512_mul_pd);
+binary_operator!(Avx512F64, Div, div, _mm512_div_pd);
+
+impl Neg for Avx512F32 {
+    type Output = Self;
+    #[inline(always)]
+    fn neg(self) -> Self {
+        self.xor(Self::lit(-0.0))
+    }
+}
+impl Neg for Avx512F64 {
+    type Output = Self;
+    #[inline(always)]
+    fn neg(self) -> Self {
+        self.xor(Self::lit(-0.0))
+    }
+}
+
+const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+const DOWN: i32 = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
+const UP: i32 = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC;
+const ZERO: i32 = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
+
+impl Vector for Avx512F32 {
+    type Elem = f32;
+    type Mask = __mmask16;
+
+    #[inline(always)]
+    fn lit(x: f64) -> Self {
+        Avx512F32(ins!(_mm512_set1_ps(x as f32)))
+    }
+    #[inline(always)]
+    fn bits(b: u64) -> Self {
+        Avx512F32(ins!(_mm512_castsi512_ps(_mm512_set1_epi32(b as i32))))
+    }
+    ternary! { Avx512F32,
+        mul_add = _mm512_fmadd_ps; neg_mul_add = _mm512_fnmadd_ps; fma = _mm512_fmadd_ps;
+        fms = _mm512_fmsub_ps; fnma = _mm512_fnmadd_ps;
+    }
+    unary! { Avx512F32,
+        sqrt = _mm512_sqrt_ps; rcp_est = _mm512_rcp14_ps; rsqrt_est = _mm512_rsqrt14_ps;
+        round = _mm512_roundscale_ps::<NEAREST>; floor = _mm512_roundscale_ps::<DOWN>;
+        ceil = _mm512_roundscale_ps::<UP>; trunc = _mm512_roundscale_ps::<ZERO>;
+        fract = _mm512_reduce_ps::<DOWN>;
+    }
+    binary! { Avx512F32,
+        min = _mm512_min_ps; max = _mm512_max_ps; scalef = _mm512_scalef_ps;
+        scalef_floor = _mm512_scalef_ps;
+        and = _mm512_and_ps; or = _mm512_or_ps; xor = _mm512_xor_ps;
+    }
+    compare! { Avx512F32, __mmask16, _mm512_cmp_ps_mask,
+        lt = _CMP_LT_OQ; le = _CMP_LE_OQ; eq = _CMP_EQ_OQ; unordered = _CMP_UNORD_Q;
+    }
+    integer! { Avx512F32, _mm512_castps_si512, _mm512_castsi512_ps,
+        add_int = _mm512_add_epi32; sub_int = _mm512_sub_epi32;
+    }
+    #[inline(always)]
+    fn sign_mask(self) -> __mmask16 {
+        ins!(_mm512_movepi32_mask(_mm512_castps_si512(self.0)))
+    }
+    #[inline(always)]
+    fn select(m: __mmask16, a: Self, b: Self) -> Self {
+        Avx512F32(ins!(_mm512_mask_blend_ps(m, b.0, a.0)))
+    }
+    #[inline(always)]
+    fn and_not(self, b: Self) -> Self {
+        Avx512F32(ins!(_mm512_andnot_ps(b.0, self.0)))
+    }
+    #[inline(always)]
+    fn shl<const N: u32>(self) -> Self {
+        let v = ins!(_mm512_slli_epi32::<N>(_mm512_castps_si512(self.0)));
+        Avx512F32(ins!(_mm512_castsi512_ps(v)))
+    }
+    #[inline(always)]
+    fn shr<const N: u32>(self) -> Self {
+        let v = ins!(_mm512_srli_epi32::<N>(_mm512_castps_si512(self.0)));
+        Avx512F32(ins!(_mm512_castsi512_ps(v)))
+    }
+    #[inline(always)]
+    fn rcp_fast(self) -> Self {
+        let y = self.rcp_est();
+        y.fma(self.fnma(y, Self::lit(1.0)), y)
+    }
+    #[inline(always)]
+    fn rsqrt(self) -> Self {
+        let y = self.rsqrt_est();
+        // One step of third order takes 14 bits beyond 24; the residual is exact.
+        let p = self * y;
+        let low = self.fms(y, p);
+        let h = p.fnma(y, Self::lit(1.0)) - low * y;
+        let better = (y * h).fma(h.fma(Self::lit(0.375), Self::lit(0.5)), y);
+        // 0 and infinity have no finite step; the estimate is right there.
+        Self::select(better.is_nan(), y, better)
+    }
+    #[inline(always)]
+    fn pow2(n: Self) -> Self {
+        Self::lit(1.0).scalef(n)
+    }
+    #[inline(always)]
+    fn frexp(self) -> (Self, Self) {
+        let m = ins!(_mm512_getmant_ps::<_MM_MANT_NORM_P75_1P5, _MM_MANT_SIGN_ZERO>(self.0));
+        let e = ins!(_mm512_getexp_ps(self.0));
+        let one = Self::lit(1.0);
+        // A mantissa below 1 came from [1.5, 2) and was halved.
+        let up = Avx512F32(m).lt(one);
+        (Avx512F32(m), Avx512F32(ins!(_mm512_mask_add_ps(e, up, e, one.0))))
+    }
+}
+
+impl Vector for Avx512F64 {
+    type Elem = f64;
+    type Mask = __mmask8;
+
+    #[inline(always)]
+    fn lit(x: f64) -> Self {
+        Avx512F64(ins!(_mm512_set1_pd(x)))
+    }
+    #[inline(always)]
+    fn bits(b: u64) -> Self {
+        Avx512F64(ins!(_mm512_castsi512_pd(_mm512_set1_epi64(b as i64))))
+    }
+    ternary! { Avx512F64,
+        mul_add = _mm512_fmadd_pd; neg_mul_add = _mm512_fnmadd_pd; fma = _mm512_fmadd_pd;
+        fms = _mm512_fmsub_pd; fnma = _mm512_fnmadd_pd;
+    }
+    unary! { Avx512F64,
+        sqrt = _mm512_sqrt_pd; rcp_est = _mm512_rcp14_pd; rsqrt_est = _mm512_rsqrt14_pd;
+        round = _mm512_roundscale_pd::<NEAREST>; floor = _mm512_roundscale_pd::<DOWN>;
+        ceil = _mm512_roundscale_pd::<UP>; trunc = _mm512_roundscale_pd::<ZERO>;
+        fract = _mm512_reduce_pd::<DOWN>;
+    }
+    binary! { Avx512F64,
+        min = _mm512_min_pd; max = _mm512_max_pd; scalef = _mm512_scalef_pd;
+        scalef_floor = _mm512_scalef_pd;
+        and = _mm512_and_pd; or = _mm512_or_pd; xor = _mm512_xor_pd;
+    }
+    compare! { Avx512F64, __mmask8, _mm512_cmp_pd_mask,
+        lt = _CMP_LT_OQ; le = _CMP_LE_OQ; eq = _CMP_EQ_OQ; unordered = _CMP_UNORD_Q;
+    }
+    integer! { Avx512F64, _mm512_castpd_si512, _mm512_castsi512_pd,
+        add_int = _mm512_add_epi64; sub_int = _mm512_sub_epi64;
+    }
+    #[inline(always)]
+    fn sign_mask(self) -> __mmask8 {
+        ins!(_mm512_movepi64_mask(_mm512_castpd_si512(self.0)))
+    }
+    #[inline(always)]
+    fn select(m: __mmask8, a: Self, b: Self) -> Self {
+        Avx512F64(ins!(_mm512_mask_blend_pd(m, b.0, a.0)))
+    }
+    #[inline(always)]
+    fn and_not(self, b: Self) -> Self {
+        Avx512F64(ins!(_mm512_andnot_pd(b.0, self.0)))
+    }
+    #[inline(always)]
+    fn shl<const N: u32>(self) -> Self {
+        let v = ins!(_mm512_slli_epi64::<N>(_mm512_castpd_si512(self.0)));
+        Avx512F64(ins!(_mm512_castsi512_pd(v)))
+    }
+    #[inline(always)]
+    fn shr<const N: u32>(self) -> Self {
+        let v = ins!(_mm512_srli_epi64::<N>(_mm512_castpd_si512(self.0)));
+        Avx512F64(ins!(_mm512_castsi512_pd(v)))
+    }
+    #[inline(always)]
+    fn rcp_fast(self) -> Self {
+        let y = self.rcp_est();
+        // 14 bits; e + e^2 in one step gives 42.
+        let e = self.fnma(y, Self::lit(1.0));
+        y.fma(e.fma(e, e), y)
+    }
+    #[inline(always)]
+    fn rsqrt(self) -> Self {
+        let y = self.rsqrt_est();
+        // A step of third order to 42 bits, then Newton's with an exact residual.
+        let h = (self * y).fnma(y, Self::lit(1.0));
+        let near = (y * h).fma(h.fma(Self::lit(0.375), Self::lit(0.5)), y);
+        let p = self * near;
+        let low = self.fms(near, p);
+        let h = p.fnma(near, Self::lit(1.0)) - low * near;
+        let better = (near * Self::lit(0.5)).fma(h, near);
+        // 0 and infinity have no finite step; the estimate is right there.
+        Self::select(better.is_nan(), y, better)
+    }
+    #[inline(always)]
+    fn pow2(n: Self) -> Self {
+        Self::lit(1.0).scalef(n)
+    }
+    #[inline(always)]
+    fn frexp(self) -> (Self, Self) {
+        let m = ins!(_mm512_getmant_pd::<_MM_MANT_NORM_P75_1P5, _MM_MANT_SIGN_ZERO>(self.0));
+        let e = ins!(_mm512_getexp_pd(self.0));
+        let one = Self::lit(1.0);
+        let up = Avx512F64(m).lt(one);
+        (Avx512F64(m), Avx512F64(ins!(_mm512_mask_add_pd(e, up, e, one.0))))
+    }
+}
+
+impl Single for Avx512F32 {
+    type Wide = Twin<Avx512F64>;
+    #[inline(always)]
+    fn widen(self) -> Twin<Avx512F64> {
+        let hi = ins!(_mm512_extractf32x8_ps::<1>(self.0));
+        let lo = ins!(_mm512_castps512_ps256(self.0));
+        Twin(Avx512F64(ins!(_mm512_cvtps_pd(lo))), Avx512F64(ins!(_mm512_cvtps_pd(hi))))
+    }
+    #[inline(always)]
+    fn narrow(Twin(lo, hi): Twin<Avx512F64>) -> Self {
+        let lo = ins!(_mm512_castps256_ps512(_mm512_cvtpd_ps(lo.0)));
+        Avx512F32(ins!(_mm512_insertf32x8::<1>(lo, _mm512_cvtpd_ps(hi.0))))
+    }
+}
+
+impl Lanes for Avx512F32 {
+    const LANES: usize = 16;
+    #[inline(always)]
+    unsafe fn load(p: *const f32) -> Self {
+        // SAFETY: the caller vouches for 16 readable elements.
+        Avx512F32(unsafe { _mm512_loadu_ps(p) })
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f32) {
+        // SAFETY: the caller vouches for 16 writable elements.
+        unsafe { _mm512_storeu_ps(p, self.0) }
+    }
+    #[inline(always)]
+    unsafe fn load_part(p: *const f32, n: usize) -> Self {
+        // SAFETY: masked-off lanes are not accessed; the caller vouches for the first n.
+        Avx512F32(unsafe { _mm512_maskz_loadu_ps(((1u32 << n) - 1) as u16, p) })
+    }
+    #[inline(always)]
+    unsafe fn store_part(self, p: *mut f32, n: usize) {
+        // SAFETY: masked-off lanes are not accessed; the caller vouches for the first n.
+        unsafe { _mm512_mask_storeu_ps(p, ((1u32 << n) - 1) as u16, self.0) }
+    }
+    #[inline(always)]
+    fn any(m: __mmask16) -> bool {
+        m != 0
+    }
+}
+
+impl Lanes for Avx512F64 {
+    const LANES: usize = 8;
+    #[inline(always)]
+    unsafe fn load(p: *const f64) -> Self {
+        // SAFETY: the caller vouches for 8 readable elements.
+        Avx512F64(unsafe { _mm512_loadu_pd(p) })
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f64) {
+        // SAFETY: the caller vouches for 8 writable elements.
+        unsafe { _mm512_storeu_pd(p, self.0) }
+    }
+    #[inline(always)]
+    unsafe fn load_part(p: *const f64, n: usize) -> Self {
+        // SAFETY: masked-off lanes are not accessed; the caller vouches for the first n.
+        Avx512F64(unsafe { _mm512_maskz_loadu_pd(((1u32 << n) - 1) as u8, p) })
+    }
+    #[inline(always)]
+    unsafe fn store_part(self, p: *mut f64, n: usize) {
+        // SAFETY: masked-off lanes are not accessed; the caller vouches for the first n.
+        unsafe { _mm512_mask_storeu_pd(p, ((1u32 << n) - 1) as u8, self.0) }
+    }
+    #[inline(always)]
+    fn any(m: __mmask8) -> bool {
+        m != 0
+    }
+}

@@ -1,0 +1,49 @@
+//! Mathematics on vectors, generic over [`Vector`]: one file a family, `f64` in `*64`, `f32` in
+//! `*32`.
+//!
+//! Every function is `#[inline(always)]` and free of branches on data; the trigonometric functions
+//! come in two forms, one for arguments of ordinary size that any [`Vector`] can take, and one for
+//! all arguments that needs [`Lanes`](crate::vector::Lanes) to see whether its cold path is due.
+//! Results do not depend on the position of an element in its register. Called by the drivers in
+//! `kernels` and by the pair formulas of the CPU backend.
+
+use crate::vector::Vector;
+
+pub(crate) mod coef;
+pub mod dd;
+pub mod erf;
+pub mod exp32;
+pub mod exp64;
+pub mod huge;
+pub mod inverse32;
+pub mod inverse64;
+pub mod log32;
+pub mod log64;
+pub mod pair;
+pub mod power;
+pub mod root;
+pub mod trig32;
+pub mod trig64;
+
+/// 1.5 * 2^52: adding it rounds an `f64` to an integer, which then stands in the low bits.
+pub(crate) const MAGIC64: f64 = 6755399441055744.0;
+/// 1.5 * 2^23, the same for `f32`.
+pub(crate) const MAGIC32: f64 = 12582912.0;
+
+/// Horner's rule, lowest coefficient first.
+#[inline(always)]
+pub(crate) fn poly<V: Vector, const N: usize>(x: V, c: &[f64; N]) -> V {
+    let mut sum = V::lit(c[N - 1]);
+    let mut k = N - 1;
+    while k > 0 {
+        k -= 1;
+        sum = sum.mul_add(x, V::lit(c[k]));
+    }
+    sum
+}
+
+/// `x` limited to [lo, hi]; NaN stays NaN.
+#[inline(always)]
+pub(crate) fn clamp<V: Vector>(x: V, lo: f64, hi: f64) -> V {
+    V::lit(lo).max(V::lit(hi).min(x))
+}

@@ -1,0 +1,66 @@
+//! Cheaper rows for the inner loops of pair formulas, each with its own name and bound.
+//!
+//! `exp_pair`: relative error about |x| 2^-24 (`f32`) or |x| 2^-53 (`f64`), no more than what the
+//! rounding of its own argument costs; overflow, gradual underflow, infinities and NaN are right.
+//! `rcp_pair`, `rsqrt_pair`: a few ulp; 0 and infinity are right, results that would be subnormal
+//! may be 0. Called by the pair plans of the CPU backend, run or recorded.
+
+use super::coef::{EXP2_UNIT, LOG2E, S_EXP2_UNIT};
+use super::poly;
+use crate::vector::Vector;
+
+/// e^x, the product x log2(e) rounded once and then taken as exact.
+#[inline(always)]
+pub fn exp_pair32<V: Vector<Elem = f32>>(x: V) -> V {
+    exp2_pair32(x * V::lit(LOG2E.0))
+}
+
+/// 2^t by one fraction, a polynomial of degree 6 and a scaling.
+#[inline(always)]
+pub fn exp2_pair32<V: Vector<Elem = f32>>(t: V) -> V {
+    let f = t.fract();
+    poly(f, &S_EXP2_UNIT).mul_add(f, V::lit(1.0)).scalef_floor(t)
+}
+
+/// e^x for `f64`.
+#[inline(always)]
+pub fn exp_pair64<V: Vector<Elem = f64>>(x: V) -> V {
+    exp2_pair64(x * V::lit(LOG2E.0))
+}
+
+/// 2^t for `f64`, degree 11.
+#[inline(always)]
+pub fn exp2_pair64<V: Vector<Elem = f64>>(t: V) -> V {
+    let f = t.fract();
+    poly(f, &EXP2_UNIT).mul_add(f, V::lit(1.0)).scalef_floor(t)
+}
+
+/// 1 / x: estimate and one Newton step.
+#[inline(always)]
+pub fn rcp_pair32<V: Vector<Elem = f32>>(x: V) -> V {
+    let y = x.rcp_est();
+    let better = y.mul_add(x.neg_mul_add(y, V::lit(1.0)), y);
+    // At 0 and infinity the step is 0 * inf; the estimate is right there.
+    V::select(better.is_nan(), y, better)
+}
+
+/// 1 / sqrt(x): estimate and one Newton step.
+#[inline(always)]
+pub fn rsqrt_pair32<V: Vector<Elem = f32>>(x: V) -> V {
+    let y = x.rsqrt_est();
+    let h = (x * y).neg_mul_add(y, V::lit(1.0));
+    let better = (y * V::lit(0.5)).mul_add(h, y);
+    V::select(better.is_nan(), y, better)
+}
+
+/// 1 / x for `f64`: the division itself, since the estimates of AVX2 have the range of `f32`.
+#[inline(always)]
+pub fn rcp_pair64<V: Vector<Elem = f64>>(x: V) -> V {
+    V::lit(1.0) / x
+}
+
+/// 1 / sqrt(x) for `f64`, by division and square root.
+#[inline(always)]
+pub fn rsqrt_pair64<V: Vector<Elem = f64>>(x: V) -> V {
+    V::lit(1.0) / x.sqrt()
+}
