@@ -8,6 +8,7 @@
 mod backend;
 mod host;
 pub mod lock;
+mod mapped;
 mod request;
 mod session;
 mod storage;
@@ -15,10 +16,11 @@ mod view;
 
 pub use backend::{Backend, DeviceId, Properties, run};
 pub use host::{empty_cache, memory_info};
+pub use mapped::{Mapping, map_file};
 pub use request::{
     Gather, Map, Matmul, MatmulKernel, Nonzero, Operand, Random, Reduce, Request, Scan, Scatter,
     Search, Sort,
 };
-pub use session::{Session, UserRead, UserWrite};
+pub use session::{Session, UserRead, UserWrite, without_waiting};
 pub use storage::Storage;
 pub use view::{Fresh, Target, View, ViewRef};

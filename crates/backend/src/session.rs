@@ -2,17 +2,59 @@
 //!
 //! An operation takes the guards of all its blocks at once, in the order of their addresses, and
 //! may wait for other operations; it never waits for a user's guard but fails with `Borrowed`. So
-//! neither can deadlock.
+//! neither can deadlock. A thread that must not wait at all, because others need something that it
+//! holds (Python's GIL), works inside of [`without_waiting`].
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
 use smallvec::SmallVec;
 use tilework_error::{Error, Result};
 
-use crate::lock::{Access, BlockLock, Conflict, OpGuards, acquire};
+use crate::lock::{Access, BlockLock, Conflict, OpGuards, acquire, try_acquire};
 use crate::request::Request;
 use crate::storage::Storage;
+
+/// What this thread does where a guard is not to be had at once.
+#[derive(Clone, Copy, PartialEq)]
+enum Patience {
+    /// It waits.
+    Waits,
+    /// It gives up.
+    GivesUp,
+    /// It has given up.
+    GaveUp,
+}
+
+thread_local! {
+    static PATIENCE: Cell<Patience> = const { Cell::new(Patience::Waits) };
+}
+
+/// Does `work`, none of whose operations waits for another operation; None if one would have
+/// waited, and then that operation and whatever `work` made of its error have not happened.
+///
+/// For threads that hold something which a running operation may need: they let go of it and do
+/// the work again, waiting. Work that writes must do so in its last operation.
+pub fn without_waiting<T>(work: impl FnOnce() -> Result<T>) -> Option<Result<T>> {
+    /// Puts the former state back, also when `work` panics.
+    struct Reset(Patience);
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            PATIENCE.set(self.0);
+        }
+    }
+    let _reset = Reset(PATIENCE.replace(Patience::GivesUp));
+    let result = work();
+    if PATIENCE.get() == Patience::GaveUp { None } else { Some(result) }
+}
+
+/// Notes that this thread has given up, and says so.
+#[cold]
+fn give_up(operation: &str) -> Error {
+    PATIENCE.set(Patience::GaveUp);
+    Error::borrowed(operation, "another operation uses the memory")
+}
 
 /// Proof that the guards of a request's blocks are held; ends them when dropped.
 ///
@@ -35,7 +77,13 @@ impl<'a> Session<'a> {
                 locks.push((&storage.block().lock, access));
             }
         });
-        let guards = acquire(&locks).map_err(|conflict| borrowed(request.name(), conflict))?;
+        let refused = |conflict| borrowed(request.name(), conflict);
+        let guards = if PATIENCE.get() == Patience::Waits {
+            acquire(&locks).map_err(refused)?
+        } else {
+            let guards = try_acquire(&locks).map_err(refused)?;
+            guards.ok_or_else(|| give_up(request.name()))?
+        };
         Ok(Session { _guards: guards, blocks, _one_thread: PhantomData })
     }
 
@@ -84,11 +132,7 @@ impl UserRead {
     /// The guard on a block of host memory.
     pub fn new(operation: &str, storage: &Storage) -> Result<UserRead> {
         host_only(operation, storage)?;
-        storage
-            .block()
-            .lock
-            .lock_user(Access::Read)
-            .map_err(|conflict| borrowed(operation, conflict))?;
+        lock_user(operation, storage, Access::Read)?;
         Ok(UserRead { storage: storage.clone() })
     }
 }
@@ -103,13 +147,19 @@ impl UserWrite {
                 "the memory is read-only; copy the array first",
             ));
         }
-        storage
-            .block()
-            .lock
-            .lock_user(Access::Write)
-            .map_err(|conflict| borrowed(operation, conflict))?;
+        lock_user(operation, storage, Access::Write)?;
         Ok(UserWrite { storage: storage.clone() })
     }
+}
+
+/// Takes a block for a guard, after the operations that exclude it.
+fn lock_user(operation: &str, storage: &Storage, access: Access) -> Result<()> {
+    let lock = &storage.block().lock;
+    let refused = |conflict| borrowed(operation, conflict);
+    if PATIENCE.get() == Patience::Waits {
+        return lock.lock_user(access).map_err(refused);
+    }
+    if lock.try_lock_user(access).map_err(refused)? { Ok(()) } else { Err(give_up(operation)) }
 }
 
 fn host_only(operation: &str, storage: &Storage) -> Result<()> {

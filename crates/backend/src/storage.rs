@@ -116,6 +116,11 @@ impl Storage {
         self.0.writable
     }
 
+    /// Whether it is memory that was made elsewhere: see [`Storage::foreign`].
+    pub fn is_foreign(&self) -> bool {
+        matches!(self.0.owner, Owner::Other { .. })
+    }
+
     /// Whether the host can read it directly.
     pub fn is_on_host(&self) -> bool {
         self.0.on_host

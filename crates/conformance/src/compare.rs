@@ -44,7 +44,10 @@ pub fn within(a: &Scalar, b: &Scalar, tolerance: Tolerance) -> bool {
     let unit = (size(y) * info.eps).max(info.smallest_subnormal);
     (0..2).all(|part| {
         let (p, q) = (x[part], y[part]);
-        p == q || p.is_nan() && q.is_nan() || (p - q).abs() <= ulps * unit || overflowed(p, q, info.max)
+        p == q
+            || p.is_nan() && q.is_nan()
+            || (p - q).abs() <= ulps * unit
+            || overflowed(p, q, info.max)
     })
 }
 

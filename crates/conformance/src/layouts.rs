@@ -21,9 +21,15 @@ pub const CASES: &[(&str, MakeViews)] = &[
     ("reversed inner axis", |bases| each(bases, |x| x.flip(Some(&[-1])))),
     ("offset", |bases| each(bases, |x| x.slice(&s![1..4, 2..5, 3..8]))),
     ("stride 0 everywhere", |bases| each(bases, |x| x.slice(&s![1, 2, 3])?.broadcast_to(&[4, 7]))),
-    ("stride 0 on the outer axis", |bases| each(bases, |x| x.slice(&s![0])?.broadcast_to(&[3, 6, 9]))),
-    ("stride 0 on the inner axis", |bases| each(bases, |x| x.slice(&s![.., .., 0..1])?.broadcast_to(&[5, 6, 4]))),
-    ("odd strides of size-1 axes", |bases| each(bases, |x| x.as_strided(&[1, 6, 1, 9], &[77, 9, -5, 1], 0))),
+    ("stride 0 on the outer axis", |bases| {
+        each(bases, |x| x.slice(&s![0])?.broadcast_to(&[3, 6, 9]))
+    }),
+    ("stride 0 on the inner axis", |bases| {
+        each(bases, |x| x.slice(&s![.., .., 0..1])?.broadcast_to(&[5, 6, 4]))
+    }),
+    ("odd strides of size-1 axes", |bases| {
+        each(bases, |x| x.as_strided(&[1, 6, 1, 9], &[77, 9, -5, 1], 0))
+    }),
     ("overlapping windows", |bases| each(bases, |x| x.ravel()?.as_strided(&[30, 8], &[7, 1], 3))),
     ("0-d", |bases| each(bases, |x| x.slice(&s![1, 1, 1]))),
     ("empty", |bases| each(bases, |x| x.slice(&s![.., 2..2]))),
@@ -32,7 +38,13 @@ pub const CASES: &[(&str, MakeViews)] = &[
         let views = [
             |x: &Array| Ok(x.clone()),
             |x: &Array| x.permute(&[2, 1, 0])?.copy()?.permute(&[2, 1, 0]),
-            |x: &Array| x.permute(&[1, 0, 2])?.copy()?.permute(&[1, 0, 2])?.flip(Some(&[0]))?.flip(Some(&[0])),
+            |x: &Array| {
+                x.permute(&[1, 0, 2])?
+                    .copy()?
+                    .permute(&[1, 0, 2])?
+                    .flip(Some(&[0]))?
+                    .flip(Some(&[0]))
+            },
         ];
         bases.iter().zip(views).map(|(x, view)| view(x)).collect()
     }),

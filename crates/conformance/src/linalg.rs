@@ -8,8 +8,20 @@ use crate::values::draw;
 
 /// The shapes that products are tried on: around tile edges, thin, empty.
 const SIZES: &[(usize, usize, usize)] = &[
-    (1, 1, 1), (2, 3, 4), (7, 8, 9), (14, 5, 32), (15, 17, 33), (16, 64, 16), (1, 40, 50), (50, 40, 1), (33, 1, 29),
-    (6, 130, 6), (65, 64, 63), (0, 3, 4), (3, 0, 4), (3, 4, 0),
+    (1, 1, 1),
+    (2, 3, 4),
+    (7, 8, 9),
+    (14, 5, 32),
+    (15, 17, 33),
+    (16, 64, 16),
+    (1, 40, 50),
+    (50, 40, 1),
+    (33, 1, 29),
+    (6, 130, 6),
+    (65, 64, 63),
+    (0, 3, 4),
+    (3, 0, 4),
+    (3, 4, 0),
 ];
 
 /// Every dtype, operands in row-major and other orders.
@@ -21,7 +33,8 @@ pub fn products(device: Device) {
                 let run = |device| -> Result<(Array, Array)> {
                     let a = operand(device, [m, k], dtype, order & 1 == 1, 1)?;
                     let b = operand(device, [k, n], dtype, order & 2 == 2, 2)?;
-                    let bound = a.to_dtype(wide(dtype))?.abs()?.matmul(&b.to_dtype(wide(dtype))?.abs()?)?;
+                    let bound =
+                        a.to_dtype(wide(dtype))?.abs()?.matmul(&b.to_dtype(wide(dtype))?.abs()?)?;
                     Ok((a.matmul(&b)?, bound))
                 };
                 let (got, _) = run(device).expect(&what);
@@ -36,7 +49,13 @@ fn wide(dtype: DType) -> DType {
     if dtype.is_complex() { DType::Complex128 } else { DType::Float64 }
 }
 
-fn operand(device: Device, shape: [usize; 2], dtype: DType, transposed: bool, seed: u64) -> Result<Array> {
+fn operand(
+    device: Device,
+    shape: [usize; 2],
+    dtype: DType,
+    transposed: bool,
+    seed: u64,
+) -> Result<Array> {
     if transposed {
         return Ok(draw(device, &[shape[1], shape[0]], dtype, -3.0..3.0, seed)?.transpose());
     }
@@ -62,42 +81,80 @@ fn assert_product(what: &str, got: &Array, expected: &Array, bound: &Array) {
 /// Batches that broadcast, vectors, views with any strides, targets, and errors.
 pub fn shapes(device: Device) {
     let cases: &[(&[usize], &[usize])] = &[
-        (&[5], &[5]), (&[3, 5], &[5]), (&[5], &[5, 4]), (&[2, 3, 5], &[5, 4]), (&[2, 1, 3, 5], &[7, 5, 4]), (&[5], &[2, 5, 3]),
-        (&[2, 3, 5], &[5]), (&[0, 3, 5], &[5, 4]),
+        (&[5], &[5]),
+        (&[3, 5], &[5]),
+        (&[5], &[5, 4]),
+        (&[2, 3, 5], &[5, 4]),
+        (&[2, 1, 3, 5], &[7, 5, 4]),
+        (&[5], &[2, 5, 3]),
+        (&[2, 3, 5], &[5]),
+        (&[0, 3, 5], &[5, 4]),
     ];
     for (a, b) in cases {
         let what = format!("matmul of {a:?} and {b:?}");
         let run = |device| -> Result<Array> {
-            draw(device, a, DType::Float64, -1.0..1.0, 1)?.matmul(&draw(device, b, DType::Float64, -1.0..1.0, 2)?)
+            draw(device, a, DType::Float64, -1.0..1.0, 1)?.matmul(&draw(
+                device,
+                b,
+                DType::Float64,
+                -1.0..1.0,
+                2,
+            )?)
         };
-        assert_close(&what, &run(device).expect(&what), &run(Device::reference()).expect(&what), Tolerance::Ulp(64.0));
+        assert_close(
+            &what,
+            &run(device).expect(&what),
+            &run(Device::reference()).expect(&what),
+            Tolerance::Ulp(64.0),
+        );
     }
     let strided = |device| -> Result<Array> {
         let a = draw(device, &[20, 30], DType::Float32, -1.0..1.0, 1)?.slice(&s![..;-2, 1..;3])?;
-        let b = draw(device, &[40, 10], DType::Float32, -1.0..1.0, 2)?.slice(&s![5..35;3, ..;-1])?;
+        let b =
+            draw(device, &[40, 10], DType::Float32, -1.0..1.0, 2)?.slice(&s![5..35;3, ..;-1])?;
         let row = draw(device, &[1, 10], DType::Float32, -1.0..1.0, 3)?.broadcast_to(&[10, 10])?;
         a.matmul(&b)?.matmul(&row)
     };
     let bound = Array::full(&[10, 10], 60.0, DType::Float64).expect("full");
-    assert_product("strided", &strided(device).expect("matmul"), &strided(Device::reference()).expect("matmul"), &bound);
+    assert_product(
+        "strided",
+        &strided(device).expect("matmul"),
+        &strided(Device::reference()).expect("matmul"),
+        &bound,
+    );
     let a = draw(device, &[4, 6], DType::Float32, -1.0..1.0, 1).expect("draw");
     let out = Array::zeros_on(device, &[6, 6], DType::Float32).expect("zeros");
     a.transpose().matmul_into(&a, &out.transpose()).expect("matmul");
-    assert_close("into", &out.transpose(), &a.transpose().matmul(&a).expect("matmul"), Tolerance::Ulp(4.0));
+    assert_close(
+        "into",
+        &out.transpose(),
+        &a.transpose().matmul(&a).expect("matmul"),
+        Tolerance::Ulp(4.0),
+    );
     assert!(a.matmul(&a).unwrap_err().to_string().contains("6 is not 4"));
     assert!(a.matmul_into(&a, &out).is_err() && a.matmul_into(&a.transpose(), &out).is_err());
 }
 
 /// The textbook's kernels give the same products.
 pub fn textbook(device: Device) {
-    let (a, b) = (draw(device, &[16, 24], DType::Float32, -1.0..1.0, 1), draw(device, &[24, 8], DType::Float32, -1.0..1.0, 2));
+    let (a, b) = (
+        draw(device, &[16, 24], DType::Float32, -1.0..1.0, 1),
+        draw(device, &[24, 8], DType::Float32, -1.0..1.0, 2),
+    );
     let (a, b) = (a.expect("draw"), b.expect("draw"));
     let expected = a.matmul(&b).expect("matmul");
-    let bound = a.abs().and_then(|a| a.matmul(&b.abs()?)).and_then(|x| x.astype(DType::Float64)).expect("bound");
+    let bound = a
+        .abs()
+        .and_then(|a| a.matmul(&b.abs()?))
+        .and_then(|x| x.astype(DType::Float64))
+        .expect("bound");
     assert_product("naive", &a.matmul_naive(&b).expect("naive"), &expected, &bound);
     let tiles = |x: &Array, t: isize| {
         let shape = [x.shape()[0] as isize / t, t, x.shape()[1] as isize / t, t];
-        x.reshape(&shape).and_then(|x| x.permute(&[0, 2, 1, 3])).and_then(|x| x.copy()).expect("tiles")
+        x.reshape(&shape)
+            .and_then(|x| x.permute(&[0, 2, 1, 3]))
+            .and_then(|x| x.copy())
+            .expect("tiles")
     };
     let tiled = matmul_tiled(&tiles(&a, 8), &tiles(&b, 8)).expect("tiled");
     let flat = tiled.permute(&[0, 2, 1, 3]).and_then(|x| x.reshape(&[16, 8])).expect("flat");

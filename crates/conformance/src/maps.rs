@@ -27,7 +27,8 @@ pub fn operations(device: Device) {
                 let here = bases(device, id, dtype, special).expect("bases");
                 let there = bases(Device::reference(), id, dtype, special).expect("bases");
                 for (name, views) in CASES {
-                    let what = format!("{} of {dtype}, {name}, special values: {special}", row.name);
+                    let what =
+                        format!("{} of {dtype}, {name}, special values: {special}", row.name);
                     let (here, there) = (views(&here).expect(&what), views(&there).expect(&what));
                     let got = apply(id, &args(&here)).expect(&what);
                     let expected = apply(id, &args(&there)).expect(&what);
@@ -46,14 +47,22 @@ pub fn scalars(device: Device) {
             let number = if dtype.is_inexact() { Number::Float(2.5) } else { Number::Int(1) };
             for (name, views) in &CASES[..6] {
                 let what = format!("{} of {dtype} and {number}, {name}", row.name);
-                let x = views(&bases(device, id, dtype, false).expect(&what)).expect(&what).remove(0);
-                let y = views(&bases(Device::reference(), id, dtype, false).expect(&what)).expect(&what).remove(0);
+                let x =
+                    views(&bases(device, id, dtype, false).expect(&what)).expect(&what).remove(0);
+                let y = views(&bases(Device::reference(), id, dtype, false).expect(&what))
+                    .expect(&what)
+                    .remove(0);
                 for swap in [false, true] {
                     let run = |array| {
                         let pair = [Arg::Array(array), Arg::Number(number)];
                         apply(id, &if swap { [pair[1], pair[0]] } else { pair })
                     };
-                    assert_close(&what, &run(&x).expect(&what), &run(&y).expect(&what), row.tolerance);
+                    assert_close(
+                        &what,
+                        &run(&x).expect(&what),
+                        &run(&y).expect(&what),
+                        row.tolerance,
+                    );
                 }
             }
         }
@@ -64,8 +73,14 @@ pub fn scalars(device: Device) {
 pub fn in_place(device: Device) {
     for id in [Id::Add, Id::Multiply, Id::Exp, Id::Maximum, Id::Less, Id::Clip] {
         let row = id.row();
-        for dtype in [DType::Float32, DType::Float64, DType::Int16, DType::Float16].into_iter().filter(|d| row.takes(*d)) {
-            for (name, views) in CASES.iter().filter(|(name, _)| !name.contains("stride 0") && !name.contains("overlapping")) {
+        for dtype in [DType::Float32, DType::Float64, DType::Int16, DType::Float16]
+            .into_iter()
+            .filter(|d| row.takes(*d))
+        {
+            for (name, views) in CASES
+                .iter()
+                .filter(|(name, _)| !name.contains("stride 0") && !name.contains("overlapping"))
+            {
                 let what = format!("{} of {dtype} in place, {name}", row.name);
                 let operands = views(&bases(device, id, dtype, false).expect(&what)).expect(&what);
                 let expected = apply(id, &args(&operands)).expect(&what);
@@ -79,7 +94,10 @@ pub fn in_place(device: Device) {
     }
     // A target that lies across its operand.
     let x = draw(device, &[40], DType::Float32, -9.0..9.0, 1).expect("draw");
-    let (low, high) = (x.slice(&tilework::s![..30]).expect("slice"), x.slice(&tilework::s![10..]).expect("slice"));
+    let (low, high) = (
+        x.slice(&tilework::s![..30]).expect("slice"),
+        x.slice(&tilework::s![10..]).expect("slice"),
+    );
     let expected = low.add(&high).expect("add");
     apply_into(Id::Add, &[Arg::Array(&low), Arg::Array(&high)], &high).expect("add");
     assert_close("add into an overlapping target", &high, &expected, Tolerance::Exact);
@@ -93,7 +111,8 @@ pub fn in_place(device: Device) {
 pub fn casts(device: Device) {
     for from in DType::ALL {
         let here = [draw_special(device, &BASE, from, -300.0..300.0, from as u64).expect("draw")];
-        let there = [draw_special(Device::reference(), &BASE, from, -300.0..300.0, from as u64).expect("draw")];
+        let there = [draw_special(Device::reference(), &BASE, from, -300.0..300.0, from as u64)
+            .expect("draw")];
         for to in DType::ALL {
             for (name, views) in &CASES[..8] {
                 let what = format!("cast of {from} to {to}, {name}");
@@ -132,6 +151,10 @@ pub fn table() {
     for row in &ROWS {
         assert!(DType::ALL.iter().any(|dtype| row.takes(*dtype)), "{} takes no dtype", row.name);
         assert!(!row.doc.trim().is_empty() && !row.cuda.is_empty(), "{} lacks a column", row.name);
-        assert!(row.domain.iter().all(|range| range.start < range.end), "{} has an empty domain", row.name);
+        assert!(
+            row.domain.iter().all(|range| range.start < range.end),
+            "{} has an empty domain",
+            row.name
+        );
     }
 }

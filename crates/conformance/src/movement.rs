@@ -31,7 +31,13 @@ pub fn indexing(device: Device) {
             let target = x.copy()?;
             target.index_set(&[Indexer::Array(&i), Indexer::from(..), Indexer::from(1)], 1)?;
             target.index_set(&[Indexer::Array(&mask)], &x.slice(&s![0, 0])?)?;
-            target.transpose().index_set(&[Indexer::from(2), Indexer::Array(&j)], &x.slice(&s![..2, 0, 0])?.expand_dims(1)?.slice(&s![.., 0..1])?.broadcast_to(&[2, 4])?)?;
+            target.transpose().index_set(
+                &[Indexer::from(2), Indexer::Array(&j)],
+                &x.slice(&s![..2, 0, 0])?
+                    .expand_dims(1)?
+                    .slice(&s![.., 0..1])?
+                    .broadcast_to(&[2, 4])?,
+            )?;
             Ok(vec![
                 x.index(&[Indexer::Array(&i)])?,
                 x.index(&[Indexer::Array(&i), Indexer::Array(&j)])?,
@@ -121,7 +127,10 @@ pub fn random(device: Device) {
             rng.integers(i64::MIN, i64::MAX, &[9])?,
             rng.permutation(50)?,
         ];
-        Ok((exact, vec![rng.normal(&[1000], DType::Float32)?, rng.normal(&[1000], DType::Float64)?]))
+        Ok((
+            exact,
+            vec![rng.normal(&[1000], DType::Float32)?, rng.normal(&[1000], DType::Float64)?],
+        ))
     };
     let (here, there) = (draw(device).expect("draw"), draw(Device::reference()).expect("draw"));
     for (got, expected) in here.0.iter().zip(&there.0) {

@@ -7,14 +7,26 @@ use tilework_ops::random::{block, uniform_f64};
 
 /// A row-major array of random elements of `dtype` from a domain, the same for the same seed on
 /// every device.
-pub fn draw(device: Device, shape: &[usize], dtype: DType, domain: Range<f64>, seed: u64) -> Result<Array> {
+pub fn draw(
+    device: Device,
+    shape: &[usize],
+    dtype: DType,
+    domain: Range<f64>,
+    seed: u64,
+) -> Result<Array> {
     let count: usize = shape.iter().product();
     let numbers: Vec<Number> = (0..count as u64).map(|k| number(dtype, &domain, seed, k)).collect();
     from_numbers(device, shape, dtype, &numbers)
 }
 
 /// The same with special values in between: zeros, infinities, NaN, extremes, subnormals.
-pub fn draw_special(device: Device, shape: &[usize], dtype: DType, domain: Range<f64>, seed: u64) -> Result<Array> {
+pub fn draw_special(
+    device: Device,
+    shape: &[usize],
+    dtype: DType,
+    domain: Range<f64>,
+    seed: u64,
+) -> Result<Array> {
     let count: usize = shape.iter().product();
     let special = specials(dtype);
     let pick = |k: u64| {
@@ -53,18 +65,38 @@ fn specials(dtype: DType) -> Vec<Number> {
     }
     let info = dtype.finfo().expect("what is left is floating point");
     let reals = [
-        0.0, -0.0, 1.0, -1.0, 0.5, -2.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, info.max, info.min,
-        info.smallest_normal, -info.smallest_subnormal, info.eps, 1.0 + info.eps,
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -2.5,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        info.max,
+        info.min,
+        info.smallest_normal,
+        -info.smallest_subnormal,
+        info.eps,
+        1.0 + info.eps,
     ];
     if dtype.is_complex() {
-        let pairs = reals.iter().flat_map(|&re| [0.0, -1.5, f64::INFINITY, f64::NAN].map(|im| Complex::new(re, im)));
+        let pairs = reals
+            .iter()
+            .flat_map(|&re| [0.0, -1.5, f64::INFINITY, f64::NAN].map(|im| Complex::new(re, im)));
         return pairs.map(Number::Complex).collect();
     }
     reals.into_iter().map(Number::Float).collect()
 }
 
 /// An array of these numbers, cast.
-pub fn from_numbers(device: Device, shape: &[usize], dtype: DType, numbers: &[Number]) -> Result<Array> {
+pub fn from_numbers(
+    device: Device,
+    shape: &[usize],
+    dtype: DType,
+    numbers: &[Number],
+) -> Result<Array> {
     tilework_ops::with_element!(dtype, T => {
         let elements: Vec<T> = numbers.iter().map(|number| number.cast(dtype).get::<T>()).collect();
         let shape: Vec<isize> = shape.iter().map(|&n| n as isize).collect();

@@ -18,10 +18,21 @@ macro_rules! every_device {
 }
 
 every_device!(
-    maps::operations, maps::scalars, maps::in_place, maps::casts, maps::choices,
-    reductions::folds, reductions::scans, reductions::accuracy,
-    linalg::products, linalg::shapes, linalg::textbook,
-    movement::indexing, movement::joins, movement::order, movement::random,
+    maps::operations,
+    maps::scalars,
+    maps::in_place,
+    maps::casts,
+    maps::choices,
+    reductions::folds,
+    reductions::scans,
+    reductions::accuracy,
+    linalg::products,
+    linalg::shapes,
+    linalg::textbook,
+    movement::indexing,
+    movement::joins,
+    movement::order,
+    movement::random,
 );
 
 /// The reference is what the suites compare with; what does not compare runs on it too.

@@ -40,7 +40,9 @@ fn crates_use_only_lower_floors() {
     assert!(packages.len() >= 10, "the workspace was read");
     for package in &packages {
         let name = package["name"].as_str().expect("a package has a name");
-        let floor = floors.get(name).unwrap_or_else(|| panic!("{name} has no floor: give it one in FLOORS"));
+        let floor = floors
+            .get(name)
+            .unwrap_or_else(|| panic!("{name} has no floor: give it one in FLOORS"));
         for dependency in package["dependencies"].as_array().expect("a list") {
             // Tests may look down at anything; only what ships must keep the arrows.
             if dependency["kind"].as_str() == Some("dev") {

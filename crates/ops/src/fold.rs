@@ -279,8 +279,8 @@ pub struct Moments {
 impl Moments {
     /// The moments of one number.
     pub fn of(x: f64) -> Moments {
-        // The difference is zero for a finite number and NaN otherwise, as the variance must be.
-        Moments { count: 1.0, mean: x, squares: x - x }
+        // The variance of anything that is not finite is NaN.
+        Moments { count: 1.0, mean: x, squares: if x.is_finite() { 0.0 } else { f64::NAN } }
     }
 
     /// The moments of both sets together.
@@ -306,13 +306,7 @@ impl Moments {
     /// Mean square distance, over count minus `correction`; NaN where that is not positive.
     pub fn variance(self, correction: f64) -> f64 {
         let degrees = self.count - correction;
-        if degrees > 0.0 {
-            self.squares / degrees
-        } else if degrees == 0.0 {
-            self.squares / 0.0
-        } else {
-            f64::NAN
-        }
+        if degrees > 0.0 { self.squares / degrees } else { f64::NAN }
     }
 }
 

@@ -42,8 +42,10 @@ impl Distribution {
     }
 }
 
-const ROUND: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
-const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
+/// What each round of Philox multiplies its first and third word by.
+pub const ROUND: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
+/// What each round of Philox adds to the key.
+pub const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 
 /// Ten rounds of Philox on four words.
 #[inline(always)]

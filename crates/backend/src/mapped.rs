@@ -1,0 +1,110 @@
+//! Files as memory: a part of a file, mapped, as a block that arrays can share.
+//!
+//! May assume: the caller has checked that the part lies inside the file. Called by the readers of
+//! array files. The one thing that no check here can ensure is that nobody cuts or rewrites the
+//! file in place while it is mapped: see [`map_file`].
+
+use std::fs::File;
+
+use memmap2::{Mmap, MmapMut, MmapOptions};
+use tilework_error::{Error, Result};
+
+use crate::backend::DeviceId;
+use crate::storage::Storage;
+
+/// What becomes of writes to a mapped file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mapping {
+    /// They are errors: the block is read-only.
+    ReadOnly,
+    /// They stay in this process: the page is copied when it is first written, and the file never
+    /// changes.
+    CopyOnWrite,
+}
+
+/// `bytes` bytes of a file from `offset` on, as a block for `device`, which must be one whose
+/// memory is the host's; the mapping ends with the block's last owner.
+///
+/// None if the part does not begin at a multiple of `alignment`, or is empty: then the caller
+/// reads the file instead.
+///
+/// The file must stay as it is while it is mapped. If another process writes to it in place, this
+/// process may see the new numbers; if the file is cut, reading beyond its end kills the process
+/// (that is the system's doing, and the same in every program that maps files). Replacing the file
+/// by a rename, as all writers of tilework do, is safe: the mapping keeps the old one.
+pub fn map_file(
+    device: DeviceId,
+    file: &File,
+    offset: u64,
+    bytes: usize,
+    alignment: usize,
+    mapping: Mapping,
+) -> Result<Option<Storage>> {
+    // A mapping begins at a page, so the offset alone decides the alignment within it.
+    if bytes == 0 || !offset.is_multiple_of(alignment.max(1) as u64) {
+        return Ok(None);
+    }
+    let failed = |error: std::io::Error| Error::io("map", error);
+    let end = offset.checked_add(bytes as u64);
+    let length = file.metadata().map_err(failed)?.len();
+    if end.is_none_or(|end| end > length) {
+        let message = format!("{bytes} bytes from {offset} on leave a file of {length} bytes");
+        return Err(Error::format("map", message));
+    }
+    let mut options = MmapOptions::new();
+    options.offset(offset).len(bytes);
+    Ok(Some(match mapping {
+        Mapping::ReadOnly => {
+            // SAFETY: the part lies inside the file (checked above). Every byte pattern is a value
+            // of every dtype, so that numbers changed by others are wrong but never undefined;
+            // that the file is not cut meanwhile is asked of the caller's caller, in words.
+            let map: Mmap = unsafe { options.map(file) }.map_err(failed)?;
+            let address = map.as_ptr().cast_mut();
+            // SAFETY: `bytes` bytes are mapped for reading until `map`, which moves into the block
+            // without moving its pages, is dropped; the block is not writable, so the address is
+            // never written to. Pages of a file are initialised, and the offset keeps the
+            // alignment.
+            unsafe { Storage::foreign(device, address, bytes, false, true, Box::new(map)) }
+        }
+        Mapping::CopyOnWrite => {
+            // SAFETY: as above; the mapping is private, so writing never reaches the file.
+            let mut map: MmapMut = unsafe { options.map_copy(file) }.map_err(failed)?;
+            let address = map.as_mut_ptr();
+            // SAFETY: as above, and the pages are mapped for writing too.
+            unsafe { Storage::foreign(device, address, bytes, true, true, Box::new(map)) }
+        }
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::session::{UserRead, UserWrite};
+
+    const HERE: DeviceId = DeviceId { backend: "cpu", index: None };
+
+    #[test]
+    fn maps_a_part_and_keeps_the_file_as_it_was() {
+        let path = std::env::temp_dir().join(format!("tilework-mapped-{}", std::process::id()));
+        let mut file = File::create_new(&path).unwrap();
+        file.write_all(&(0..200u8).collect::<Vec<_>>()).unwrap();
+        drop(file);
+        let file = File::open(&path).unwrap();
+        let read = map_file(HERE, &file, 64, 100, 16, Mapping::ReadOnly).unwrap().unwrap();
+        assert!(!read.is_writable() && (read.address() as usize).is_multiple_of(64));
+        assert!(UserWrite::new("test", &read).is_err());
+        let private = map_file(HERE, &file, 64, 100, 16, Mapping::CopyOnWrite).unwrap().unwrap();
+        UserWrite::new("test", &private).unwrap()[0] = 7;
+        assert_eq!(UserRead::new("test", &private).unwrap()[..2], [7, 65]);
+        assert_eq!(UserRead::new("test", &read).unwrap()[..2], [64, 65]);
+        assert!(map_file(HERE, &file, 65, 8, 8, Mapping::ReadOnly).unwrap().is_none());
+        assert!(map_file(HERE, &file, 64, 0, 8, Mapping::ReadOnly).unwrap().is_none());
+        for (offset, bytes) in [(0, 201), (200, 1), (u64::MAX, 1), (192, usize::MAX / 2)] {
+            assert!(map_file(HERE, &file, offset, bytes, 1, Mapping::ReadOnly).is_err());
+        }
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(UserRead::new("test", &read).unwrap()[99], 163);
+    }
+}

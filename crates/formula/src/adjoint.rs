@@ -1,0 +1,219 @@
+//! Derivatives of reductions: they are reductions again.
+//!
+//! The gradient of a reduction towards a variable is a sum over the index that the variable does
+//! not have. Some need more than the incoming gradient: what [`Reduction::saved`] lists, given as
+//! further variables. They are held fast in the formula; for higher orders their own gradients are
+//! taken as those of any other variable, which is the chain rule.
+
+use tilework_error::{Error, Result};
+use tilework_ops::Id;
+
+use crate::derive;
+use crate::expr::{Category, Expr};
+use crate::forward;
+use crate::reduction::{Axis, Reduction, Slope};
+
+/// Something that the derivative of a reduction needs besides the incoming gradient.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// The result of the reduction.
+    Result,
+    /// The logarithm of the sum of exp(F), of dimension 1.
+    LogSumExp,
+    /// The indices that were selected, as numbers: exact in float32 up to 2^24.
+    Selected,
+    /// The index that is reduced over, as a number of dimension 1.
+    Index,
+    /// How many pairs each result is made of, as a parameter of dimension 1.
+    Count,
+}
+
+/// A need as the variable that must be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Saved {
+    /// What it is.
+    pub need: Need,
+    /// Its dimension.
+    pub dim: usize,
+    /// What it varies with.
+    pub category: Category,
+}
+
+/// The gradient of a reduction towards a variable.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Adjoint {
+    /// The sum that gives it, one row for each index of the variable.
+    pub reduction: Reduction,
+    /// Whether its rows must be added up, since the variable is a parameter.
+    pub sum_rows: bool,
+}
+
+impl Reduction {
+    /// What its derivatives need besides the incoming gradient, in order.
+    pub fn saved(&self) -> Vec<Saved> {
+        let survivor = self.axis().survivor();
+        let saved = |need, dim, category| Saved { need, dim, category };
+        match self.row().slope {
+            Slope::Sum | Slope::Zero => vec![],
+            Slope::Mean => vec![saved(Need::Count, 1, Category::Parameter)],
+            Slope::Prod | Slope::LogSumExp | Slope::Shifted => {
+                vec![saved(Need::Result, self.width(), survivor)]
+            }
+            Slope::Selected => vec![
+                saved(Need::Selected, self.width(), survivor),
+                saved(Need::Index, 1, self.axis().reduced()),
+            ],
+            Slope::SoftMax => vec![
+                saved(Need::Result, self.width(), survivor),
+                saved(Need::LogSumExp, 1, survivor),
+            ],
+        }
+    }
+
+    /// The gradient towards the variable `v` of the incoming gradient `e`.
+    ///
+    /// `e` has the width of the result and varies with the index that survives. Extremes pass the
+    /// gradient to the element that was selected, the first of equals. The product divides by its
+    /// factors, so it is wrong where one is zero. Gradients of indices and of truth values are 0.
+    ///
+    /// ```
+    /// use tilework_formula::{Axis, Expr, Reduction};
+    /// let (x, y, b) = (Expr::vi(0, 3)?, Expr::vj(1, 3)?, Expr::vj(2, 1)?);
+    /// let sum = Reduction::new("Sum", &x.sqdist(&y)?.multiply(&b)?, Axis::J, None, None)?;
+    /// let towards_y = sum.gradient(&y, &Expr::vi(3, 1)?, &[])?;
+    /// assert_eq!(towards_y.reduction.axis(), Axis::I);
+    /// assert_eq!(towards_y.reduction.width(), 3);
+    /// # Ok::<(), tilework_error::Error>(())
+    /// ```
+    pub fn gradient(&self, v: &Expr, e: &Expr, saved: &[Expr]) -> Result<Adjoint> {
+        derive::check_variable("Grad", v)?;
+        self.check_saved(saved)?;
+        if e.dim() != self.width() {
+            let message = format!(
+                "{}: the incoming gradient must have dimension {}, but {}",
+                self.row().name,
+                self.width(),
+                crate::infer::described(e)
+            );
+            return Err(Error::formula(message, None));
+        }
+        let category = v.as_variable().map_or(Category::Parameter, |variable| variable.category);
+        let axis = Axis::surviving(category).unwrap_or(self.axis());
+        let formula = self.pulled_back(v, e, saved)?;
+        Ok(Adjoint {
+            reduction: Reduction::new("Sum", &formula, axis, None, None)?,
+            sum_rows: category == Category::Parameter,
+        })
+    }
+
+    /// The derivative when variables move in directions of their dimension: a sum over the same
+    /// index.
+    pub fn tangent(&self, directions: &[(Expr, Expr)], saved: &[Expr]) -> Result<Reduction> {
+        self.check_saved(saved)?;
+        let formula = self.pushed_forward(directions, saved)?;
+        Reduction::new("Sum", &formula, self.axis(), None, None)
+    }
+
+    fn check_saved(&self, saved: &[Expr]) -> Result<()> {
+        if self.row().slope == Slope::Selected {
+            // One term for each rank.
+            derive::bounded_order(self.row().name, self.formula(), self.k())?;
+        }
+        let needs = self.saved();
+        let dims: Vec<usize> = saved.iter().map(Expr::dim).collect();
+        if dims == needs.iter().map(|need| need.dim).collect::<Vec<_>>() {
+            return Ok(());
+        }
+        let message = format!(
+            "{}: its derivative needs {needs:?}, but was given dimensions {dims:?}",
+            self.row().name
+        );
+        Err(Error::formula(message, None))
+    }
+
+    /// The weight, or 1.
+    fn weight_or_one(&self) -> Expr {
+        self.weight().cloned().unwrap_or_else(|| Expr::constant(1.0))
+    }
+
+    /// The gradient towards the weight, which is none where there is no weight.
+    fn with_weight(&self, towards_formula: Expr, v: &Expr, e: &Expr) -> Result<Expr> {
+        match self.weight() {
+            Some(weight) => towards_formula.add(&derive::grad(weight, v, e)?),
+            None => Ok(towards_formula),
+        }
+    }
+
+    fn pulled_back(&self, v: &Expr, e: &Expr, saved: &[Expr]) -> Result<Expr> {
+        let f = self.formula();
+        let through = |e: &Expr| derive::grad(f, v, e);
+        match self.row().slope {
+            Slope::Zero => Expr::zero(v.dim()),
+            Slope::Sum => through(e),
+            Slope::Mean => through(&e.divide(&saved[0])?),
+            Slope::Prod => through(&e.multiply(&saved[0].divide(f)?)?),
+            Slope::Selected => {
+                let mut sum = Expr::zero(f.dim())?;
+                for k in 0..self.k() {
+                    let part = e.extract(k * f.dim(), f.dim())?;
+                    sum = sum.add(&part.multiply(&self.hit(k, saved)?)?)?;
+                }
+                through(&sum)
+            }
+            Slope::LogSumExp => {
+                let share = e.multiply(&f.subtract(&saved[0])?.exp()?)?;
+                self.with_weight(through(&share.dot(&self.weight_or_one())?)?, v, &share)
+            }
+            Slope::SoftMax => {
+                let share = f.subtract(&saved[1])?.exp()?;
+                let beyond = self.weight_or_one().subtract(&saved[0])?;
+                let towards_formula = through(&share.multiply(&e.dot(&beyond)?)?)?;
+                self.with_weight(towards_formula, v, &e.multiply(&share)?)
+            }
+            Slope::Shifted => {
+                let share = f.subtract(&saved[0].elem(0)?)?.exp()?;
+                let share = e.extract(1, self.width() - 1)?.multiply(&share)?;
+                self.with_weight(through(&share.dot(&self.weight_or_one())?)?, v, &share)
+            }
+        }
+    }
+
+    /// 1 where this pair is the one selected in rank `k`, by component.
+    fn hit(&self, k: usize, saved: &[Expr]) -> Result<Expr> {
+        let dim = self.formula().dim();
+        saved[0].extract(k * dim, dim)?.binary(Id::Equal, &saved[1])
+    }
+
+    fn pushed_forward(&self, directions: &[(Expr, Expr)], saved: &[Expr]) -> Result<Expr> {
+        let f = self.formula();
+        let moved = forward::diff(f, directions)?;
+        let weight_moved = match self.weight() {
+            Some(weight) => forward::diff(weight, directions)?,
+            None => Expr::constant(0.0),
+        };
+        match self.row().slope {
+            Slope::Zero => Expr::zero(self.width()),
+            Slope::Sum => Ok(moved),
+            Slope::Mean => moved.divide(&saved[0]),
+            Slope::Prod => moved.multiply(&saved[0].divide(f)?),
+            Slope::Selected => {
+                let part = |k| moved.multiply(&self.hit(k, saved)?);
+                Expr::concat(&(0..self.k()).map(part).collect::<Result<Vec<_>>>()?)
+            }
+            Slope::LogSumExp => {
+                let share = f.subtract(&saved[0])?.exp()?;
+                share.multiply(&moved.multiply(&self.weight_or_one())?.add(&weight_moved)?)
+            }
+            Slope::SoftMax => {
+                let share = f.subtract(&saved[1])?.exp()?;
+                let beyond = self.weight_or_one().subtract(&saved[0])?;
+                share.multiply(&moved.multiply(&beyond)?.add(&weight_moved)?)
+            }
+            Slope::Shifted => {
+                let share = f.subtract(&saved[0].elem(0)?)?.exp()?;
+                let sums = moved.multiply(&self.weight_or_one())?.add(&weight_moved)?;
+                share.multiply(&sums)?.place(1, self.width())
+            }
+        }
+    }
+}

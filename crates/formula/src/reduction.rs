@@ -1,0 +1,422 @@
+//! Reductions over pairs: which there are, what they take and give, and their meaning.
+//!
+//! A row is a monoid in four parts over plain states: `init`, `step(values, index)`, `merge`,
+//! `finish`. Merging is associative with `init` as its neutral element, and does not depend on the
+//! order of blocks for extremes (ties go to the smaller index). NaN never wins an extreme, indices
+//! are integers, and a reduction over nothing gives its neutral value and index -1. The meaning
+//! here, in float64, is what backends are compared with. The parts are in `monoids.rs`.
+
+use tilework_error::{Error, Result};
+
+use crate::expr::{Category, Expr};
+use crate::monoids::{self, Shape, State};
+use crate::names;
+
+/// The index that is reduced over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Axis {
+    /// Over i (axis 0): one result for each j.
+    I,
+    /// Over j (axis 1): one result for each i.
+    J,
+}
+
+impl Axis {
+    /// The category of the index that survives.
+    pub fn survivor(self) -> Category {
+        match self {
+            Axis::I => Category::J,
+            Axis::J => Category::I,
+        }
+    }
+
+    /// The category of the index that is reduced over.
+    pub fn reduced(self) -> Category {
+        self.survivor().transposed()
+    }
+
+    /// The axis whose survivor is of this category, if it is an index.
+    pub fn surviving(category: Category) -> Option<Axis> {
+        match category {
+            Category::I => Some(Axis::J),
+            Category::J => Some(Axis::I),
+            Category::Parameter => None,
+        }
+    }
+}
+
+/// Whether a reduction takes a second formula.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// It does not.
+    None,
+    /// It may.
+    Optional,
+    /// It must.
+    Required,
+}
+
+/// How the derivative of a reduction is formed; see `adjoint.rs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slope {
+    /// The sum of the derivatives.
+    Sum,
+    /// The same over the count.
+    Mean,
+    /// Through the product divided by the factor.
+    Prod,
+    /// Through the elements whose indices were selected.
+    Selected,
+    /// Through exp(F - logsumexp).
+    LogSumExp,
+    /// Through the softmax weights.
+    SoftMax,
+    /// Through the shifted exponentials, the shift held fast.
+    Shifted,
+    /// Zero: the result jumps.
+    Zero,
+}
+
+/// What is particular to one reduction.
+pub struct ReductionRow {
+    /// Its name, as `reduction_op=` and before `_Reduction` in text.
+    pub name: &'static str,
+    /// What it means, as a sentence.
+    pub doc: &'static str,
+    /// Whether it takes the K smallest or largest.
+    pub takes_k: bool,
+    /// Whether it takes a second formula.
+    pub weight: Weight,
+    /// Whether the formula must be a number.
+    pub scalar: bool,
+    /// Whether values are part of its result.
+    pub gives_values: bool,
+    /// Whether indices are part of its result.
+    pub gives_indices: bool,
+    /// How its derivative is formed.
+    pub slope: Slope,
+    pub(crate) state: fn(Shape) -> State,
+    pub(crate) step: fn(Shape, &mut State, &[f64], &[f64], i64),
+    pub(crate) merge: fn(Shape, &mut State, &State),
+    pub(crate) finish: fn(Shape, State) -> State,
+    pub(crate) width: fn(Shape) -> usize,
+}
+
+macro_rules! table {
+    ($($name:literal $doc:literal
+        [$k:ident $weight:ident $scalar:ident] -> $values:ident $indices:ident, slope $slope:ident,
+        $room:ident: $state:ident $step:ident $merge:ident $finish:ident $width:ident;)+) => {
+        /// The reductions.
+        pub static REDUCTIONS: &[ReductionRow] = &[$(ReductionRow {
+            name: $name,
+            doc: $doc,
+            takes_k: flag!($k),
+            weight: Weight::$weight,
+            scalar: flag!($scalar),
+            gives_values: flag!($values),
+            gives_indices: flag!($indices),
+            slope: Slope::$slope,
+            state: $room::$state,
+            step: $room::$step,
+            merge: $room::$merge,
+            finish: $room::$finish,
+            width: $room::$width,
+        }),+];
+    };
+}
+
+macro_rules! flag {
+    (no) => {
+        false
+    };
+    ($yes:ident) => {
+        true
+    };
+}
+
+table! {
+    "Sum" "Sum of the values; 0 over nothing." [no None no] -> values no, slope Sum, monoids: zeros add add_states as_is dim;
+    "Mean" "Mean of the values; NaN over nothing." [no None no] -> values no, slope Mean, monoids: zeros add add_states over_count dim;
+    "Prod" "Product of the values; 1 over nothing." [no None no] -> values no, slope Prod, monoids: ones multiply multiply_states as_is dim;
+    "Any" "1 if a value is not 0; 0 over nothing." [no None no] -> values no, slope Zero, monoids: zeros any any_states as_is dim;
+    "All" "1 if no value is 0; 1 over nothing." [no None no] -> values no, slope Zero, monoids: ones all all_states as_is dim;
+    "Count" "How many values are not 0." [no None no] -> values no, slope Zero, monoids: zeros count add_states as_is dim;
+    "Min" "The smallest value; infinity over nothing." [no None no] -> values no, slope Selected, monoids: highs min min_states as_is dim;
+    "Max" "The largest value; minus infinity over nothing." [no None no] -> values no, slope Selected, monoids: lows max max_states as_is dim;
+    "ArgMin" "Index of the smallest value." [no None no] -> no indices, slope Zero, monoids: highs min min_states as_is dim;
+    "ArgMax" "Index of the largest value." [no None no] -> no indices, slope Zero, monoids: lows max max_states as_is dim;
+    "Min_ArgMin" "The smallest value and its index." [no None no] -> values indices, slope Selected, monoids: highs min min_states as_is dim;
+    "Max_ArgMax" "The largest value and its index." [no None no] -> values indices, slope Selected, monoids: lows max max_states as_is dim;
+    "KMin" "The K smallest values, ascending; infinity where there are fewer." [k None no] -> values no, slope Selected, monoids: highs min min_states as_is k_dim;
+    "ArgKMin" "Indices of the K smallest values; -1 where there are fewer." [k None no] -> no indices, slope Zero, monoids: highs min min_states as_is k_dim;
+    "KMin_ArgKMin" "The K smallest values and their indices." [k None no] -> values indices, slope Selected, monoids: highs min min_states as_is k_dim;
+    "KMax" "The K largest values, descending; minus infinity where there are fewer." [k None no] -> values no, slope Selected, monoids: lows max max_states as_is k_dim;
+    "ArgKMax" "Indices of the K largest values; -1 where there are fewer." [k None no] -> no indices, slope Zero, monoids: lows max max_states as_is k_dim;
+    "KMax_ArgKMax" "The K largest values and their indices." [k None no] -> values indices, slope Selected, monoids: lows max max_states as_is k_dim;
+    "LogSumExp" "Logarithm of the (weighted) sum of exponentials; minus infinity over nothing." [no Optional scalar] -> values no, slope LogSumExp, monoids: shifted shift_add shift_merge log_sums weights;
+    "LogSumExpWeight" "Logarithm of the weighted sum of exponentials." [no Required scalar] -> values no, slope LogSumExp, monoids: shifted shift_add shift_merge log_sums weights;
+    "Max_SumShiftExp" "Largest value m, then the sum of exp(F - m)." [no None scalar] -> values no, slope Shifted, monoids: shifted shift_add shift_merge shifted_sums one_weights;
+    "Max_SumShiftExpWeight" "Largest value m, then the weighted sums of exp(F - m)." [no Required scalar] -> values no, slope Shifted, monoids: shifted shift_add shift_merge shifted_sums one_weights;
+    "SumSoftMaxWeight" "Mean of the weights, weighed by exp(F); NaN over nothing." [no Required scalar] -> values no, slope SoftMax, monoids: shifted shift_add shift_merge soft_mean weights;
+}
+
+/// Other names for reductions.
+const OTHER_NAMES: &[(&str, &str)] = &[("SoftMax", "SumSoftMaxWeight")];
+
+/// The reduction with this name.
+pub fn named(name: &str) -> Option<&'static ReductionRow> {
+    let other = OTHER_NAMES.iter().find(|(other, _)| *other == name);
+    let name = other.map_or(name, |(_, name)| name);
+    REDUCTIONS.iter().find(|row| row.name == name)
+}
+
+/// A reduction of a formula over i or j.
+///
+/// ```
+/// use tilework_formula::{Axis, Expr, Reduction};
+/// let (x, y) = (Expr::vi(0, 1)?, Expr::vj(1, 1)?);
+/// let nearest = Reduction::new("ArgMin", &x.sqdist(&y)?, Axis::J, None, None)?;
+/// let (_, index) = nearest.evaluate(&[&[0.2, 5.0], &[1.0, 0.0, 4.0]], 2, 3)?;
+/// assert_eq!(index, [1, 2]);
+/// # Ok::<(), tilework_error::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Reduction {
+    row: &'static ReductionRow,
+    formula: Expr,
+    axis: Axis,
+    k: usize,
+    weight: Option<Expr>,
+}
+
+impl PartialEq for Reduction {
+    fn eq(&self, other: &Reduction) -> bool {
+        self.row.name == other.row.name
+            && self.formula == other.formula
+            && self.axis == other.axis
+            && self.k == other.k
+            && self.weight == other.weight
+    }
+}
+
+impl Reduction {
+    /// The reduction of this name, with K and a second formula where it takes them.
+    pub fn new(
+        name: &str,
+        formula: &Expr,
+        axis: Axis,
+        k: Option<usize>,
+        weight: Option<&Expr>,
+    ) -> Result<Reduction> {
+        let Some(row) = named(name) else {
+            let all: Vec<&str> = REDUCTIONS.iter().map(|row| row.name).collect();
+            let message = format!("there is no reduction {name}; there are {}", all.join(", "));
+            return Err(Error::formula(message, None));
+        };
+        let fail = |message: String| Err(Error::formula(format!("{name}: {message}"), None));
+        match (row.takes_k, k) {
+            (true, None) => return fail("takes K, the number of values".into()),
+            (true, Some(0)) => return fail("K must be at least 1".into()),
+            (true, Some(k)) if k.saturating_mul(formula.dim()) > crate::infer::MAX_DIM => {
+                return fail(format!("K = {k} of dimension {} is too much", formula.dim()));
+            }
+            (false, Some(_)) => return fail("takes no K".into()),
+            _ => {}
+        }
+        match (row.weight, weight) {
+            (Weight::Required, None) => return fail("takes a second formula, the weight".into()),
+            (Weight::None, Some(_)) => return fail("takes no second formula".into()),
+            _ => {}
+        }
+        if row.scalar && formula.dim() != 1 {
+            return fail(format!("takes a number, but {}", crate::infer::described(formula)));
+        }
+        Ok(Reduction {
+            row,
+            formula: formula.clone(),
+            axis,
+            k: k.unwrap_or(1),
+            weight: weight.cloned(),
+        })
+    }
+
+    /// Its row.
+    pub fn row(&self) -> &'static ReductionRow {
+        self.row
+    }
+
+    /// The formula that is reduced.
+    pub fn formula(&self) -> &Expr {
+        &self.formula
+    }
+
+    /// The second formula, where it has one.
+    pub fn weight(&self) -> Option<&Expr> {
+        self.weight.as_ref()
+    }
+
+    /// The index that is reduced over.
+    pub fn axis(&self) -> Axis {
+        self.axis
+    }
+
+    /// How many values are kept, where it keeps several.
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// What a pair must be evaluated for: the formula, and the weight where there is one.
+    pub fn outputs(&self) -> Vec<Expr> {
+        [Some(&self.formula), self.weight()].into_iter().flatten().cloned().collect()
+    }
+
+    /// The numbers that its states and results are made of.
+    pub fn shape(&self) -> Shape {
+        Shape {
+            dim: self.formula.dim(),
+            k: self.k,
+            weights: self.weight.as_ref().map_or(0, Expr::dim),
+        }
+    }
+
+    /// How many values (and as many indices) one row of the result has.
+    pub fn width(&self) -> usize {
+        (self.row.width)(self.shape())
+    }
+
+    /// The state after nothing.
+    pub fn init(&self) -> State {
+        (self.row.state)(self.shape())
+    }
+
+    /// Whether a state is one of this reduction's.
+    fn check(&self, state: &State) -> Result<()> {
+        let own = self.init();
+        if own.values.len() == state.values.len() && own.indices.len() == state.indices.len() {
+            return Ok(());
+        }
+        let message = format!("{}: the state is one of another reduction", self.row.name);
+        Err(Error::formula(message, None))
+    }
+
+    /// One pair more: the values of the formula (and of the weight) at this index.
+    pub fn step(
+        &self,
+        state: &mut State,
+        values: &[f64],
+        weight: &[f64],
+        index: i64,
+    ) -> Result<()> {
+        self.check(state)?;
+        let shape = self.shape();
+        if values.len() != shape.dim || weight.len() != shape.weights {
+            let message = format!(
+                "{}: takes {} values and {} weights, not {} and {}",
+                self.row.name,
+                shape.dim,
+                shape.weights,
+                values.len(),
+                weight.len()
+            );
+            return Err(Error::formula(message, None));
+        }
+        state.count += 1;
+        (self.row.step)(shape, state, values, weight, index);
+        Ok(())
+    }
+
+    /// The pairs of another state too.
+    pub fn merge(&self, state: &mut State, other: &State) -> Result<()> {
+        self.check(state)?;
+        self.check(other)?;
+        state.count += other.count;
+        (self.row.merge)(self.shape(), state, other);
+        Ok(())
+    }
+
+    /// The result: values and indices of [`Reduction::width`] each; an empty list for what the
+    /// reduction does not give.
+    pub fn finish(&self, state: State) -> Result<(Vec<f64>, Vec<i64>)> {
+        self.check(&state)?;
+        let state = (self.row.finish)(self.shape(), state);
+        let values = if self.row.gives_values { state.values } else { Vec::new() };
+        let indices = if self.row.gives_indices { state.indices } else { Vec::new() };
+        Ok((values, indices))
+    }
+
+    /// The whole reduction by its definition, in float64, over `m` rows of i and `n` of j.
+    ///
+    /// Arguments are row-major by position: `m` rows for i, `n` for j, one for parameters.
+    pub fn evaluate(
+        &self,
+        arguments: &[&[f64]],
+        m: usize,
+        n: usize,
+    ) -> Result<(Vec<f64>, Vec<i64>)> {
+        let outputs = self.outputs();
+        let variables = Expr::variables_of(&outputs)?;
+        for v in &variables {
+            let rows = match v.category {
+                Category::I => m,
+                Category::J => n,
+                Category::Parameter => 1,
+            };
+            let given = arguments.get(v.position).map_or(0, |argument| argument.len());
+            if given != rows.saturating_mul(v.dim) {
+                let message =
+                    format!("argument {v} must have {rows} rows, but has {given} numbers");
+                return Err(Error::formula(message, None));
+            }
+        }
+        let at = |i: usize, j: usize| -> Result<Vec<Vec<f64>>> {
+            let mut rows = arguments.to_vec();
+            for v in &variables {
+                let row = match v.category {
+                    Category::I => i,
+                    Category::J => j,
+                    Category::Parameter => 0,
+                };
+                rows[v.position] = &arguments[v.position][row * v.dim..(row + 1) * v.dim];
+            }
+            Expr::evaluate_all(&outputs, &rows)
+        };
+        let (rows, steps) = if self.axis == Axis::J { (m, n) } else { (n, m) };
+        let mut result = (Vec::new(), Vec::new());
+        for row in 0..rows {
+            let mut state = self.init();
+            for step in 0..steps {
+                let (i, j) = if self.axis == Axis::J { (row, step) } else { (step, row) };
+                let values = at(i, j)?;
+                let weight: &[f64] = values.get(1).map_or(&[], |weight| weight);
+                self.step(&mut state, &values[0], weight, step as i64)?;
+            }
+            let (values, indices) = self.finish(state)?;
+            result.0.extend(values);
+            result.1.extend(indices);
+        }
+        Ok(result)
+    }
+}
+
+impl std::fmt::Display for Reduction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (definitions, texts) = crate::print::with_definitions(&self.outputs(), &|_| None);
+        write!(f, "{definitions}{}_Reduction({}", self.row.name, texts[0])?;
+        if self.row.takes_k {
+            write!(f, ", {}", self.k)?;
+        }
+        // In text a reduction names the index that survives.
+        write!(f, ", {}", self.axis.survivor() as u8)?;
+        match texts.get(1) {
+            Some(weight) => write!(f, ", {weight})"),
+            None => write!(f, ")"),
+        }
+    }
+}
+
+impl std::fmt::Debug for Reduction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let over = names::of_kind(self.formula.kind());
+        write!(f, "Reduction({} of {over} over {:?})", self.row.name, self.axis)
+    }
+}

@@ -1,0 +1,327 @@
+//! Derivatives of every function and every row against finite differences, to second order, in
+//! both directions.
+
+mod common;
+
+use common::{ALIASES, Numbers, arguments, corpus, elementwise, random_formula, slices};
+use proptest::prelude::*;
+use tilework_formula::{Axis, Expr, Reduction, Variable, derive, forward, parse};
+
+const STEP: f64 = 1e-5;
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// The derivative of `f` at a point when argument `position` moves in a direction.
+fn difference(f: &Expr, point: &[Vec<f64>], position: usize, direction: &[f64]) -> Vec<f64> {
+    let moved = |step: f64| {
+        let mut point = point.to_vec();
+        for (x, u) in point[position].iter_mut().zip(direction) {
+            *x += step * u;
+        }
+        f.evaluate(&slices(&point)).unwrap()
+    };
+    moved(STEP).iter().zip(moved(-STEP)).map(|(up, down)| (up - down) / (2.0 * STEP)).collect()
+}
+
+fn close(a: f64, b: f64, scale: f64) -> bool {
+    (a - b).abs() <= 2e-6 * (1.0 + scale)
+}
+
+/// Checks derivatives of `f` by all its variables, and those of the gradients up to `order`.
+fn check(name: &str, f: &Expr, point: &[Vec<f64>], order: usize, numbers: &mut Numbers) {
+    for v in f.variables().unwrap() {
+        let variable = Expr::variable(v).unwrap();
+        let (mut point, e_position) = (point.to_vec(), point.len());
+        let e = Expr::vi(e_position, f.dim()).unwrap();
+        point.push(numbers.vector(f.dim()));
+        let direction = numbers.vector(v.dim);
+        let gradient = derive::grad(f, &variable, &e).unwrap();
+        assert_eq!(gradient.dim(), v.dim, "{name} by {v}");
+
+        let wanted = difference(f, &point, v.position, &direction);
+        let got = gradient.evaluate(&slices(&point)).unwrap();
+        let (wanted_sum, got_sum) = (dot(&wanted, &point[e_position]), dot(&got, &direction));
+        let scale = wanted.iter().map(|x| x.abs()).fold(0.0, f64::max);
+        assert!(
+            close(wanted_sum, got_sum, scale),
+            "{name} by {v}: differences give {wanted_sum}, the gradient {got_sum}\n{gradient}"
+        );
+
+        let u = Expr::vi(e_position + 1, v.dim).unwrap();
+        point.push(direction);
+        let tangent = forward::diff(f, &[(variable, u)]).unwrap();
+        let got = tangent.evaluate(&slices(&point)).unwrap();
+        for (wanted, got) in wanted.iter().zip(&got) {
+            assert!(close(*wanted, *got, scale), "{name} forward by {v}: {wanted} is not {got}");
+        }
+        if order > 1 {
+            check(name, &gradient, &point, order - 1, numbers);
+        }
+    }
+}
+
+#[test]
+fn every_function_to_second_order() {
+    let mut numbers = Numbers(7);
+    for (text, f) in corpus() {
+        let point = arguments(&f.variables().unwrap(), &mut numbers);
+        check(&text, &f, &point, 2, &mut numbers);
+    }
+}
+
+#[test]
+fn every_row_to_second_order_with_broadcasting() {
+    let mut numbers = Numbers(11);
+    for (id, f, domains) in elementwise() {
+        let mut point = arguments(&f.variables().unwrap(), &mut numbers);
+        for (vector, (low, high)) in point.iter_mut().zip(domains) {
+            for x in vector.iter_mut() {
+                *x = low + (high - low) * (0.1 + 0.2 * (*x + 2.0));
+            }
+        }
+        check(&format!("{id:?}"), &f, &point, 2, &mut numbers);
+    }
+}
+
+#[test]
+fn third_order_stays_small_and_right() {
+    let aliases = ["x = Vi(3)", "y = Vj(3)", "e = Vi(1)", "u = Vi(3)", "v = Vi(3)"];
+    let text = "Grad(Grad(Grad(Exp(-SqDist(x,y)), x, e), x, u), x, v)";
+    let third = parse::formula(text, &aliases).unwrap();
+    let nodes = Expr::order(std::slice::from_ref(&third)).len();
+    assert!(nodes < 60, "{nodes} nodes: {third}");
+    let mut numbers = Numbers(5);
+    let point = arguments(&third.variables().unwrap(), &mut numbers);
+    check("third", &third, &point, 1, &mut numbers);
+}
+
+#[test]
+fn special_points() {
+    let at = |text: &str, x: f64| {
+        let f = parse::formula(&format!("Grad({text}, x, IntCst(1))"), &["x = Vi(1)"]).unwrap();
+        f.evaluate(&[&[x]]).unwrap()[0]
+    };
+    assert_eq!(at("Sqrt(x)", 0.0), 0.0);
+    assert_eq!(at("Rsqrt(x)", 0.0), 0.0);
+    assert_eq!(at("Norm2(x)", 0.0), 0.0);
+    assert_eq!(at("Abs(x)", 0.0), 0.0);
+    assert_eq!(at("ReLU(x)", 0.0), 1.0);
+    assert_eq!(at("Step(x)", 0.0), 0.0);
+    assert_eq!(at("Acos(x)", 1.0), 0.0);
+    assert_eq!(at("SinXDivX(x)", 0.0), 0.0);
+    assert_eq!(at("XLogX(x)", 0.0), f64::NEG_INFINITY);
+    assert_eq!(at("Round(x,0)", 1.3), 0.0);
+}
+
+#[test]
+fn known_derivatives() {
+    let aliases = ["x = Vi(3)", "y = Vj(3)", "s = Pm(1)"];
+    let same = |a: &str, b: &str| {
+        let (a, b) = (parse::formula(a, &aliases).unwrap(), parse::formula(b, &aliases).unwrap());
+        assert_eq!(a, b);
+    };
+    same("Grad(SqNorm2(x), x, IntCst(1))", "2 * x");
+    same("Grad(x, x, y)", "y");
+    same("Grad(y, x, y)", "Zero(3)");
+    same("Diff((x|y), x, x)", "(x|y)");
+    same("Grad((x|y), x, s)", "s * y");
+    same("Divergence(x, x)", "IntCst(3)");
+    same("Laplacian(SqNorm2(x), x)", "IntCst(6)");
+    same("TraceOperator(s * x, x)", "3 * s");
+    same("Grad(s * x, s, y)", "(y|x)");
+    same("GradMatrix(s * x, s)", "x");
+}
+
+#[test]
+fn what_cannot_be_derived_says_so() {
+    let aliases = ["x = Vi(3)", "y = Vj(3)"];
+    for text in [
+        "Grad(x, x + y, y)",
+        "Grad(x, x, IntCst(1))",
+        "Laplacian(x, x)",
+        "Divergence(SqNorm2(x), x)",
+        "Diff(x, x, IntCst(1))",
+        "TraceOperator(x, x, Concat(x,y))",
+    ] {
+        assert!(parse::formula(text, &aliases).is_err(), "{text}");
+    }
+    // Each order multiplies the size: this must end in an error, soon.
+    let deep = format!("{}Exp(Sin(x)|Cos(x * y)){}", "Laplacian(".repeat(40), ", x)".repeat(40));
+    assert!(parse::formula(&deep, &aliases).is_err());
+}
+
+struct Cloud {
+    arguments: Vec<Vec<f64>>,
+    m: usize,
+    n: usize,
+}
+
+impl Cloud {
+    fn run(&self, reduction: &Reduction) -> Vec<f64> {
+        reduction.evaluate(&slices(&self.arguments), self.m, self.n).unwrap().0
+    }
+}
+
+fn rows(v: Variable, m: usize, n: usize) -> usize {
+    [m, n, 1][v.category as usize] * v.dim
+}
+
+#[test]
+fn gradients_of_reductions_against_differences() {
+    use tilework_formula::Need;
+    let aliases = ["x = Vi(2)", "y = Vj(2)", "p = Pm(1)"];
+    let parse = |text: &str| parse::formula(text, &aliases).unwrap();
+    let number = parse("1 + p * SqDist(x, y) + Sin(Elem(x,0))");
+    let vector = parse("x * y + p * Sin(x - y) + 3");
+    let weight = parse("Concat(2 + Sin(y), 1 + p * p) + Square(Elem(x,1))");
+    let cases: [(&str, &Expr, Option<usize>, Option<&Expr>); 15] = [
+        ("Sum", &vector, None, None),
+        ("Mean", &vector, None, None),
+        ("Prod", &vector, None, None),
+        ("Min", &vector, None, None),
+        ("Max", &vector, None, None),
+        ("Max_ArgMax", &vector, None, None),
+        ("KMin", &vector, Some(2), None),
+        ("KMax", &vector, Some(3), None),
+        ("LogSumExp", &number, None, None),
+        ("LogSumExp", &number, None, Some(&weight)),
+        ("LogSumExpWeight", &number, None, Some(&weight)),
+        ("SumSoftMaxWeight", &number, None, Some(&weight)),
+        ("Any", &vector, None, None),
+        ("ArgMin", &vector, None, None),
+        ("Count", &vector, None, None),
+    ];
+    let (m, n) = (3, 4);
+    let mut numbers = Numbers(3);
+    for axis in [Axis::I, Axis::J] {
+        let (kept, reduced) = if axis == Axis::J { (m, n) } else { (n, m) };
+        for (name, f, k, weight) in &cases {
+            let reduction = Reduction::new(name, f, axis, *k, *weight).unwrap();
+            let variables = Expr::variables_of(&reduction.outputs()).unwrap();
+            let mut cloud = Cloud { arguments: Vec::new(), m, n };
+            for v in &variables {
+                cloud.arguments.push(numbers.vector(rows(*v, m, n)));
+            }
+            let result = reduction.evaluate(&slices(&cloud.arguments), m, n).unwrap();
+            // The incoming gradient, then what the derivative wants.
+            let survivor = |position, dim| {
+                Expr::variable(Variable { position, dim, category: axis.survivor() }).unwrap()
+            };
+            let e = survivor(3, reduction.width());
+            cloud.arguments.push(numbers.vector(kept * reduction.width()));
+            let mut saved = Vec::new();
+            for need in reduction.saved() {
+                let position = cloud.arguments.len();
+                let v = Variable { position, dim: need.dim, category: need.category };
+                saved.push(Expr::variable(v).unwrap());
+                cloud.arguments.push(match need.need {
+                    Need::Result => result.0.clone(),
+                    Need::Count => vec![reduced as f64],
+                    Need::Index => (0..reduced).map(|k| k as f64).collect(),
+                    Need::Selected => {
+                        let arg = ["Arg", name.split('_').next().unwrap()].concat();
+                        let arg = Reduction::new(&arg, f, axis, *k, None).unwrap();
+                        let indices = arg.evaluate(&slices(&cloud.arguments), m, n).unwrap().1;
+                        indices.iter().map(|index| *index as f64).collect()
+                    }
+                    Need::LogSumExp => {
+                        let lse = Reduction::new("LogSumExp", f, axis, None, None).unwrap();
+                        cloud.run(&lse)
+                    }
+                });
+            }
+            for v in &variables {
+                let variable = Expr::variable(*v).unwrap();
+                let adjoint = reduction.gradient(&variable, &e, &saved).unwrap();
+                let mut gradient = cloud.run(&adjoint.reduction);
+                if adjoint.sum_rows {
+                    let sums = (0..v.dim).map(|c| gradient.iter().skip(c).step_by(v.dim).sum());
+                    gradient = sums.collect();
+                }
+                let direction = numbers.vector(gradient.len());
+                let moved = |step: f64| {
+                    let mut arguments = cloud.arguments.clone();
+                    for (x, u) in arguments[v.position].iter_mut().zip(&direction) {
+                        *x += step * u;
+                    }
+                    let moved = Cloud { arguments, m, n };
+                    let (values, _) = reduction.evaluate(&slices(&moved.arguments), m, n).unwrap();
+                    if values.is_empty() { 0.0 } else { dot(&values, &cloud.arguments[3]) }
+                };
+                let wanted = (moved(STEP) - moved(-STEP)) / (2.0 * STEP);
+                let got = dot(&gradient, &direction);
+                assert!(
+                    (wanted - got).abs() < 1e-5 * (1.0 + wanted.abs()),
+                    "{name} over {axis:?} by {v}: differences give {wanted}, the gradient {got}"
+                );
+
+                let position = cloud.arguments.len();
+                let u = Expr::variable(Variable { position, ..*v }).unwrap();
+                let tangent = reduction.tangent(&[(variable, u)], &saved).unwrap();
+                cloud.arguments.push(direction.clone());
+                let forward = cloud.run(&tangent);
+                cloud.arguments.pop();
+                let forward = dot(&forward, &cloud.arguments[3]);
+                assert!(
+                    (wanted - forward).abs() < 1e-5 * (1.0 + wanted.abs()),
+                    "{name} over {axis:?} forward by {v}: {wanted} is not {forward}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_shifted_sums_have_the_gradient_of_their_logarithm() {
+    let aliases = ["x = Vi(1)", "y = Vj(1)", "g = Vj(1)"];
+    let f = parse::formula("x * y", &aliases).unwrap();
+    let g = parse::formula("2 + Sin(g)", &aliases).unwrap();
+    let raw = Reduction::new("Max_SumShiftExpWeight", &f, Axis::J, None, Some(&g)).unwrap();
+    let lse = Reduction::new("LogSumExp", &f, Axis::J, None, Some(&g)).unwrap();
+    let mut cloud = Cloud {
+        arguments: vec![vec![0.3, -1.0], vec![1.0, 2.0, -0.5], vec![0.1, 0.2, 0.3]],
+        m: 2,
+        n: 3,
+    };
+    let (pairs, logs) = (cloud.run(&raw), cloud.run(&lse));
+    for (pair, log) in pairs.chunks(2).zip(&logs) {
+        assert!((pair[0] + pair[1].ln() - log).abs() < 1e-14);
+    }
+    // d log s = ds / s when the shift is held fast.
+    cloud.arguments.push(pairs.chunks(2).flat_map(|pair| [0.0, 1.0 / pair[1]]).collect());
+    cloud.arguments.push(pairs);
+    cloud.arguments.push(vec![1.0; 2]);
+    cloud.arguments.push(logs);
+    let variable = |position, dim| Expr::vi(position, dim).unwrap();
+    let x = Expr::vi(0, 1).unwrap();
+    let one = raw.gradient(&x, &variable(3, 2), &[variable(4, 2)]).unwrap();
+    let other = lse.gradient(&x, &variable(5, 1), &[variable(6, 1)]).unwrap();
+    for (a, b) in cloud.run(&one.reduction).iter().zip(cloud.run(&other.reduction)) {
+        assert!((a - b).abs() < 1e-14);
+    }
+}
+
+proptest! {
+    /// Both directions are the same linear map, whatever the formula: no step size, no tolerance
+    /// beyond rounding.
+    #[test]
+    fn reverse_and_forward_are_adjoint(text in random_formula(), seed in any::<u64>()) {
+        let Ok(f) = parse::formula(&text, &ALIASES) else { return Ok(()) };
+        let mut numbers = Numbers(seed);
+        let mut point = arguments(&f.variables().unwrap(), &mut numbers);
+        point.resize(20, Vec::new());
+        point.push(numbers.vector(f.dim()));
+        point.push(numbers.vector(3));
+        let (x, e, u) = (Expr::vi(0, 3)?, Expr::vi(20, f.dim())?, Expr::vi(21, 3)?);
+        let gradient = derive::grad(&f, &x, &e)?.evaluate(&slices(&point))?;
+        let tangent = forward::diff(&f, &[(x, u)])?.evaluate(&slices(&point))?;
+        let products = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).collect::<Vec<_>>();
+        let (a, b) = (products(&gradient, &point[21]), products(&tangent, &point[20]));
+        let scale = a.iter().chain(&b).map(|x| x.abs()).fold(1.0, f64::max);
+        let (a, b) = (a.iter().sum::<f64>(), b.iter().sum::<f64>());
+        // Steep formulas overflow; what is left must agree.
+        prop_assert!((a - b).abs() <= 1e-7 * scale || !a.is_finite() || !b.is_finite(), "{} is not {}", a, b);
+    }
+}
