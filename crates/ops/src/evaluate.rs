@@ -141,16 +141,32 @@ impl FoldId {
 }
 
 impl Scalar {
-    /// The order of sorting two scalars of one dtype: NaN after everything, zeros of either sign
-    /// equal, complex numbers by real part, then imaginary.
-    pub fn sort_order(&self, other: &Scalar) -> Ordering {
-        crate::with_element!(self.dtype(), T => {
-            let (a, b) = (self.get::<T>().widen(), other.get::<T>().widen());
-            match (a.is_nan(), b.is_nan()) {
-                (false, false) if a.precedes(b) => Ordering::Less,
-                (false, false) if b.precedes(a) => Ordering::Greater,
-                (a_nan, b_nan) => a_nan.cmp(&b_nan),
-            }
-        })
+    /// The order of sorting two scalars of one dtype: NaN after everything in either direction,
+    /// zeros of either sign equal. Complex numbers by real part, then imaginary; after those without NaN come those
+    /// with one in the imaginary part, then in the real part, then in both.
+    pub fn sort_order(&self, other: &Scalar, descending: bool) -> Ordering {
+        if !self.dtype().is_complex() {
+            return real_order(self, other, descending);
+        }
+        let parts = |z: &Scalar| {
+            let z = z.get::<num_complex::Complex<f64>>();
+            ((z.re.is_nan(), z.im.is_nan()), Scalar::new(z.re), Scalar::new(z.im))
+        };
+        let (a, b) = (parts(self), parts(other));
+        let order = |a: &Scalar, b: &Scalar| real_order(a, b, descending);
+        a.0.cmp(&b.0).then_with(|| order(&a.1, &b.1)).then_with(|| order(&a.2, &b.2))
     }
+}
+
+fn real_order(a: &Scalar, b: &Scalar, descending: bool) -> Ordering {
+    crate::with_element!(a.dtype(), T => {
+        let (a, b) = (a.get::<T>().widen(), b.get::<T>().widen());
+        match (a.is_nan(), b.is_nan()) {
+            (false, false) if a.precedes(b) != b.precedes(a) => match a.precedes(b) != descending {
+                true => Ordering::Less,
+                false => Ordering::Greater,
+            },
+            (a_nan, b_nan) => a_nan.cmp(&b_nan),
+        }
+    })
 }

@@ -212,15 +212,15 @@ ops! { $
     // Trigonometry.
 
     /// Sine.
-    Sin sin [a] -> Same { real: a.by(f64::sin); complex: T::lift(a, cx::sin); }
+    Sin sin [a] -> Same { real: a.by(libm::sin); complex: T::lift(a, cx::sin); }
         cuda "sin(a)"; grad |y, g| [g * a.f(Id::Cos)]; test [-10.0..10.0], Ulp(2.0);
 
     /// Cosine.
-    Cos cos [a] -> Same { real: a.by(f64::cos); complex: T::lift(a, cx::cos); }
+    Cos cos [a] -> Same { real: a.by(libm::cos); complex: T::lift(a, cx::cos); }
         cuda "cos(a)"; grad |y, g| [-(g * a.f(Id::Sin))]; test [-10.0..10.0], Ulp(2.0);
 
     /// Tangent.
-    Tan tan [a] -> Same { real: a.by(f64::tan); complex: T::lift(a, cx::tan); }
+    Tan tan [a] -> Same { real: a.by(libm::tan); complex: T::lift(a, cx::tan); }
         cuda "tan(a)"; grad |y, g| [g * (1.0 + y * y)]; test [-1.5..1.5], Ulp(3.0);
 
     /// Inverse sine.
@@ -256,7 +256,7 @@ ops! { $
         cuda "asinh(a)"; grad |y, g| [g * (1.0 + a * a).f(Id::Rsqrt)]; test [-1e2..1e2], Ulp(3.0);
 
     /// Inverse hyperbolic cosine.
-    Acosh acosh [a] -> Same { real: a.by(libm::acosh); complex: T::lift(a, cx::acosh); }
+    Acosh acosh [a] -> Same { real: a.by(sp::acosh); complex: T::lift(a, cx::acosh); }
         cuda "acosh(a)"; grad |y, g| [g * (a * a - 1.0).f(Id::Rsqrt)]; test [1.01..1e2], Ulp(3.0);
 
     /// Inverse hyperbolic tangent.

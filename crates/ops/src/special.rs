@@ -348,3 +348,8 @@ pub fn ipow<I: Integer>(x: I, exponent: u64) -> I {
 pub fn float_to_int<F: Float, I: Integer>(x: F) -> I {
     I::truncated(x.widen())
 }
+
+/// Inverse hyperbolic cosine; NaN below 1, also where the usual formula would cancel to a number.
+pub fn acosh(x: f64) -> f64 {
+    if x < 1.0 { f64::NAN } else { libm::acosh(x) }
+}

@@ -201,12 +201,7 @@ fn sort(session: &Session<'_>, request: &Sort<'_>) -> Result<()> {
     for (from, to) in rows(&request.input, &request.output, request.axis)? {
         let numbers = load_all(session, &request.input, &from);
         let mut order: Vec<usize> = (0..numbers.len()).collect();
-        let is_nan = |k: usize| Id::IsNan.evaluate(&[numbers[k]]).is_some_and(|nan| nan.is_true());
-        order.sort_by(|&a, &b| match request.descending {
-            false => numbers[a].sort_order(&numbers[b]),
-            // NaN stay last.
-            true => is_nan(a).cmp(&is_nan(b)).then_with(|| numbers[b].sort_order(&numbers[a])),
-        });
+        order.sort_by(|&a, &b| numbers[a].sort_order(&numbers[b], request.descending));
         for (position, k) in positions(&to).zip(order) {
             let value = if request.indices { Scalar::new(k as i64) } else { numbers[k] };
             request.output.store(session, position, value);
@@ -219,7 +214,7 @@ fn search(session: &Session<'_>, request: &Search<'_>) -> Result<()> {
     let sorted = load_all(session, &request.sorted, request.sorted.layout());
     let values = load_all(session, &request.values, request.values.layout());
     for (position, value) in positions(request.output.layout()).zip(values) {
-        let before = |x: &&Scalar| match x.sort_order(&value) {
+        let before = |x: &&Scalar| match x.sort_order(&value, false) {
             std::cmp::Ordering::Less => true,
             std::cmp::Ordering::Equal => request.right,
             std::cmp::Ordering::Greater => false,

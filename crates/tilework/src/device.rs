@@ -39,6 +39,16 @@ fn missing() -> Vec<(&'static str, String)> {
     vec![("cuda", "this build of tilework has no CUDA backend yet".into())]
 }
 
+/// How many threads share the work of one operation on the CPU.
+pub fn num_threads() -> usize {
+    tilework_cpu::pool::threads()
+}
+
+/// Sets how many threads share the work of one operation on the CPU, from 1 to 1024.
+pub fn set_num_threads(threads: usize) {
+    tilework_cpu::pool::set_threads(threads);
+}
+
 static DEFAULT: RwLock<Option<Device>> = RwLock::new(None);
 
 thread_local! {

@@ -12,14 +12,22 @@
 
 mod array;
 mod device;
+mod interop;
+mod io;
 mod random;
 
 pub use array::{
-    Arg, Array, Axes, Indexer, Iter, Nested, PadMode, PrintOptions, ReadGuard, Unique, WriteGuard,
-    apply, apply_into, broadcast_arrays, complex, concat, matmul_tiled, meshgrid, result_type,
-    select, stack,
+    Arg, Array, Axes, FloatMode, Indexer, Iter, Nested, PadMode, PrintOptions, ReadGuard, Show,
+    Sign, Unique, WriteGuard, apply, apply_into, broadcast_arrays, complex, concat, matmul_tiled,
+    meshgrid, result_type, select, stack,
 };
-pub use device::{Device, DeviceScope};
+pub use device::{Device, DeviceScope, num_threads, set_num_threads};
+#[cfg(feature = "serde")]
+pub use interop::serde::dtype as serde_dtype;
+pub use io::{
+    load, load_mapped, load_mapped_private, load_npz, read_npy, save, save_npz,
+    save_npz_compressed, write_npy,
+};
 pub use random::Rng;
 pub use tilework_backend::{Storage, empty_cache};
 pub use tilework_error::{Error, Result};

@@ -33,7 +33,7 @@ pub use linalg::matmul_tiled;
 pub use map::{Arg, apply, apply_into, complex, result_type, select};
 pub use order::Unique;
 pub use reduce::Axes;
-pub use show::PrintOptions;
+pub use show::{FloatMode, PrintOptions, Show, Sign};
 pub use view::broadcast_arrays;
 
 /// An n-dimensional array with a dtype chosen at run time.

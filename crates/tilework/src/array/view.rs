@@ -145,7 +145,12 @@ impl Array {
             let message = format!("axis {at} of length {len} has no {parts} equal parts");
             return Err(Error::value("split", message));
         }
-        let boundaries: Vec<usize> = (1..parts).map(|part| part * (len / parts)).collect();
+        // An empty axis has any number of equal parts: more than memory has room for, even.
+        let mut boundaries: Vec<usize> = Vec::new();
+        boundaries
+            .try_reserve_exact(parts)
+            .map_err(|_| Error::out_of_memory("split", format!("no memory for {parts} parts")))?;
+        boundaries.extend((1..parts).map(|part| part * (len / parts)));
         self.split_at(&boundaries, axis)
     }
 }

@@ -1,0 +1,116 @@
+//! Writing files so that a failure leaves the old one: a temporary file beside it, then a rename.
+//!
+//! May assume that the directory of the target can be written to. Called by `npy` and `npz`.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tilework_error::{Error, Result};
+
+use super::Origin;
+
+/// A file that vanishes unless it is renamed.
+struct Temporary(Option<PathBuf>);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // Nothing can be done about a file that does not go, and the first error is the news.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Puts what `write` writes in the place of `path`, all or nothing.
+///
+/// The new file is on the disk before it takes the old one's name, since some systems report a
+/// full disk only then; it has the permissions of the old one. A symbolic link stays, and the file
+/// that it names is replaced.
+pub(super) fn replace(
+    origin: Origin<'_>,
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
+) -> Result<()> {
+    let failed =
+        |error: io::Error| Error::io(origin.operation, format!("{}: {error}", origin.name));
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let old = match fs::metadata(&target) {
+        Ok(old) if old.is_file() => Some(old.permissions()),
+        Ok(_) => {
+            let message =
+                format!("{}: not a regular file; write_npy writes to streams", origin.name);
+            return Err(Error::io(origin.operation, message));
+        }
+        Err(_) => None,
+    };
+    let (path, file) = create_beside(&target).map_err(failed)?;
+    let mut temporary = Temporary(Some(path.clone()));
+    if let Some(old) = old {
+        file.set_permissions(old).map_err(failed)?;
+    }
+    let mut writer = BufWriter::with_capacity(1 << 16, file);
+    write(&mut writer)?;
+    writer.flush().map_err(failed)?;
+    writer.get_ref().sync_data().map_err(failed)?;
+    drop(writer);
+    fs::rename(&path, &target).map_err(failed)?;
+    temporary.0 = None;
+    Ok(())
+}
+
+/// A new file in the directory of `target`, under a name that nothing had.
+fn create_beside(target: &Path) -> io::Result<(PathBuf, File)> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let name = target.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
+    loop {
+        let mut hidden = std::ffi::OsString::from(".");
+        // Long names leave no room for ours; the beginning is enough to see what it was to be.
+        let known: String = name.to_string_lossy().chars().take(40).collect();
+        hidden.push(known);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        hidden.push(format!(".{}-{count}.tmp", std::process::id()));
+        let path = target.with_file_name(hidden);
+        match File::create_new(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|file| (path, file)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file_and_no_litter() {
+        let folder = std::env::temp_dir().join(format!("tilework-files-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("x.npy");
+        let origin = Origin::new("save", "x.npy");
+        let names = || fs::read_dir(&folder).unwrap().count();
+        let broken = |writer: &mut BufWriter<File>| {
+            writer.write_all(&[1; 100_000]).map_err(|error| origin.io(error))?;
+            Err(Error::io("save", "the disk is full"))
+        };
+        assert!(replace(origin, &path, broken).is_err());
+        assert_eq!(names(), 0);
+        replace(origin, &path, |file| file.write_all(b"old").map_err(|error| origin.io(error)))
+            .unwrap();
+        assert!(replace(origin, &path, broken).is_err());
+        assert_eq!((fs::read(&path).unwrap(), names()), (b"old".to_vec(), 1));
+        assert!(replace(origin, &folder, |_| Ok(())).is_err());
+        assert!(replace(origin, &folder.join("no/such/x.npy"), |_| Ok(())).is_err());
+        #[cfg(unix)]
+        {
+            let link = folder.join("link");
+            std::os::unix::fs::symlink(&path, &link).unwrap();
+            replace(origin, &link, |file| file.write_all(b"new").map_err(|error| origin.io(error)))
+                .unwrap();
+            assert!(link.is_symlink());
+            assert_eq!(fs::read(&path).unwrap(), b"new");
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,142 @@
+//! `.npz`: several named arrays in a zip archive.
+//!
+//! May assume nothing of an archive: what it declares about a member is checked against the
+//! archive's length and the member's own header before memory is asked for. Called by users.
+
+use std::collections::HashSet;
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+use tilework_error::{Error, Result};
+use zip::result::ZipError;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipArchive, ZipWriter};
+
+use super::Origin;
+use super::files::replace;
+use super::npy::{open, read_from, write_to};
+use crate::array::Array;
+
+/// No deflate stream expands further: a match of 258 bytes takes two bits at least.
+const DEFLATE_EXPANDS: u64 = 1032;
+
+/// Writes named arrays to an `.npz` file as they are, replacing what was there: all or nothing.
+///
+/// Members are called `name.npy`, as NumPy does; a name that ends so already is not changed.
+///
+/// ```
+/// use tilework::{Array, load_npz, save_npz};
+/// let path = std::env::temp_dir().join(format!("doc-npz-{}.npz", std::process::id()));
+/// let (x, y) = (Array::from_slice(&[1.0f32])?, Array::from_slice(&[2i64, 3])?);
+/// save_npz(&path, &[("x", &x), ("y", &y)])?;
+/// let arrays = load_npz(&path)?;
+/// assert_eq!(arrays[1].0, "y");
+/// assert_eq!(arrays[1].1.to_vec::<i64>()?, [2, 3]);
+/// # std::fs::remove_file(&path).ok();
+/// # Ok::<(), tilework::Error>(())
+/// ```
+pub fn save_npz(path: impl AsRef<Path>, arrays: &[(&str, &Array)]) -> Result<()> {
+    write("save_npz", path.as_ref(), arrays, CompressionMethod::Stored)
+}
+
+/// [`save_npz`] with every member compressed.
+///
+/// ```
+/// use tilework::{Array, DType, load_npz, save_npz_compressed};
+/// let path = std::env::temp_dir().join(format!("doc-npz-small-{}.npz", std::process::id()));
+/// save_npz_compressed(&path, &[("zeros", &Array::zeros(&[100_000], DType::Float64)?)])?;
+/// assert!(std::fs::metadata(&path).is_ok_and(|file| file.len() < 10_000));
+/// assert_eq!(load_npz(&path)?[0].1.shape(), [100_000]);
+/// # std::fs::remove_file(&path).ok();
+/// # Ok::<(), tilework::Error>(())
+/// ```
+pub fn save_npz_compressed(path: impl AsRef<Path>, arrays: &[(&str, &Array)]) -> Result<()> {
+    write("save_npz_compressed", path.as_ref(), arrays, CompressionMethod::Deflated)
+}
+
+fn write(
+    operation: &'static str,
+    path: &Path,
+    arrays: &[(&str, &Array)],
+    method: CompressionMethod,
+) -> Result<()> {
+    let name = path.display().to_string();
+    let origin = Origin::new(operation, &name);
+    let mut seen = HashSet::new();
+    for (name, _) in arrays {
+        let key = name.strip_suffix(".npy").unwrap_or(name);
+        if key.is_empty() || !seen.insert(key) {
+            let message = format!("the name {name:?} is empty or given twice");
+            return Err(Error::value(operation, message));
+        }
+    }
+    replace(origin, path, |file| {
+        let mut archive = ZipWriter::new(file);
+        for (name, array) in arrays {
+            let member = format!("{}.npy", name.strip_suffix(".npy").unwrap_or(name));
+            // Members near four gigabytes need the wider fields, which must be known beforehand.
+            let bytes = array.len().saturating_mul(array.dtype().size());
+            let large = bytes as u64 > u64::from(u32::MAX) - (1 << 20);
+            let options = SimpleFileOptions::default().compression_method(method).large_file(large);
+            archive.start_file(member, options).map_err(|error| failed(origin, error))?;
+            write_to(origin, &mut archive, array)?;
+        }
+        archive.finish().map_err(|error| failed(origin, error))?;
+        Ok(())
+    })
+}
+
+/// Reads all arrays of an `.npz` file onto the current device, in the archive's order, with the
+/// names that they were saved under.
+///
+/// An archive that declares more than its bytes can hold is refused before memory is asked for.
+pub fn load_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Array)>> {
+    let name = path.as_ref().display().to_string();
+    let origin = Origin::new("load_npz", &name);
+    let (file, length) = open(origin, path.as_ref())?;
+    let length = length.ok_or_else(|| origin.bad("an archive is read from a file, not a pipe"))?;
+    let mut archive =
+        ZipArchive::new(BufReader::new(file)).map_err(|error| failed(origin, error))?;
+    let mut left = length;
+    let mut arrays = Vec::new();
+    for index in 0..archive.len() {
+        let mut member = archive.by_index(index).map_err(|error| failed(origin, error))?;
+        if member.is_dir() {
+            continue;
+        }
+        let key = member.name().map_err(|error| failed(origin, error))?.into_owned();
+        let name = format!("{}: {key}", origin.name);
+        let origin = Origin::new(origin.operation, &name);
+        let (size, packed) = (member.size(), member.compressed_size());
+        // Members of an honest archive lie side by side; ones that overlap multiply what it holds.
+        left = left.checked_sub(packed).ok_or_else(|| {
+            origin.bad(format!("the members declare more than the archive's {length} bytes"))
+        })?;
+        let most = match member.compression() {
+            CompressionMethod::Stored => packed,
+            _ => packed.saturating_mul(DEFLATE_EXPANDS).saturating_add(DEFLATE_EXPANDS),
+        };
+        if size > most {
+            let message = format!("{packed} bytes cannot hold the {size} that are declared");
+            return Err(origin.bad(message));
+        }
+        let (array, read) = read_from(origin, &mut member, Some(size))?;
+        if read != size {
+            let message = format!("the array takes {read} bytes of a member of {size}");
+            return Err(origin.bad(message));
+        }
+        // The checksum is compared when the end is seen, which an exact read does not do.
+        if member.read(&mut [0]).map_err(|error| origin.io(error))? != 0 {
+            return Err(origin.bad(format!("the member is longer than the {size} bytes declared")));
+        }
+        arrays.push((key.strip_suffix(".npy").unwrap_or(&key).to_string(), array));
+    }
+    Ok(arrays)
+}
+
+fn failed(origin: Origin<'_>, error: ZipError) -> Error {
+    match error {
+        ZipError::Io(error) => origin.io(error),
+        other => origin.bad(other),
+    }
+}
