@@ -1,0 +1,41 @@
+//! What the claim protocol is made of: the standard library, or loom's model of it.
+//!
+//! Assumes nothing. Used by `claim.rs` only.
+
+#[cfg(loom)]
+pub(super) use loom::sync::{
+    Condvar, Mutex,
+    atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize},
+};
+#[cfg(not(loom))]
+pub(super) use std::sync::{
+    Condvar, Mutex,
+    atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize},
+};
+
+/// Waits awake until `done`, for about fifty microseconds; says whether it was.
+#[cfg(not(loom))]
+pub(super) fn spin_until(done: impl Fn() -> bool) -> bool {
+    use std::time::{Duration, Instant};
+    const PATIENCE: Duration = Duration::from_micros(50);
+    let mut started = None;
+    loop {
+        // Reading the clock costs as much as one or two pauses: do it now and then.
+        for _ in 0..16 {
+            if done() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        let started = *started.get_or_insert_with(Instant::now);
+        if started.elapsed() >= PATIENCE {
+            return false;
+        }
+    }
+}
+
+/// Under the model, time does not pass: looks once.
+#[cfg(loom)]
+pub(super) fn spin_until(done: impl Fn() -> bool) -> bool {
+    done()
+}

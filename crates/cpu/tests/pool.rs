@@ -1,0 +1,293 @@
+//! The pool under real threads: every piece once, nesting, many callers, panics, idle cores.
+//!
+//! Uses only the public face of `tilework_cpu::pool`; the interleavings themselves are explored in
+//! `pool_loom.rs`, forking is tested in `pool_fork.rs`. The tests take turns, since the number of
+//! threads and the CPU time belong to the whole process. `cargo test --release -p tilework-cpu
+//! --test pool -- --ignored --nocapture costs` prints microseconds.
+
+#![cfg(not(loom))]
+
+use std::collections::HashSet;
+use std::hint;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tilework_cpu::pool::{for_ranges, run, set_threads, threads};
+
+/// One test at a time, with this many threads.
+fn turn(threads: usize) -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    let guard = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    set_threads(threads);
+    guard
+}
+
+fn counters(count: usize) -> Vec<AtomicUsize> {
+    (0..count).map(|_| AtomicUsize::new(0)).collect()
+}
+
+/// Runs a job and asserts that each piece has run once.
+fn check(pieces: usize) {
+    let ran = counters(pieces);
+    run(pieces, &|piece| _ = ran[piece].fetch_add(1, Ordering::Relaxed));
+    assert!(ran.iter().all(|ran| ran.load(Ordering::Relaxed) == 1), "{pieces} pieces");
+}
+
+fn busy(time: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        hint::spin_loop();
+    }
+}
+
+/// The CPU time that all threads of this process have used.
+fn cpu_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writes.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    assert_eq!(failed, 0);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[test]
+fn every_piece_once() {
+    for threads in [1, 2, 3, 8] {
+        let _turn = turn(threads);
+        for pieces in (0..100).chain([1000, 4097, 100_000]) {
+            check(pieces);
+        }
+        for _ in 0..20_000 {
+            check(3);
+        }
+    }
+}
+
+#[test]
+fn more_pieces_than_a_job_can_count() {
+    let _turn = turn(4);
+    let pieces = (1 << 25) + 3;
+    let (count, sum) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let first = pieces - 1000;
+    run(pieces, &|piece| {
+        if piece >= first {
+            count.fetch_add(1, Ordering::Relaxed);
+            sum.fetch_add(piece, Ordering::Relaxed);
+        }
+    });
+    assert_eq!(count.into_inner(), 1000);
+    assert_eq!(sum.into_inner(), (first..pieces).sum());
+}
+
+#[test]
+fn workers_take_part() {
+    let _turn = turn(3);
+    // Three pieces that wait for each other: this ends only if three threads run them. (A real
+    // piece must not do that; here the workers get all the time they need to wake up.)
+    let barrier = Barrier::new(3);
+    let names = Mutex::new(HashSet::new());
+    run(3, &|_| {
+        names.lock().unwrap().insert(thread::current().id());
+        barrier.wait();
+    });
+    assert_eq!(names.into_inner().unwrap().len(), 3);
+}
+
+#[test]
+fn effects_are_visible() {
+    let _turn = turn(4);
+    let mut data = vec![0_u64; 100_000];
+    for round in 1..50 {
+        let start = data.as_mut_ptr() as usize;
+        let len = data.len();
+        for_ranges(len, 4096, &|range: Range<usize>| {
+            let start = start as *mut u64;
+            // SAFETY: ranges lie inside the vector and do not overlap; nobody else uses it now.
+            let part =
+                unsafe { std::slice::from_raw_parts_mut(start.add(range.start), range.len()) };
+            part.iter_mut().for_each(|value| *value += 1);
+        });
+        assert!(data.iter().all(|&value| value == round));
+    }
+}
+
+#[test]
+fn ranges() {
+    for threads in [1, 4] {
+        let _turn = turn(threads);
+        for len in [0, 1, 2, 63, 64, 65, 95, 96, 97, 128, 129, 1000, 6400] {
+            for grain in [0, 1, 7, 64, 1000, usize::MAX] {
+                let given = Mutex::new(Vec::new());
+                for_ranges(len, grain, &|range| given.lock().unwrap().push(range));
+                let mut given = given.into_inner().unwrap();
+                given.sort_by_key(|range| range.start);
+                let grain = grain.max(1);
+                let expected: Vec<_> = (0..len.div_ceil(grain))
+                    .map(|k| k * grain..len.min((k * grain).saturating_add(grain)))
+                    .collect();
+                assert_eq!(given, expected, "len {len}, grain {grain}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nested_calls_run_inline() {
+    let _turn = turn(4);
+    let ran = counters(8 * 5 * 3);
+    run(8, &|a| {
+        let me = thread::current().id();
+        run(5, &|b| {
+            run(3, &|c| {
+                assert_eq!(thread::current().id(), me);
+                ran[(a * 5 + b) * 3 + c].fetch_add(1, Ordering::Relaxed);
+            });
+        });
+    });
+    assert!(ran.iter().all(|ran| ran.load(Ordering::Relaxed) == 1));
+    check(10);
+}
+
+#[test]
+fn eight_callers() {
+    let _turn = turn(4);
+    thread::scope(|scope| {
+        for caller in 0..8 {
+            scope.spawn(move || {
+                for round in 0..2000 {
+                    check(2 + (caller + round) % 40);
+                }
+            });
+        }
+        // The number of threads may change at any time.
+        for round in 0..200 {
+            set_threads(1 + round % 7);
+            thread::sleep(Duration::from_micros(100));
+        }
+    });
+}
+
+#[test]
+fn panics_reach_the_caller() {
+    let _turn = turn(4);
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| ()));
+    for round in 0..200 {
+        let ended = AtomicUsize::new(0);
+        let begun = AtomicUsize::new(0);
+        let job = |piece| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            if piece % 7 == round % 7 {
+                ended.fetch_add(1, Ordering::Relaxed);
+                panic!("piece {piece}");
+            }
+            busy(Duration::from_micros(5));
+            ended.fetch_add(1, Ordering::Relaxed);
+        };
+        let payload = catch_unwind(AssertUnwindSafe(|| run(20, &job))).unwrap_err();
+        assert!(payload.downcast_ref::<String>().unwrap().starts_with("piece "));
+        assert_eq!(begun.into_inner(), ended.into_inner());
+        check(20);
+    }
+    std::panic::set_hook(hook);
+}
+
+#[test]
+fn the_number_of_threads() {
+    fn workers() -> usize {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let names = tasks.filter_map(|task| std::fs::read(task.ok()?.path().join("comm")).ok());
+        names.filter(|name| name == b"tilework\n").count()
+    }
+    let _turn = turn(0);
+    assert_eq!(threads(), 1);
+    for wanted in [5, 2, 7, 1, 3] {
+        set_threads(wanted);
+        assert_eq!(threads(), wanted);
+        run(100, &|_| busy(Duration::from_micros(10)));
+        if cfg!(target_os = "linux") {
+            let start = Instant::now();
+            while workers() != wanted - 1 {
+                assert!(start.elapsed() < Duration::from_secs(10), "{} workers", workers());
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        check(50);
+    }
+}
+
+#[test]
+fn an_idle_pool_uses_no_core() {
+    let _turn = turn(8);
+    check(1000);
+    thread::sleep(Duration::from_millis(20));
+    let before = cpu_time();
+    thread::sleep(Duration::from_millis(300));
+    let used = cpu_time() - before;
+    assert!(used < Duration::from_millis(5), "{used:?} in 300 ms");
+}
+
+/// Prints what it costs to hand out a job, in the middle and at the far end of many calls.
+#[test]
+#[ignore = "a measurement, not a test"]
+fn costs() {
+    /// About a microsecond of work for every 100 steps, which no compiler can remove.
+    fn work(steps: usize) {
+        let mut x = 1_u64;
+        for _ in 0..steps {
+            x = hint::black_box(x.wrapping_mul(6364136223846793005).wrapping_add(1));
+        }
+    }
+    let calls = |gap: Duration, job: &dyn Fn()| {
+        let mut times: Vec<f64> = (0..if gap.is_zero() { 5000 } else { 2000 })
+            .map(|_| {
+                if gap < Duration::from_micros(100) {
+                    busy(gap)
+                } else {
+                    thread::sleep(gap)
+                }
+                let start = Instant::now();
+                job();
+                start.elapsed().as_secs_f64() * 1e6
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        (times[times.len() / 2], times[times.len() * 99 / 100])
+    };
+    let _turn = turn(2);
+    let start = Instant::now();
+    work(1_000_000);
+    let per_us = (1e6 / (start.elapsed().as_secs_f64() * 1e6)) as usize;
+    let start = Instant::now();
+    run(2, &|_| ());
+    println!("first job, which starts a worker: {:.1} us", start.elapsed().as_secs_f64() * 1e6);
+    println!("p50 (p99) in us:             back to back     20 us gap      1 ms gap");
+    let rows: [(&str, usize, usize, usize); 7] = [
+        ("empty, 2 pieces", 2, 0, 2),
+        ("empty, 8 pieces", 8, 0, 2),
+        ("20 us serial", 8, 20, 1),
+        ("20 us, 8 pieces", 8, 20, 2),
+        ("20 us, 2 pieces", 2, 20, 2),
+        ("100 us serial", 8, 100, 1),
+        ("100 us, 8 pieces", 8, 100, 2),
+    ];
+    for (name, pieces, us, threads) in rows {
+        set_threads(threads);
+        let steps = per_us * us / pieces;
+        let cells = [0, 20, 1000].map(|gap| {
+            let (middle, far) =
+                calls(Duration::from_micros(gap), &|| run(pieces, &|_| work(steps)));
+            format!("{middle:7.2} ({far:6.1})")
+        });
+        println!("{name:26} {}", cells.join(" "));
+    }
+    set_threads(1);
+    let start = Instant::now();
+    for _ in 0..1_000_000 {
+        run(hint::black_box(1), hint::black_box(&|_| ()));
+    }
+    println!("one piece: {:.1} ns", start.elapsed().as_secs_f64() * 1e3);
+}
