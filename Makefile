@@ -4,16 +4,18 @@ PYTHON ?= python3
 CARGO ?= cargo
 VENV := .venv
 
-.PHONY: help demo test lint test-rust test-isas test-scalar test-doc doc loom memcheck slow clean
+.PHONY: help demo test lint test-rust test-isas test-scalar test-features test-doc wheel test-python loom memcheck slow clean
 
 help: ## Lists the commands.
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 demo: ## Builds in release mode and shows what arrays can do on this machine.
-	$(CARGO) run --release --quiet -p tilework-cli -- info
-	$(CARGO) run --release --quiet -p tilework --example tour
+	$(CARGO) run --release --quiet --locked -p tilework-cli -- info
+	$(CARGO) run --release --quiet --locked -p tilework --example tour
+	$(CARGO) run --release --quiet --locked -p tilework --example kmeans
+	$(CARGO) run --release --quiet --locked -p tilework --example heat
 
-test: lint test-rust test-isas test-scalar test-doc ## Runs everything that must be green: exactly what CI runs.
+test: lint test-rust test-isas test-features test-scalar test-doc test-python ## Everything that must be green: exactly what CI runs.
 
 lint: ## Formatting and lints.
 	$(CARGO) fmt --all --check
@@ -21,26 +23,52 @@ lint: ## Formatting and lints.
 
 test-rust: ## Unit, property and integration tests, on the best instruction set.
 	@if $(CARGO) nextest --version >/dev/null 2>&1; \
-	then $(CARGO) nextest run --workspace --locked; \
-	else $(CARGO) test --workspace --locked --lib --bins --tests --examples; fi
+	then $(CARGO) nextest run --workspace --locked --exclude tilework-python; \
+	else $(CARGO) test --workspace --locked --exclude tilework-python --lib --bins --tests --examples; fi
 
 test-isas: ## The suites of the CPU backend again, for each narrower instruction set.
 	TILEWORK_ISA=scalar $(CARGO) test --quiet --locked -p tilework-cpu -p tilework-conformance --tests
 	TILEWORK_ISA=avx2 $(CARGO) test --quiet --locked -p tilework-cpu -p tilework-conformance --tests
+
+test-features: ## Optional features of the Rust crate.
+	$(CARGO) test --quiet --locked -p tilework --features serde,ndarray --test interop
 
 test-scalar: ## A build without x86 intrinsics compiles and passes.
 	RUSTFLAGS="--cfg tilework_scalar" CARGO_TARGET_DIR=target/scalar \
 	  $(CARGO) test --quiet --locked -p tilework-conformance --test devices
 
 test-doc: ## Examples in the documentation, and the documentation itself.
-	$(CARGO) test --quiet --workspace --locked --doc
+	$(CARGO) test --quiet --workspace --locked --exclude tilework-python --doc
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --locked --no-deps --quiet
+
+$(VENV)/ready: requirements-dev.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	touch $@
+
+wheel: $(VENV)/ready ## Builds the Python package into dist/.
+	rm -rf dist
+	$(VENV)/bin/maturin build --quiet --release --locked --out dist
+
+test-python: wheel ## The Python tests, against the wheel in an environment of its own.
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps dist/*.whl
+	cd $(VENV) && bin/python -m pytest -q ../crates/python/tests
 
 loom: ## The lock and the pool under every interleaving of a small model.
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
 	  $(CARGO) test --release -p tilework-backend --test lock_loom
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
 	  $(CARGO) test --release -p tilework-cpu --test pool_loom
+
+# valgrind knows no AVX-512, so the two narrower instruction sets are checked.
+memcheck: ## Storage and the CPU backend under valgrind (slow; needs valgrind).
+	for isa in scalar avx2; do \
+	  TILEWORK_ISA=$$isa TILEWORK_NUM_THREADS=2 PROPTEST_CASES=8 \
+	  CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="valgrind --quiet --error-exitcode=9 --leak-check=no" \
+	  $(CARGO) test --quiet --locked -p tilework-conformance --test memory -- --test-threads=1 || exit 1; done
+
+slow: ## Exhaustive checks of the vector mathematics (hours).
+	TILEWORK_SLOW_TESTS=1 $(CARGO) test --release --locked -p tilework-simd
 
 clean: ## Removes what was built.
 	$(CARGO) clean

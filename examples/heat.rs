@@ -30,7 +30,8 @@ fn draw(plate: &Array) -> Result<()> {
     let blocks = plate.reshape(&[12, 10, 60, 4])?.mean([1, 3])?;
     let shades: Vec<char> = " .:-=+*#%@".chars().collect();
     for row in blocks.unstack(0)? {
-        let line: String = row.iter::<f32>()?.map(|heat| shades[((heat * 9.99) as usize).min(9)]).collect();
+        let line: String =
+            row.iter::<f32>()?.map(|heat| shades[((heat * 9.99) as usize).min(9)]).collect();
         println!("  |{line}|");
     }
     Ok(())

@@ -9,7 +9,8 @@ const CLUSTERS: usize = 5;
 
 fn main() -> Result<()> {
     let points = sample()?;
-    let mut centres = points.slice(&tilework::s![..;POINTS as isize / CLUSTERS as isize])?.copy()?;
+    let mut centres =
+        points.slice(&tilework::s![..;POINTS as isize / CLUSTERS as isize])?.copy()?;
     for round in 1..=50 {
         let (labels, spread) = assign(&points, &centres)?;
         // Sums of the points of each cluster are one matrix product.

@@ -18,7 +18,13 @@ fn views() -> Result<()> {
     let x = Array::arange(0, 12, 1, DType::Int32)?.reshape(&[3, 4])?;
     let corner = x.transpose().slice(&s![..;-2, 1..])?;
     println!("x =\n{x}\n\nx.T[::-2, 1:] =\n{corner}");
-    println!("shape {:?}, strides {:?}, offset {}, one block: {}\n", corner.shape(), corner.strides(), corner.offset(), corner.shares_memory(&x));
+    println!(
+        "shape {:?}, strides {:?}, offset {}, one block: {}\n",
+        corner.shape(),
+        corner.strides(),
+        corner.offset(),
+        corner.shares_memory(&x)
+    );
     corner.fill(0)?;
     println!("after filling the view with zeros, x =\n{x}\n");
     Ok(())
@@ -40,7 +46,10 @@ fn picture() -> Result<()> {
     }
     let shades = b" .:-=+*#%@";
     for row in steps.unstack(0)? {
-        let line: String = row.iter::<i64>()?.map(|n| shades[(n as usize * (shades.len() - 1)) / 60] as char).collect();
+        let line: String = row
+            .iter::<i64>()?
+            .map(|n| shades[(n as usize * (shades.len() - 1)) / 60] as char)
+            .collect();
         println!("{line}");
     }
     Ok(())
@@ -55,7 +64,11 @@ fn costs() -> Result<()> {
     let big = rng.normal(&[2048, 2048], DType::Float32)?;
     println!("\nOn {}, best of five:", Device::current());
     let report = |what: &str, amount: f64, unit: &str, time: Duration| {
-        println!("  {what:<28} {:>9.3} ms   {:>8.1} {unit}", time.as_secs_f64() * 1e3, amount / time.as_secs_f64() / 1e9);
+        println!(
+            "  {what:<28} {:>9.3} ms   {:>8.1} {unit}",
+            time.as_secs_f64() * 1e3,
+            amount / time.as_secs_f64() / 1e9
+        );
     };
     let bytes = (n * 4) as f64;
     report("add, 4 M float32", 3.0 * bytes, "GB/s", best(|| x.add(&y))?);

@@ -19,8 +19,8 @@ const SMALL: usize = 32 << 10;
 const SMALL_KEPT: usize = 16;
 /// How many bytes of large blocks the process keeps.
 const LARGE_KEPT: usize = 2 << 30;
-/// Blocks from this size on ask for huge pages.
-const HUGE: usize = 4 << 20;
+/// Blocks from this size on are pages of their own.
+const MAPPED: usize = 1 << 20;
 
 /// A block of host memory.
 #[derive(Debug, Clone, Copy)]
@@ -137,26 +137,67 @@ pub(crate) unsafe fn free(address: NonNull<u8>, bytes: usize) {
     unsafe { release(address, size) }
 }
 
+/// A zeroed block from the system.
 fn fresh(size: usize) -> Option<HostBlock> {
-    let layout = Layout::from_size_align(size, ALIGNMENT).ok()?;
-    // SAFETY: the size is not zero, since classes begin at the alignment.
-    let address = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-    #[cfg(target_os = "linux")]
-    if size >= HUGE {
-        let page = 4096;
-        let start = (address.as_ptr() as usize).next_multiple_of(page);
-        // SAFETY: the range lies inside the block; the call only advises.
-        unsafe {
-            libc::madvise(start as *mut libc::c_void, size - page, libc::MADV_HUGEPAGE);
-        }
-    }
+    let address = if size >= MAPPED { mapped(size)? } else { allocated(size)? };
     Some(HostBlock { address, zeroed: true })
 }
 
 /// # Safety
 /// `address` comes from `fresh(size)`.
 unsafe fn release(address: NonNull<u8>, size: usize) {
-    // SAFETY: the same layout made the block.
+    if size >= MAPPED {
+        // SAFETY: `mapped` made it with this size.
+        unsafe { unmapped(address, size) }
+    } else {
+        // SAFETY: `allocated` made it with this layout.
+        unsafe { dealloc(address.as_ptr(), Layout::from_size_align_unchecked(size, ALIGNMENT)) }
+    }
+}
+
+fn allocated(size: usize) -> Option<NonNull<u8>> {
+    let layout = Layout::from_size_align(size, ALIGNMENT).ok()?;
+    // SAFETY: the size is not zero, since classes begin at the alignment.
+    NonNull::new(unsafe { alloc_zeroed(layout) })
+}
+
+/// Pages that the system zeroes when they are first touched, huge ones where it has them; a general
+/// allocator would touch every page of an aligned block at once.
+#[cfg(unix)]
+fn mapped(size: usize) -> Option<NonNull<u8>> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new anonymous mapping touches no other memory.
+    let address = unsafe { libc::mmap(std::ptr::null_mut(), size, protection, flags, -1, 0) };
+    if address == libc::MAP_FAILED {
+        return None;
+    }
+    #[cfg(target_os = "linux")]
+    // SAFETY: the range is the mapping; the call only advises.
+    unsafe {
+        libc::madvise(address, size, libc::MADV_HUGEPAGE);
+    }
+    NonNull::new(address.cast())
+}
+
+#[cfg(not(unix))]
+fn mapped(size: usize) -> Option<NonNull<u8>> {
+    allocated(size)
+}
+
+/// # Safety
+/// `address` comes from `mapped(size)`, and nobody uses the block any more.
+#[cfg(unix)]
+unsafe fn unmapped(address: NonNull<u8>, size: usize) {
+    // SAFETY: the mapping has this address and size. That it cannot fail leaves nothing to report.
+    unsafe { libc::munmap(address.as_ptr().cast(), size) };
+}
+
+/// # Safety
+/// `address` comes from `mapped(size)`, and nobody uses the block any more.
+#[cfg(not(unix))]
+unsafe fn unmapped(address: NonNull<u8>, size: usize) {
+    // SAFETY: `allocated` made it with this layout.
     unsafe { dealloc(address.as_ptr(), Layout::from_size_align_unchecked(size, ALIGNMENT)) }
 }
 

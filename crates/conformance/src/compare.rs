@@ -5,10 +5,22 @@ use tilework_ops::Tolerance;
 
 /// Panics unless both have one shape, one dtype, and elements within the tolerance.
 pub fn assert_close(what: &str, got: &Array, expected: &Array, tolerance: Tolerance) {
+    assert_close_beside(what, got, expected, tolerance, 0.0);
+}
+
+/// The same where elements were computed beside others of size `beside`, whose last places they
+/// cannot do better than.
+pub fn assert_close_beside(
+    what: &str,
+    got: &Array,
+    expected: &Array,
+    tolerance: Tolerance,
+    beside: f64,
+) {
     assert_eq!(got.shape(), expected.shape(), "{what}: shapes");
     assert_eq!(got.dtype(), expected.dtype(), "{what}: dtypes");
     for (k, (a, b)) in scalars(got).iter().zip(scalars(expected)).enumerate() {
-        assert!(within(a, &b, tolerance), "{what}: element {k} is {a:?}, not {b:?}");
+        assert!(within(a, &b, tolerance, beside), "{what}: element {k} is {a:?}, not {b:?}");
     }
 }
 
@@ -20,7 +32,7 @@ pub fn scalars(array: &Array) -> Vec<Scalar> {
 }
 
 /// Whether `a` is `b` within a tolerance in units of the last place of its dtype.
-pub fn within(a: &Scalar, b: &Scalar, tolerance: Tolerance) -> bool {
+pub fn within(a: &Scalar, b: &Scalar, tolerance: Tolerance, beside: f64) -> bool {
     let dtype = a.dtype();
     if !dtype.is_inexact() {
         return a == b;
@@ -41,7 +53,7 @@ pub fn within(a: &Scalar, b: &Scalar, tolerance: Tolerance) -> bool {
     let ulps = if matches!(dtype, DType::Float16 | DType::BFloat16) { ulps.min(1.0) } else { ulps };
     // Complex results are right relative to their modulus, not to each part.
     let size = |v: [f64; 2]| if dtype.is_complex() { v[0].hypot(v[1]) } else { v[0].abs() };
-    let unit = (size(y) * info.eps).max(info.smallest_subnormal);
+    let unit = (size(y).max(beside) * info.eps).max(info.smallest_subnormal);
     (0..2).all(|part| {
         let (p, q) = (x[part], y[part]);
         p == q

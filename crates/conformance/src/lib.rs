@@ -11,6 +11,7 @@ pub mod layouts;
 pub mod linalg;
 pub mod maps;
 pub mod movement;
+pub mod pairs;
 pub mod reductions;
 pub mod values;
 

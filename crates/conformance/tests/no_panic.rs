@@ -176,7 +176,10 @@ const METHODS: &[Method] = &[
     |d, x, _| done(x.get::<f32>(&d.integers())),
     |_, x, _| done(x.item::<i8>()).and(done(x.to_vec::<f32>())),
     |_, x, _| done(x.read::<f64>()).and(done(x.write_slice::<i32>())),
-    |_, x, _| Ok(drop(format!("{x:?}"))),
+    |_, x, _| {
+        let _text = format!("{x:?} {x}");
+        Ok(())
+    },
     |d, x, _| done(x.to_device(Device::all()[d.roll(2)])),
 ];
 

@@ -1,3 +1,16 @@
 //! The native CPU backend: instruction sets, threads, kernels.
 
+mod backend;
+pub mod gemm;
+mod index;
 pub mod isa;
+mod map;
+mod matmul;
+mod pairs;
+pub mod pool;
+mod random;
+mod reduce;
+mod scan;
+mod sort;
+
+pub use backend::Cpu;

@@ -125,10 +125,19 @@ macro_rules! s {
         $crate::s!(@done [$($done)* $crate::Index::Ellipsis,] $($($rest)*)?)
     };
     (@done [$($done:tt)*] $range:expr ; $step:expr $(, $($rest:tt)*)?) => {
-        $crate::s!(@done [$($done)* $crate::AxisRange::with_step($range, $step),] $($($rest)*)?)
+        $crate::s!(@done [$($done)* {
+            // `1..-1` means something here: negative numbers count from the end.
+            #[allow(clippy::reversed_empty_ranges)]
+            let range = $range;
+            $crate::AxisRange::with_step(range, $step)
+        },] $($($rest)*)?)
     };
     (@done [$($done:tt)*] $index:expr $(, $($rest:tt)*)?) => {
-        $crate::s!(@done [$($done)* $crate::Index::from($index),] $($($rest)*)?)
+        $crate::s!(@done [$($done)* {
+            #[allow(clippy::reversed_empty_ranges)]
+            let index = $index;
+            $crate::Index::from(index)
+        },] $($($rest)*)?)
     };
     ($($rest:tt)+) => { $crate::s!(@done [] $($rest)+) };
 }

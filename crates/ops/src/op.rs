@@ -129,6 +129,9 @@ pub struct Row {
     pub gives: Rule,
     /// How integers enter where it has no meaning for them.
     pub ints: Ints,
+    /// Whether the half types are left out: what depends on the last bit of a number cannot be
+    /// computed in float32 and rounded.
+    pub not_half: bool,
     /// The body of a CUDA device function on the same operands.
     pub cuda: &'static str,
     /// Its derivative; operands without one (integers, conditions) get zero.
@@ -142,7 +145,8 @@ pub struct Row {
 impl Row {
     /// Whether it has a meaning for the class of `dtype`.
     pub const fn takes(&self, dtype: DType) -> bool {
-        self.classes & dtype.class() as u8 != 0
+        let half = matches!(dtype, DType::Float16 | DType::BFloat16);
+        self.classes & dtype.class() as u8 != 0 && !(half && self.not_half)
     }
 
     /// The dtype that it computes in, given the promoted dtype of its operands; None where it has
@@ -158,6 +162,7 @@ impl Row {
         }
         if matches!(dtype.class(), Class::Bool | Class::Int) {
             let float = match self.ints {
+                Ints::Least if self.not_half => dtype.to_inexact().computes_in(),
                 Ints::Least => dtype.to_inexact(),
                 Ints::Double => DType::Float64,
             };

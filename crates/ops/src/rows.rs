@@ -358,7 +358,7 @@ ops! { $
         cuda "copysign(a, b)"; grad |y, g| [g * (a.f(Id::Sign) * a.f2(Id::CopySign, b).f(Id::Sign)), g.zero()]; test [-1e3..1e3], Exact;
 
     /// The next number after `a` towards `b`.
-    NextAfter nextafter [a, b] -> Same { real: a.next_after(b); }
+    NextAfter nextafter [a, b] -> Same not_half { real: a.next_after(b); }
         cuda "nextafter(a, b)"; grad |y, g| [g, g.zero()]; test [-1e3..1e3], Exact;
 
     /// Complex conjugate; real numbers are their own.

@@ -9,14 +9,15 @@
 //! ```
 //!
 //! with a meaning for each class (`bool`, `int`, `real`, `complex`) that the operation takes, as an
-//! expression over the operands. `-> Same double` makes integers enter as float64. A derivative
+//! expression over the operands. `-> Same double` makes integers enter as float64; `-> Same not_half`
+//! leaves the half types out. A derivative
 //! list that is empty says that the operation has none.
 
 /// See the module.
 macro_rules! ops {
     ($d:tt $(
         $(#[doc = $doc:literal])+
-        $Type:ident $name:ident $operands:tt -> $gives:ident $($ints:ident)? {
+        $Type:ident $name:ident $operands:tt -> $gives:ident $($mark:ident)? {
             $($class:ident: $meaning:expr;)+
         }
         cuda $cuda:literal; grad |$y:ident, $g:ident| [$($grad:expr),*];
@@ -59,7 +60,8 @@ macro_rules! ops {
                     arity: arity!($operands),
                     classes: 0 $(| class_bit!($class))+,
                     gives: <$gives as Gives>::RULE,
-                    ints: ints!($($ints)?),
+                    ints: ints!($($mark)?),
+                    not_half: not_half!($($mark)?),
                     cuda: $cuda,
                     grad: {
                         fn grad<'a>(x: &[Term<'a>], $y: Term<'a>, $g: Term<'a>) -> Vec<Term<'a>> {
@@ -124,6 +126,18 @@ macro_rules! ints {
     };
     (double) => {
         Ints::Double
+    };
+    (not_half) => {
+        Ints::Least
+    };
+}
+
+macro_rules! not_half {
+    (not_half) => {
+        true
+    };
+    ($($other:ident)?) => {
+        false
     };
 }
 

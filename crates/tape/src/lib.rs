@@ -16,6 +16,8 @@ mod print;
 
 pub use build::Builder;
 
+use std::sync::OnceLock;
+
 use smallvec::SmallVec;
 use tilework_ops::{DType, FoldId, Id, Scalar};
 
@@ -205,6 +207,14 @@ impl Tape {
                 .collect(),
             outputs: [arity as SlotId].into_iter().collect(),
         }
+    }
+
+    /// [`Tape::apply`], made once for each operation and dtype: what small arrays need.
+    pub fn call(id: Id, dtype: DType) -> &'static Tape {
+        static CALLS: [OnceLock<Box<Tape>>; tilework_ops::COUNT * DType::COUNT] =
+            [const { OnceLock::new() }; tilework_ops::COUNT * DType::COUNT];
+        let call = &CALLS[id as usize * DType::COUNT + dtype as usize];
+        call.get_or_init(|| Box::new(Tape::apply(id, dtype)))
     }
 
     /// The tape of one operation that casts inputs of these dtypes to `dtype` first.

@@ -116,8 +116,28 @@ impl Array {
     }
 
     pub(crate) fn count_on(device: Device, count: usize) -> Result<Array> {
-        let numbers: Vec<i64> = (0..count as i64).collect();
-        Array::from_slice_on(device, &numbers)
+        Array::ramp_on(device, count, 0, 1)
+    }
+
+    /// start, start + step, start + 2 step, ... as int64.
+    ///
+    /// Memory is asked for first, and the host makes the numbers block by block: a count that is too
+    /// large is an error and nothing else.
+    fn ramp_on(device: Device, count: usize, start: i64, step: i64) -> Result<Array> {
+        const BLOCK: usize = 1 << 16;
+        let array = Array::empty_on(device, &[count], DType::Int64)?;
+        let mut numbers: Vec<i64> = Vec::with_capacity(count.min(BLOCK));
+        for first in (0..count).step_by(BLOCK) {
+            let block = first as i64..count.min(first + BLOCK) as i64;
+            numbers.clear();
+            numbers.extend(block.map(|k| start.wrapping_add(k.wrapping_mul(step))));
+            device.backend().upload(
+                bytemuck::cast_slice(&numbers),
+                array.storage(),
+                first * size_of::<i64>(),
+            )?;
+        }
+        Ok(array)
     }
 
     /// Ones on a diagonal, zeros elsewhere.
@@ -232,6 +252,11 @@ fn arange_integers(start: i128, stop: i128, step: i128, dtype: DType) -> Result<
     if step == 0 {
         return Err(Error::value("arange", "the step is zero"));
     }
+    for number in [start, stop, step] {
+        if number < i64::MIN.into() || number > u64::MAX.into() {
+            return Err(Error::value("arange", format!("{number} is out of range")));
+        }
+    }
     let span = if step > 0 { stop - start } else { start - stop };
     let count = if span <= 0 { 0 } else { (span + step.abs() - 1) / step.abs() };
     let count = usize::try_from(count)
@@ -240,11 +265,7 @@ fn arange_integers(start: i128, stop: i128, step: i128, dtype: DType) -> Result<
         i64::try_from(x).map_err(|_| Error::value("arange", format!("{x} is out of range")))
     };
     let (start, step) = (fits(start)?, fits(step)?);
-    // Unsigned numbers beyond int64 do not occur: both ends were checked to fit.
-    let layout = Layout::contiguous(&[count])?;
-    let numbers: Vec<i64> =
-        (0..layout.len() as i64).map(|k| start.wrapping_add(k.wrapping_mul(step))).collect();
-    Array::from_slice(&numbers)?.to_dtype(dtype)
+    Array::ramp_on(Device::current(), count, start, step)?.to_dtype(dtype)
 }
 
 /// Coordinates of a grid: from arrays of one axis, arrays of one axis per array.

@@ -3,6 +3,8 @@
 //! One path for all: settle the dtype, broadcast, allocate, make a tape, ask the device. What is
 //! particular to an operation is in its row.
 
+use std::borrow::Cow;
+
 use smallvec::SmallVec;
 use tilework_backend::{Map, Operand, Request, Target};
 use tilework_error::{Error, Result, tuple};
@@ -107,21 +109,18 @@ pub(crate) fn common_device(operation: &str, operands: &[Arg<'_>]) -> Result<Dev
     Ok(common.unwrap_or_else(Device::current))
 }
 
-fn common_shape(operation: &str, operands: &[Arg<'_>]) -> Result<Dims> {
-    let shapes: SmallVec<[&[usize]; 3]> = operands
-        .iter()
-        .filter_map(|operand| match operand {
-            Arg::Array(array) => Some(array.shape()),
-            Arg::Number(_) => None,
-        })
-        .collect();
-    match &shapes[..] {
-        [] => Ok(Dims::new()),
-        [first, rest @ ..] if rest.iter().all(|shape| shape == first) => {
-            Ok(Dims::from_slice(first))
-        }
-        _ => broadcast_shapes(operation, &shapes),
+fn common_shape<'a>(operation: &str, operands: &'a [Arg<'_>]) -> Result<Dims> {
+    let shape = |operand: &'a Arg<'_>| match operand {
+        Arg::Array(array) => Some(array.shape()),
+        Arg::Number(_) => None,
+    };
+    let mut shapes = operands.iter().filter_map(shape);
+    let Some(first) = shapes.next() else { return Ok(Dims::new()) };
+    if shapes.all(|shape| shape == first) {
+        return Ok(Dims::from_slice(first));
     }
+    let shapes: SmallVec<[&[usize]; 3]> = operands.iter().filter_map(shape).collect();
+    broadcast_shapes(operation, &shapes)
 }
 
 /// An operation of the table on arrays and numbers; what every method of the same name calls.
@@ -188,12 +187,10 @@ pub fn apply_into(id: Id, operands: &[Arg<'_>], out: &Array) -> Result<()> {
 /// Whether a cast keeps the kind or climbs: what may be written into a target.
 fn same_kind(from: DType, to: DType) -> bool {
     use tilework_ops::Kind::*;
-    match (from.kind(), to.kind()) {
-        (Bool, _) | (_, Complex) => true,
-        (Unsigned | Signed, Unsigned | Signed | Float) => true,
-        (Float, Float) => true,
-        _ => false,
-    }
+    matches!(
+        (from.kind(), to.kind()),
+        (Bool, _) | (_, Complex) | (Float, Float) | (Unsigned | Signed, Unsigned | Signed | Float)
+    )
 }
 
 /// Copies of the operands that overlap the target other than element by element.
@@ -216,7 +213,12 @@ fn computes(row: &Row, operands: &[Arg<'_>]) -> Result<DType> {
         .ok_or_else(|| Error::dtype(row.name, format!("{common} has no meaning here")))
 }
 
-fn tape_of(id: Id, operands: &[Arg<'_>], computes: DType) -> Tape {
+fn tape_of(id: Id, operands: &[Arg<'_>], computes: DType) -> Cow<'static, Tape> {
+    let casts =
+        |operand: &Arg<'_>| matches!(operand, Arg::Array(array) if array.dtype() != computes);
+    if !operands.iter().any(casts) {
+        return Cow::Borrowed(Tape::call(id, computes));
+    }
     let dtypes: SmallVec<[DType; 3]> = operands
         .iter()
         .map(|operand| match operand {
@@ -224,16 +226,16 @@ fn tape_of(id: Id, operands: &[Arg<'_>], computes: DType) -> Tape {
             Arg::Number(_) => computes,
         })
         .collect();
-    Tape::apply_to(id, &dtypes, computes)
+    Cow::Owned(Tape::apply_to(id, &dtypes, computes))
 }
 
 /// The tape followed by a cast of its result.
-fn then_cast(tape: Tape, dtype: DType) -> Tape {
+fn then_cast(tape: Cow<'static, Tape>, dtype: DType) -> Cow<'static, Tape> {
     let result = tape.slot(tape.outputs()[0]).dtype;
     if result == dtype {
         return tape;
     }
-    tape.then(Action::Cast, dtype)
+    Cow::Owned(tape.into_owned().then(Action::Cast, dtype))
 }
 
 /// Broadcasts the operands to the target and asks the device.
@@ -245,17 +247,21 @@ pub(super) fn run_map(
     computes: DType,
     output: Target<'_>,
 ) -> Result<()> {
+    let shape = output.layout().shape();
+    let spreads =
+        |operand: &Arg<'_>| matches!(operand, Arg::Array(array) if array.shape() != shape);
     let mut layouts: SmallVec<[Option<Layout>; 3]> = SmallVec::new();
-    for operand in operands {
-        layouts.push(match operand {
-            Arg::Array(array) if array.shape() != output.layout().shape() => {
-                Some(array.layout().broadcast_to(output.layout().shape())?)
-            }
-            _ => None,
-        });
+    if operands.iter().any(spreads) {
+        for operand in operands {
+            layouts.push(match operand {
+                Arg::Array(array) if spreads(operand) => Some(array.layout().broadcast_to(shape)?),
+                _ => None,
+            });
+        }
     }
     let mut inputs: SmallVec<[Operand<'_>; 3]> = SmallVec::new();
-    for (operand, layout) in operands.iter().zip(&layouts) {
+    for (k, operand) in operands.iter().enumerate() {
+        let layout = layouts.get(k).and_then(Option::as_ref);
         inputs.push(match (operand, layout) {
             (Arg::Array(array), None) => Operand::View(array.borrow()),
             (Arg::Array(array), Some(layout)) => Operand::View(array.borrow().with_layout(layout)?),

@@ -2,12 +2,14 @@
 //!
 //! Device, block, shape, strides, offset. View methods rewrite the last three and share the block;
 //! everything that touches numbers becomes a request to the device's backend. Rooms by subject:
-//! `create`, `view`, `map`, `reduce`, `linalg`, `assign`, `index`, `join`, `order`, `access`,
-//! `show`.
+//! `create`, `view`, `map`, `reduce`, `linalg`, `einsum`, `compare`, `assign`, `index`, `join`,
+//! `order`, `access`, `show`.
 
 mod access;
 mod assign;
+mod compare;
 mod create;
+mod einsum;
 mod index;
 mod join;
 mod linalg;
@@ -27,6 +29,7 @@ use crate::device::Device;
 
 pub use access::{Iter, ReadGuard, WriteGuard};
 pub use create::{Nested, meshgrid};
+pub use einsum::einsum;
 pub use index::Indexer;
 pub use join::{PadMode, concat, stack};
 pub use linalg::matmul_tiled;

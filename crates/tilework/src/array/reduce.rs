@@ -121,6 +121,22 @@ impl Array {
         self.reduce(FoldId::Var, axes, false, correction)
     }
 
+    /// Exponentials that sum to one along an axis, without overflow.
+    ///
+    /// ```
+    /// use tilework::Array;
+    /// let x = Array::from_slice(&[1e4f64, 1e4])?;
+    /// assert_eq!(x.softmax(0)?.to_vec::<f64>()?, [0.5, 0.5]);
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn softmax(&self, axis: isize) -> Result<Array> {
+        let dtype = if self.dtype().is_inexact() { self.dtype() } else { DType::Float64 };
+        let x = self.to_dtype(dtype)?;
+        let result = (&x - &x.max_keepdims(axis)?)?.exp()?;
+        result.div_assign(&result.sum_keepdims(axis)?)?;
+        Ok(result)
+    }
+
     /// Largest minus smallest element.
     pub fn ptp(&self, axes: impl Into<Axes>) -> Result<Array> {
         let axes = axes.into();

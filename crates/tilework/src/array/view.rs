@@ -141,7 +141,7 @@ impl Array {
     pub fn split(&self, parts: usize, axis: isize) -> Result<Vec<Array>> {
         let at = normalize_axis("split", axis, self.ndim())?;
         let len = self.shape()[at];
-        if parts == 0 || len % parts != 0 {
+        if parts == 0 || !len.is_multiple_of(parts) {
             let message = format!("axis {at} of length {len} has no {parts} equal parts");
             return Err(Error::value("split", message));
         }

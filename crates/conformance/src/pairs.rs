@@ -1,0 +1,390 @@
+//! Reductions over pairs against a dense evaluation in float64 by the formula crate's oracle.
+
+use tilework::formula::parse::formula;
+use tilework::formula::reduction::{REDUCTIONS, Weight};
+use tilework::formula::{Category, Expr, Reduction};
+use tilework::pairs::{Axis, Genred, LazyTensor, Options, Partial, Progress, SumScheme};
+use tilework::{Array, DType, Device, Result, s, set_num_threads};
+use tilework_ops::random::{block, uniform_f64};
+
+/// The variables of the formulas below.
+const ALIASES: [&str; 7] =
+    ["x = Vi(3)", "y = Vj(3)", "s = Pm(1)", "a = Vi(1)", "b = Vj(2)", "A = Vj(6)", "t = Pm(5)"];
+
+/// Formulas that use every kind of step in every section.
+const FORMULAS: &[&str] = &[
+    "Exp(-SqDist(x,y)) * b",
+    "Exp(-SqDist(x,y) * s) * Square(a)",
+    "x + y * s",
+    "(x|y) / (2 + Square(a))",
+    "s / (3 + Square(x)) - y",
+    "Sqrt(SqDist(x,y) + 1) * Exp(-SqDist(x,y) / 3)",
+    "Pow(x,3) + Pow(2 + Square(y),-2)",
+    "Powf(2 + Square(x), y)",
+    "Atan2(x, y) + Sin(x) * Cos(y)",
+    "IfElse(x - y, Exp(x), Sin(y))",
+    "Where(x < y, x * x, y)",
+    "Clamp(x, s - 3, y + 3) * y",
+    "Max(x + y) + Min(x * y)",
+    "ArgMax(x * y) + ArgMin(x + y) * s",
+    "Concat(x, y * s) * a",
+    "Extract(Concat(x * y, b), 1, 3)",
+    "ExtractT(x * a, 1, 5) + t",
+    "MatVecMult(A, x) + b",
+    "VecMatMult(b, A) * x",
+    "TensorProd(x, b)",
+    "TensorDot(A, TensorProd(x, y), [2,3], [3,3], [1], [0])",
+    "OneHot(a, 3) * y",
+    "Sum(x * Exp(y))",
+    "Normalize(x - y)",
+    "Tanh(x) * Erf(y) + Sigmoid(x + y) * Log1p(Square(a))",
+    "Grad(Exp(-SqDist(x,y)) * b, x, b)",
+    "Grad(Grad(Exp(-SqDist(x,y)), x, IntCst(1)), y, x)",
+    "Laplacian(Exp(-SqDist(x,y)), x)",
+    "Exp(-SqNorm2(x))",
+    "Exp(y)",
+    "s * 2",
+    "IntCst(3)",
+    "SymSqNorm(TensorProd(x,x), y)",
+    "BSpline(t, a, 1)",
+];
+
+fn number(seed: u64, k: usize) -> f64 {
+    2.0 * uniform_f64(block(seed, k as u64)) - 1.0
+}
+
+/// Numbers that are exact in every dtype and often equal.
+fn whole(seed: u64, k: usize) -> f64 {
+    (number(seed, k) * 4.0).round()
+}
+
+/// An array of these numbers.
+pub fn array(device: Device, shape: &[usize], dtype: DType, numbers: &[f64]) -> Array {
+    let shape: Vec<isize> = shape.iter().map(|&n| n as isize).collect();
+    let exact = Array::from_slice_on(device, numbers).expect("from_slice");
+    exact.reshape(&shape).expect("reshape").astype(dtype).expect("astype")
+}
+
+fn floats(array: &Array) -> Vec<f64> {
+    array.astype(DType::Float64).expect("astype").to_vec::<f64>().expect("to_vec")
+}
+
+fn rows(category: Category, m: usize, n: usize) -> usize {
+    [m, n, 1][category as usize]
+}
+
+/// Arrays for the variables of `ALIASES`, as the oracle's numbers and on the device.
+fn arguments(
+    device: Device,
+    dtype: DType,
+    (m, n): (usize, usize),
+    draw: fn(u64, usize) -> f64,
+) -> (Vec<Vec<f64>>, Vec<Array>) {
+    let mut numbers = Vec::new();
+    let mut arrays = Vec::new();
+    for (k, alias) in ALIASES.iter().enumerate() {
+        let variable = tilework::formula::declare::declaration(alias, k).expect(alias).variable;
+        let rows = rows(variable.category, m, n);
+        let drawn: Vec<f64> = (0..rows * variable.dim).map(|i| draw(k as u64 + 7, i)).collect();
+        let shape = match variable.category {
+            Category::Parameter => vec![variable.dim],
+            _ => vec![rows, variable.dim],
+        };
+        let array = array(device, &shape, dtype, &drawn);
+        numbers.push(floats(&array));
+        arrays.push(array);
+    }
+    (numbers, arrays)
+}
+
+fn close(what: &str, got: &[f64], expected: &[f64], tolerance: f64) {
+    assert_eq!(got.len(), expected.len(), "{what}: lengths");
+    for (k, (a, b)) in got.iter().zip(expected).enumerate() {
+        let same = a == b || a.is_nan() && b.is_nan();
+        let near = (a - b).abs() <= tolerance * (1.0 + b.abs());
+        assert!(same || near, "{what}: element {k} is {a}, not {b}");
+    }
+}
+
+fn tolerance(dtype: DType) -> f64 {
+    match dtype {
+        DType::Float64 => 1e-11,
+        DType::Float32 => 1e-4,
+        _ => 3e-2,
+    }
+}
+
+fn oracle(reduction: &Reduction, numbers: &[Vec<f64>], m: usize, n: usize) -> (Vec<f64>, Vec<i64>) {
+    let numbers: Vec<&[f64]> = numbers.iter().map(|numbers| &numbers[..]).collect();
+    reduction.evaluate(&numbers, m, n).expect("the oracle evaluates")
+}
+
+/// Every formula, summed over i and over j.
+pub fn formulas(device: Device) {
+    for (m, n) in [(2, 40), (21, 9)] {
+        for dtype in [DType::Float64, DType::Float32, DType::Float16, DType::BFloat16] {
+            let (numbers, arrays) = arguments(device, dtype, (m, n), number);
+            let arrays: Vec<&Array> = arrays.iter().collect();
+            for text in FORMULAS {
+                for axis in [0, 1] {
+                    let what = format!("{text} of {dtype} over {axis}, {m} x {n}");
+                    let sum = Genred::new(text, &ALIASES, "Mean", axis).expect(&what);
+                    let got = sum.call(&arrays).expect(&what);
+                    assert_eq!(got.dtype(), dtype, "{what}");
+                    let (expected, _) = oracle(sum.reduction(), &numbers, m, n);
+                    close(&what, &floats(&got), &expected, tolerance(dtype));
+                }
+            }
+        }
+    }
+}
+
+/// Every reduction, of numbers and of vectors, with ties and with K larger than the axis.
+pub fn reductions(device: Device) {
+    for (m, n) in [(1, 1), (2, 5), (20, 33), (5, 0), (0, 5), (1, 300)] {
+        for dtype in [DType::Float64, DType::Float32] {
+            let (numbers, arrays) = arguments(device, dtype, (m, n), whole);
+            let arrays: Vec<&Array> = arrays.iter().collect();
+            for row in REDUCTIONS {
+                let formulas: &[&str] = match (row.scalar, row.name) {
+                    (true, _) => &["(x|y) / 4"],
+                    (_, "Prod") => &["1 + Square(x) * Square(y) / 5000"],
+                    _ => &["SqDist(x,y)", "x * y", "Where(x < y, x, s / 0.0)"],
+                };
+                let weight = (row.weight == Weight::Required).then_some("b");
+                let k = row.takes_k.then_some(4);
+                for (text, axis) in formulas.iter().flat_map(|text| [(text, 0), (text, 1)]) {
+                    let what = format!("{} of {text}, {dtype}, over {axis}, {m} x {n}", row.name);
+                    let call = Genred::with(text, &ALIASES, row.name, axis, k, weight);
+                    let call = call.expect(&what);
+                    let got = call.call_with(&arrays, &Options::default()).expect(&what);
+                    let (values, indices) = oracle(call.reduction(), &numbers, m, n);
+                    assert_eq!(got.values.is_some(), row.gives_values, "{what}");
+                    if let Some(found) = got.values {
+                        close(&what, &floats(&found), &values, tolerance(dtype));
+                    }
+                    if let Some(found) = got.indices {
+                        assert_eq!(found.to_vec::<i64>().expect("indices"), indices, "{what}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Batch axes that broadcast on every operand, parameters included, and strided operands.
+pub fn batches(device: Device) {
+    let (m, n, dtype) = (6, 18, DType::Float64);
+    let draw = |shape: &[usize], seed: u64| {
+        let numbers: Vec<f64> = (0..shape.iter().product()).map(|k| number(seed, k)).collect();
+        array(device, shape, dtype, &numbers)
+    };
+    // Axes in another order, and every second row backwards.
+    let x = draw(&[3, m, 2, 1], 1).permute(&[2, 3, 1, 0]).expect("permute");
+    let y = draw(&[3, 2 * n, 3], 2).slice(&s![.., ..;-2, ..]).expect("slice");
+    let p = draw(&[2, 1, 1], 3);
+    let text = "Exp(-SqDist(x,y) * p * p)";
+    let aliases = ["x = Vi(3)", "y = Vj(3)", "p = Pm(1)"];
+    for (axis, kept) in [(0, n), (1, m)] {
+        let sum = Genred::new(text, &aliases, "Sum", axis).expect("genred");
+        let got = sum.call(&[&x, &y, &p]).expect("call");
+        assert_eq!(got.shape(), [2, 3, kept, 1], "batches of axis {axis}");
+        for b in 0..2isize {
+            for c in 0..3isize {
+                let numbers = vec![
+                    floats(&x.slice(&s![b, 0]).expect("slice")),
+                    floats(&y.slice(&s![c]).expect("slice")),
+                    floats(&p.slice(&s![b, 0]).expect("slice")),
+                ];
+                let (expected, _) = oracle(sum.reduction(), &numbers, m, n);
+                let part = floats(&got.slice(&s![b, c]).expect("slice"));
+                close(&format!("batch {b}, {c} of axis {axis}"), &part, &expected, 1e-12);
+            }
+        }
+    }
+}
+
+/// The same bits for any number of threads, whichever way the work is cut.
+pub fn threads(device: Device) {
+    for (m, n) in [(3, 50_000), (40, 20_001), (700, 600)] {
+        let (_, arrays) = arguments(device, DType::Float32, (m, n), number);
+        let arrays: Vec<&Array> = arrays.iter().collect();
+        for (name, text, k) in [
+            ("Sum", "Exp(-SqDist(x,y)) * b", None),
+            ("LogSumExp", "(x|y)", None),
+            ("ArgKMin", "SqDist(x,y)", Some(3)),
+            ("Min_ArgMin", "SqDist(x,y)", None),
+        ] {
+            let call = Genred::with(text, &ALIASES, name, 1, k, None).expect(name);
+            let run = |threads: usize| {
+                set_num_threads(threads);
+                let got = call.call_with(&arrays, &Options::default()).expect(name);
+                let bits = |values: Array| -> Vec<u32> {
+                    values.to_vec::<f32>().expect("values").iter().map(|x| x.to_bits()).collect()
+                };
+                (got.values.map(bits), got.indices.map(|at| at.to_vec::<i64>().expect("indices")))
+            };
+            let before = tilework::num_threads();
+            let one = run(1);
+            for threads in [2, 3] {
+                assert!(run(threads) == one, "{name} differs on {threads} threads, {m} x {n}");
+            }
+            set_num_threads(before);
+        }
+    }
+}
+
+/// Gradients of reductions against finite differences.
+pub fn gradients(device: Device) {
+    let (m, n) = (3, 4);
+    let draw = |shape: &[usize], seed: u64| {
+        let numbers: Vec<f64> = (0..shape.iter().product()).map(|k| number(seed, k)).collect();
+        array(device, shape, DType::Float64, &numbers)
+    };
+    let arrays = [draw(&[2, m, 2], 11), draw(&[n, 2], 12), draw(&[1], 13), draw(&[n, 2], 14)];
+    type Build = fn(&[LazyTensor]) -> Result<LazyTensor>;
+    let vector: Build = |v| (&v[0] - &v[1])?.multiply(&v[2])?.sin();
+    let scalar: Build = |v| v[0].sqdist(&v[1])?.multiply(&v[2])?.add(&v[0].dot(&v[1])?);
+    let positive: Build = |v| v[0].sqdist(&v[1])?.multiply(&v[2])?.exp();
+    for (name, build, weighted, k) in [
+        ("Sum", vector, false, None),
+        ("Mean", vector, false, None),
+        ("Prod", positive, false, None),
+        ("Min", vector, false, None),
+        ("Max", scalar, false, None),
+        ("KMin", vector, false, Some(2)),
+        ("LogSumExp", scalar, false, None),
+        ("LogSumExp", scalar, true, None),
+        ("SumSoftMaxWeight", scalar, true, None),
+    ] {
+        for axis in [0, 1] {
+            let options = Options { k, ..Options::default() };
+            let tensors = |arrays: &[Array]| -> Result<Vec<LazyTensor>> {
+                Ok(vec![
+                    LazyTensor::vi(&arrays[0])?,
+                    LazyTensor::vj(&arrays[1])?,
+                    LazyTensor::pm(&arrays[2])?,
+                    // Weights of logarithms are positive.
+                    LazyTensor::vj(&arrays[3])?,
+                ])
+            };
+            let weight = |v: &[LazyTensor]| v[3].square()?.add(0.5);
+            let value = |arrays: &[Array]| -> Result<Array> {
+                let v = tensors(arrays)?;
+                let weight = weight(&v)?;
+                build(&v)?.reduce(name, axis, weighted.then_some(&weight), &options)?.only()
+            };
+            let result = value(&arrays).expect(name);
+            let e: Vec<f64> = (0..result.len()).map(|k| number(99, k)).collect();
+            let incoming = array(device, result.shape(), DType::Float64, &e);
+            let v = tensors(&arrays).expect("tensors");
+            let of = weight(&v).expect("weight");
+            for (position, given) in arrays.iter().enumerate().take(if weighted { 4 } else { 3 }) {
+                let what = format!("gradient of {name} over {axis} towards {position}");
+                let got = build(&v)
+                    .and_then(|f| {
+                        let weight = weighted.then_some(&of);
+                        f.reduction_grad(name, axis, weight, &v[position], &incoming, &options)
+                    })
+                    .expect(&what);
+                assert_eq!(got.shape(), given.shape(), "{what}");
+                let (h, numbers) = (1e-6, floats(given));
+                let slope = |c: usize| {
+                    let moved = |by: f64| {
+                        let mut numbers = numbers.clone();
+                        numbers[c] += by;
+                        let mut arrays = arrays.clone();
+                        arrays[position] = array(device, given.shape(), DType::Float64, &numbers);
+                        let values = floats(&value(&arrays).expect(&what));
+                        values.iter().zip(&e).map(|(v, e)| v * e).sum::<f64>()
+                    };
+                    (moved(h) - moved(-h)) / (2.0 * h)
+                };
+                let expected: Vec<f64> = (0..numbers.len()).map(slope).collect();
+                close(&what, &floats(&got), &expected, 1e-6);
+            }
+        }
+    }
+}
+
+/// Blocks of j merged in any order give what the whole gives.
+pub fn partials(device: Device) {
+    let (m, n) = (4, 37);
+    for dtype in [DType::Float32, DType::Float64] {
+        let draw = |rows: usize, seed: u64| {
+            let numbers: Vec<f64> = (0..rows * 2).map(|k| whole(seed, k)).collect();
+            array(device, &[rows, 2], dtype, &numbers)
+        };
+        let (x, y) = (draw(m, 1), draw(n, 2));
+        for row in REDUCTIONS {
+            let options = Options { k: row.takes_k.then_some(3), ..Options::default() };
+            let over = |from: isize, to: isize| -> Result<(LazyTensor, LazyTensor)> {
+                let y = LazyTensor::vj(&y.slice(&s![from..to])?)?;
+                let f = LazyTensor::vi(&x)?.dot(&y)?.multiply(0.125)?;
+                Ok((f, y))
+            };
+            let weight = |y: LazyTensor| (row.weight == Weight::Required).then_some(y);
+            let part = |from: isize, to: isize| -> Result<Partial> {
+                let (f, y) = over(from, to)?;
+                f.partial(row.name, 1, weight(y).as_ref(), from as i64, &options)
+            };
+            let (f, y_all) = over(0, n as isize).expect("over");
+            let whole = f.reduce(row.name, 1, weight(y_all).as_ref(), &options).expect(row.name);
+            let merged = part(20, 37)
+                .and_then(|b| b.merge(&part(0, 7)?)?.merge(&part(7, 7)?)?.merge(&part(7, 20)?))
+                .and_then(|all| {
+                    let weights = if row.weight == Weight::Required { 2 } else { 0 };
+                    let numbers = (1, options.k.unwrap_or(1), weights);
+                    Partial::from_arrays(row.name, numbers, dtype, all.arrays())?.finish()
+                })
+                .expect(row.name);
+            if let (Some(a), Some(b)) = (merged.values, whole.values) {
+                close(row.name, &floats(&a), &floats(&b), tolerance(dtype));
+            }
+            if let (Some(a), Some(b)) = (merged.indices, whole.indices) {
+                let indices = |at: Array| at.to_vec::<i64>().expect("indices");
+                assert_eq!(indices(a), indices(b), "{}", row.name);
+            }
+        }
+    }
+}
+
+/// Accuracy of long sums, products with vectors, dense values, interruption.
+pub fn odds_and_ends(device: Device, n: usize) {
+    let tenth = Array::full_on(device, &[n, 1], 0.1, DType::Float32).expect("full");
+    let x = Array::full_on(device, &[2, 1], 1.0, DType::Float32).expect("full");
+    let product = LazyTensor::vi(&x).and_then(|x| x.multiply(&LazyTensor::vj(&tenth)?));
+    let product = product.expect("product");
+    let exact = f64::from(0.1f32) * n as f64;
+    for (sums, promised) in [(SumScheme::Blocks, 2e-6), (SumScheme::Double, 1e-7)] {
+        let options = Options { sums, ..Options::default() };
+        let sum = product.reduce("Sum", 1, None, &options).and_then(|sum| sum.only());
+        for sum in floats(&sum.expect("sum")) {
+            assert!((sum - exact).abs() <= promised * exact, "{sums:?}: {sum} is not {exact}");
+        }
+    }
+    let stop = |_: f64| false;
+    let options = Options { progress: Some(Progress(&stop)), ..Options::default() };
+    let stopped = product.reduce("Sum", 1, None, &options);
+    if device == Device::reference() {
+        assert!(stopped.unwrap_err().to_string().contains("stopped"));
+    }
+    let small = tenth.slice(&s![..3]).expect("slice");
+    let k = LazyTensor::vi(&x).and_then(|x| x.add(&LazyTensor::vj(&small)?)).expect("add");
+    assert_eq!(k.dense().expect("dense").shape(), [2, 3, 1]);
+    let b = Array::full_on(device, &[3], 2.0, DType::Float32).expect("full");
+    close("matmul", &floats(&k.matmul(&b).expect("matmul")), &[6.6, 6.6], 1e-6);
+    let turned = k.t().and_then(|t| t.sum(0)).expect("sum");
+    close("transpose", &floats(&turned), &[3.3, 3.3], 1e-6);
+    assert!(k.explain(1).expect("explain").contains("per pair"));
+}
+
+/// The oracle is reached the way a user would: a formula without its text.
+pub fn oracle_agrees_with_text() {
+    let text = formula("Exp(-SqDist(x,y))", &ALIASES).expect("formula");
+    let built = Expr::vi(0, 3)
+        .and_then(|x| x.sqdist(&Expr::vj(1, 3)?)?.negative()?.exp())
+        .expect("expression");
+    assert_eq!(text, built);
+    assert_eq!(Axis::J.survivor(), Category::I);
+}

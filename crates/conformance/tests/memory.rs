@@ -1,0 +1,68 @@
+//! A short walk through storage and every kind of request, made for memory checkers: small sizes,
+//! odd strides, every dtype. Results are looked at elsewhere; here every byte must be defined.
+
+use tilework::{Array, DType, Device, Indexer, PadMode, Result, Rng, concat, s, select};
+
+/// Uses every element, so that a checker sees one that was never written.
+fn touch(array: &Array) -> Result<()> {
+    let nonzero = array.count_nonzero(())?.item::<i64>()?;
+    assert!(nonzero <= array.len() as i64);
+    Ok(())
+}
+
+fn walk(device: Device, dtype: DType) -> Result<()> {
+    let _scope = device.scope();
+    let rng = Rng::new(3);
+    let x = rng.integers(1, 100, &[7, 19])?.astype(dtype)?;
+    let y = x.transpose().copy()?.transpose();
+    let odd = x.slice(&s![..;-2, 1..;3])?;
+    let mut results =
+        vec![x.add(&y)?, odd.multiply(&odd)?, x.equal(&y)?, x.slice(&s![.., 3])?.add(1)?];
+    results.push(x.sort(1, false)?);
+    results.push(x.argsort(0, true)?);
+    results.push(odd.sum(0)?.astype(dtype)?);
+    results.push(x.max(1)?);
+    results.push(x.argmin(())?);
+    results.push(y.matmul(&x.transpose())?);
+    results.push(concat(&[&x, &y], 1)?);
+    results.push(x.pad(&[(1, 2), (0, 3)], PadMode::Edge)?);
+    results.push(select(&x.less_equal(50)?, &x, &y)?);
+    results.push(x.index(&[Indexer::Array(&x.greater_equal(50)?)])?);
+    results.push(x.unique()?.inverse);
+    if dtype != DType::Bool {
+        results.push(odd.cumulative_sum(1)?);
+    }
+    if dtype.is_inexact() {
+        results.push(odd.exp()?);
+        results.push(x.divide(&y)?);
+    }
+    let target = x.copy()?;
+    target.slice(&s![1..;2, ..;-3])?.assign(&x.slice(&s![1..;2, ..;3])?)?;
+    target.index_set(&[Indexer::Array(&Array::from_slice(&[0i64, -1])?)], 1)?;
+    results.push(target);
+    results.iter().try_for_each(touch)
+}
+
+#[test]
+fn every_request_reads_and_writes_its_own_memory() {
+    for device in Device::all() {
+        for dtype in DType::ALL {
+            walk(device, dtype).unwrap_or_else(|error| panic!("{dtype} on {device}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn blocks_are_recycled_and_given_back() {
+    for round in 0..3 {
+        let arrays: Vec<Array> = (0..40)
+            .map(|k| Array::zeros(&[k * 577 + round], DType::UInt8).expect("zeros"))
+            .collect();
+        for array in &arrays {
+            assert!(!array.any(()).expect("any").item::<bool>().expect("item"), "zeros are zero");
+            array.fill(7).expect("fill");
+        }
+        drop(arrays);
+        tilework::empty_cache();
+    }
+}

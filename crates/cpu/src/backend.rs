@@ -1,0 +1,61 @@
+//! The CPU as a backend: what it offers, and which room does what is asked.
+//!
+//! May assume requests that are complete and valid, as the contract says. Called through
+//! [`tilework_backend::run`].
+
+use tilework_backend::{Backend, DeviceId, Properties, Request, Session, Storage};
+use tilework_error::Result;
+
+use crate::gemm::CacheSizes;
+use crate::isa::Isa;
+use crate::{index, map, matmul, pairs, pool, random, reduce, scan, sort};
+
+/// The native CPU backend.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Cpu;
+
+impl Cpu {
+    /// The device's name.
+    pub const ID: DeviceId = DeviceId { backend: "cpu", index: None };
+}
+
+impl Backend for Cpu {
+    fn id(&self) -> DeviceId {
+        Cpu::ID
+    }
+
+    fn properties(&self) -> Properties {
+        let CacheSizes { l1, l2, l3 } = CacheSizes::of_this_machine();
+        let caches = [l1, l2, l3].map(|bytes| format!("{} KiB", bytes >> 10)).join(", ");
+        vec![
+            ("isa", Isa::current().name().to_owned()),
+            ("threads", pool::threads().to_string()),
+            ("caches", caches),
+        ]
+    }
+
+    fn allocate(&self, bytes: usize, zeroed: bool) -> Result<Storage> {
+        Storage::host(Cpu::ID, bytes, zeroed)
+    }
+
+    fn run(&self, session: &Session<'_>, request: &Request<'_>) -> Result<()> {
+        match request {
+            Request::Map(map) => map::run(session, map),
+            Request::Reduce(request) => reduce::run(session, request),
+            Request::Scan(request) => scan::run(session, request),
+            Request::Sort(request) => sort::run(session, request),
+            Request::Search(request) => sort::search(session, request),
+            Request::Matmul(request) => matmul::run(session, request),
+            Request::Gather(request) => index::gather(session, request),
+            Request::Scatter(request) => index::scatter(session, request),
+            Request::Nonzero(request) => index::nonzero(session, request),
+            Request::Random(request) => random::run(session, request),
+            Request::PairReduce(request) => pairs::run(session, request),
+        }
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        // Requests are done when `run` returns.
+        Ok(())
+    }
+}

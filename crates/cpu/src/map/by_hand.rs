@@ -1,0 +1,30 @@
+//! Vector functions that are better than what the compiler makes of a row.
+//!
+//! The simd crate knows functions by the public names of the rows; whatever it offers for f32 and
+//! f64 replaces the compiled loop. Called once, when the table of kernels is first used, and by
+//! `cast` for the half types.
+
+use tilework_ops::{DType, Id};
+use tilework_simd::{Elem, Level};
+
+use super::kernels::Kernel;
+use crate::isa::Isa;
+
+/// The simd crate's name for an instruction set.
+pub(super) fn level(isa: Isa) -> Level {
+    match isa {
+        Isa::Scalar => Level::Scalar,
+        Isa::Avx2 => Level::Avx2,
+        Isa::Avx512 => Level::Avx512,
+    }
+}
+
+/// The vector function of an operation, where there is one.
+pub(super) fn kernel(id: Id, dtype: DType, isa: Isa) -> Option<Kernel> {
+    let elem = match dtype {
+        DType::Float32 => Elem::F32,
+        DType::Float64 => Elem::F64,
+        _ => return None,
+    };
+    tilework_simd::kernel(id.row().name, elem, level(isa))
+}

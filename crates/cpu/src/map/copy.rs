@@ -1,0 +1,120 @@
+//! Copies and fills: maps that move elements and compute nothing.
+//!
+//! Contiguous runs go by `memcpy`, everything else by blocks of the two innermost axes, with the
+//! axis along which the source is contiguous as one of them, so that a transpose is cut into tiles.
+//! Called by `map::run`.
+
+use tilework_backend::{Session, Target, ViewRef};
+use tilework_layout::LoopNest;
+use tilework_ops::Scalar;
+
+use super::walk::Walk;
+use super::{PIECE, moves};
+use crate::pool;
+
+/// An address that pieces of work share.
+#[derive(Clone, Copy)]
+struct Shared(*mut u8);
+
+// SAFETY: pieces of one copy write different elements and read memory that nobody writes.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    fn at(&self, position: isize, size: usize) -> *mut u8 {
+        self.0.wrapping_offset(position * size.cast_signed())
+    }
+}
+
+/// Copies `source` to `target`, of one shape and one element size.
+pub(super) fn copy(session: &Session<'_>, source: &ViewRef<'_>, target: &Target<'_>) {
+    let size = target.dtype().size();
+    let nest = LoopNest::new(&[target.layout(), source.layout()]);
+    let to = Shared(target.pointer(session));
+    let from = Shared(source.pointer(session).cast_mut());
+    if nest.is_empty() {
+        return;
+    }
+    let starts = nest.offsets();
+    if to.at(starts[0].cast_signed(), size) == from.at(starts[1].cast_signed(), size) {
+        // By contract a source that starts where the target does is the target.
+        return;
+    }
+    let strides = nest.inner_strides();
+    if nest.outer_len() == 1 {
+        let grain = (PIECE / size).next_multiple_of(64);
+        pool::for_ranges(nest.len(), grain, &|elements| {
+            let first = elements.start.cast_signed();
+            let at = |operand: usize| starts[operand].cast_signed() + first * strides[operand];
+            let to = to.at(at(0), size);
+            let from = from.at(at(1), size).cast_const();
+            // SAFETY: these are positions of the nest, hence of the layouts, inside their blocks
+            // (the invariant of views), which the session holds; target and source do not overlap.
+            unsafe { moves::line(size, elements.len(), (to, strides[0]), (from, strides[1])) }
+        });
+        return;
+    }
+    let across = across(&nest);
+    let walk = Walk::new(&nest, across);
+    let (to_steps, from_steps) = (walk.steps(0), walk.steps(1));
+    let (row_grain, column_grain) = grains(walk.rows(), walk.columns(), size, across.is_some());
+    let strips = walk.columns().div_ceil(column_grain);
+    let pieces = walk.rows().div_ceil(row_grain) * strips;
+    pool::run(pieces, &|piece| {
+        let (row, strip) = (piece / strips * row_grain, piece % strips);
+        let rows = row..walk.rows().min(row + row_grain);
+        let first = strip * column_grain;
+        let columns = column_grain.min(walk.columns() - first);
+        let mut sources = smallvec::SmallVec::<[(isize, usize); 4]>::new();
+        walk.bursts(1, rows.clone(), |position, count| sources.push((position, count)));
+        let mut sources = sources.into_iter();
+        walk.bursts(0, rows, |position, count| {
+            // Both operands have the same bursts.
+            let Some((source, _)) = sources.next() else { return };
+            let first = first.cast_signed();
+            let to = to.at(position + first * to_steps.1, size);
+            let from = from.at(source + first * from_steps.1, size).cast_const();
+            // SAFETY: as above.
+            unsafe { moves::block(size, (count, columns), (to, to_steps), (from, from_steps)) }
+        });
+    });
+}
+
+/// The axis that makes a block with the innermost one: where the source runs across the target,
+/// the one along which it takes its shortest steps.
+fn across(nest: &LoopNest) -> Option<usize> {
+    let step = |axis: usize| nest.strides(axis)[1].unsigned_abs();
+    let inner = nest.axes() - 1;
+    let shorter = |axis: &usize| step(*axis) != 0 && step(*axis) < step(inner);
+    (0..inner).filter(shorter).min_by_key(|&axis| step(axis))
+}
+
+/// How many rows and columns make a piece: all columns of some rows if there are enough rows, of a
+/// transpose at least as many as `moves` collects.
+fn grains(rows: usize, columns: usize, size: usize, turned: bool) -> (usize, usize) {
+    let elements = PIECE / size;
+    let least = if turned { 256 } else { 1 };
+    if rows <= least.max(16) {
+        return (rows, (elements / rows).max(64));
+    }
+    ((elements / columns).max(least), columns)
+}
+
+/// Writes one value to all of `target`.
+pub(super) fn fill(session: &Session<'_>, value: &Scalar, target: &Target<'_>) {
+    let size = target.dtype().size();
+    let nest = LoopNest::new(&[target.layout()]);
+    if nest.is_empty() {
+        return;
+    }
+    let to = Shared(target.pointer(session));
+    let step = nest.inner_strides()[0];
+    let grain = (PIECE / size).next_multiple_of(64);
+    pool::for_ranges(nest.len(), grain, &|elements| {
+        nest.for_each_piece(elements, |at, len| {
+            let to = to.at(at[0].cast_signed(), size);
+            // SAFETY: positions of the nest are those of the layout, inside the block (the
+            // invariant of views), which the session holds for writing.
+            unsafe { moves::fill(size, len, (to, step), value.bytes().as_ptr()) };
+        });
+    });
+}

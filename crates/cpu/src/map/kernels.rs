@@ -1,0 +1,275 @@
+//! One contiguous kernel for each operation, dtype and instruction set.
+//!
+//! A kernel is the plain loop over the meaning of a row, compiled behind `#[target_feature]` and
+//! left to the compiler to vectorise; the table of them is made by const evaluation through
+//! [`Column`], so that only what lands in a cell is compiled. Callers (`map::plan`, `map::run`, and
+//! the reductions) see a full table; three things keep it small:
+//! - float16 and bfloat16 have no cells: plans widen chunks to float32, compute, and narrow;
+//! - integers whose sign does not matter for an operation share the unsigned kernel;
+//! - loops that are calls or divisions gain nothing from vectors and are compiled once.
+//!
+//! What the simd crate does better replaces cells when the table is first used (`by_hand`).
+
+use std::sync::OnceLock;
+
+use tilework_ops::{
+    COUNT, Class, Column, DType, Element, Entry, Gives, Id, Op, Row, Value, column,
+};
+
+use super::by_hand;
+use crate::isa::Isa;
+
+/// A loop over contiguous elements: `n`, the results, and up to three operands.
+///
+/// # Safety
+/// A caller promises that the kernel's instruction set is available, that `out` is valid for
+/// writing `n` results and the first operands, as many as the operation has, for reading `n`
+/// elements each, that all are aligned to their elements, and that `out` overlaps no operand
+/// (also not exactly: that would be sound, but an order of magnitude slower).
+pub(crate) type Kernel = unsafe fn(usize, *mut u8, *const u8, *const u8, *const u8);
+
+/// Kernels of one operation and dtype, by instruction set.
+type ByIsa = [Option<Kernel>; Isa::ALL.len()];
+
+struct Kernels;
+
+impl Column for Kernels {
+    type Cell = [ByIsa; DType::COUNT];
+    type At<O: Op<N>, const N: usize> = At<O, N>;
+}
+
+struct At<O, const N: usize>(O);
+
+impl<O: Op<N>, const N: usize> Entry<[ByIsa; DType::COUNT]> for At<O, N> {
+    const VALUE: [ByIsa; DType::COUNT] = {
+        let mut cells = [[None; Isa::ALL.len()]; DType::COUNT];
+        let mut i = 0;
+        while i < DType::COUNT {
+            let dtype = DType::ALL[i];
+            let half = matches!(dtype, DType::Float16 | DType::BFloat16);
+            if O::ROW.takes(dtype) && !half {
+                cells[i] =
+                    tilework_ops::with_element!(stand_in(&O::ROW, dtype), T => by_isa::<O, T, N>());
+            }
+            i += 1;
+        }
+        cells
+    };
+}
+
+/// The dtype whose kernel also serves `dtype`.
+const fn stand_in(row: &Row, dtype: DType) -> DType {
+    const SIGNLESS: [&str; 24] = [
+        "add",
+        "subtract",
+        "multiply",
+        "fma",
+        "negative",
+        "positive",
+        "square",
+        "floor",
+        "ceil",
+        "trunc",
+        "round",
+        "round_away",
+        "equal",
+        "not_equal",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "logical_not",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "bitwise_invert",
+        "bitwise_left_shift",
+        "conj",
+    ];
+    if !is_one_of(row.name, &SIGNLESS) {
+        return dtype;
+    }
+    match dtype {
+        DType::Int8 => DType::UInt8,
+        DType::Int16 => DType::UInt16,
+        DType::Int32 => DType::UInt32,
+        DType::Int64 => DType::UInt64,
+        other => other,
+    }
+}
+
+/// Whether the loop is function calls or scalar divisions in all instruction sets.
+const fn is_scalar_anyway(row: &Row, class: Class) -> bool {
+    const INT: [&str; 3] = ["floor_divide", "remainder", "pow"];
+    const REAL: [&str; 28] = [
+        "cbrt",
+        "pow",
+        "hypot",
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log1p",
+        "log2",
+        "log10",
+        "logaddexp",
+        "sigmoid",
+        "xlogx",
+        "erf",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "atan2",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asinh",
+        "acosh",
+        "atanh",
+        "sinxdivx",
+    ];
+    const COMPLEX: [&str; 6] = ["divide", "abs", "sign", "reciprocal", "sqrt", "rsqrt"];
+    match class {
+        Class::Bool => false,
+        Class::Int => is_one_of(row.name, &INT),
+        Class::Real => is_one_of(row.name, &REAL),
+        Class::Complex => is_one_of(row.name, &REAL) || is_one_of(row.name, &COMPLEX),
+    }
+}
+
+const fn is_one_of(name: &str, names: &[&str]) -> bool {
+    let mut i = 0;
+    while i < names.len() {
+        if is_same(name.as_bytes(), names[i].as_bytes()) {
+            return true;
+        }
+        i += 1;
+    }
+    false
+}
+
+const fn is_same(a: &[u8], b: &[u8]) -> bool {
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
+}
+
+#[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+const fn by_isa<O: Op<N>, E: Element, const N: usize>() -> ByIsa {
+    if is_scalar_anyway(&O::ROW, E::DTYPE.class()) {
+        return [Some(scalar::<O, E, N>); 3];
+    }
+    [Some(scalar::<O, E, N>), Some(avx2::<O, E, N>), Some(avx512::<O, E, N>)]
+}
+
+#[cfg(not(all(target_arch = "x86_64", not(tilework_scalar))))]
+const fn by_isa<O: Op<N>, E: Element, const N: usize>() -> ByIsa {
+    [Some(scalar::<O, E, N>); 3]
+}
+
+/// The loop itself.
+///
+/// # Safety
+/// As [`Kernel`].
+#[inline(always)]
+unsafe fn body<O: Op<N>, E: Element, const N: usize>(
+    n: usize,
+    out: *mut u8,
+    operands: [*const u8; 3],
+) {
+    type Result<O, E, const N: usize> = <<O as Op<N>>::Gives as Gives>::In<E>;
+    let out = out.cast::<<Result<O, E, N> as Element>::Raw>();
+    let x: [*const E::Raw; N] = std::array::from_fn(|k| operands[k].cast());
+    for i in 0..n {
+        // SAFETY: the caller vouches for `n` elements behind every pointer.
+        unsafe {
+            let values = std::array::from_fn(|k| E::from_raw(x[k].add(i).read()).widen());
+            let result = <E::V as Value>::apply::<O, N>(values);
+            out.add(i).write(<Result<O, E, N> as Element>::narrow(result).to_raw());
+        }
+    }
+}
+
+unsafe fn scalar<O: Op<N>, E: Element, const N: usize>(
+    n: usize,
+    out: *mut u8,
+    a: *const u8,
+    b: *const u8,
+    c: *const u8,
+) {
+    // SAFETY: the contract of `Kernel`.
+    unsafe { body::<O, E, N>(n, out, [a, b, c]) }
+}
+
+#[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn avx2<O: Op<N>, E: Element, const N: usize>(
+    n: usize,
+    out: *mut u8,
+    a: *const u8,
+    b: *const u8,
+    c: *const u8,
+) {
+    // SAFETY: the contract of `Kernel`.
+    unsafe { body::<O, E, N>(n, out, [a, b, c]) }
+}
+
+#[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
+unsafe fn avx512<O: Op<N>, E: Element, const N: usize>(
+    n: usize,
+    out: *mut u8,
+    a: *const u8,
+    b: *const u8,
+    c: *const u8,
+) {
+    // SAFETY: the contract of `Kernel`.
+    unsafe { body::<O, E, N>(n, out, [a, b, c]) }
+}
+
+static TABLE: [[ByIsa; DType::COUNT]; COUNT] = column::<Kernels>();
+
+/// The kernels of this process, by operation and dtype.
+struct Current {
+    kernels: [[Option<Kernel>; DType::COUNT]; COUNT],
+    slow: [[bool; DType::COUNT]; COUNT],
+}
+
+fn current() -> &'static Current {
+    static CURRENT: OnceLock<Box<Current>> = OnceLock::new();
+    CURRENT.get_or_init(|| {
+        let isa = Isa::current();
+        let mut current = Box::new(Current {
+            kernels: [[None; DType::COUNT]; COUNT],
+            slow: [[false; DType::COUNT]; COUNT],
+        });
+        for id in Id::ALL {
+            for dtype in DType::ALL {
+                let (row, column) = (id as usize, dtype as usize);
+                let Some(compiled) = TABLE[row][column][isa as usize] else { continue };
+                let by_hand = by_hand::kernel(id, dtype, isa);
+                current.kernels[row][column] = Some(by_hand.unwrap_or(compiled));
+                current.slow[row][column] =
+                    by_hand.is_none() && is_scalar_anyway(id.row(), dtype.class());
+            }
+        }
+        current
+    })
+}
+
+/// The kernel of an operation for this process; None where the operation has no meaning, and for
+/// the half types.
+#[inline]
+pub(crate) fn kernel(id: Id, dtype: DType) -> Option<Kernel> {
+    current().kernels[id as usize][dtype as usize]
+}
+
+/// Whether an element costs far more than moving it.
+#[inline]
+pub(crate) fn is_slow(id: Id, dtype: DType) -> bool {
+    current().slow[id as usize][dtype as usize]
+}

@@ -1,0 +1,213 @@
+//! Elementwise work: tapes over arrays of any strides.
+//!
+//! The walk of a call: [`run`] -> one contiguous operation: its kernel, called once -> a copy:
+//! `copy` -> anything else: `plan` turns the tape into kernel calls and `chunks` runs them over the
+//! loop nest. `kernels` holds the table of loops, `by_hand` what replaces its cells, `cast` the casts,
+//! `moves` everything that moves bytes. Shapes, dtypes and overlap are settled above the contract.
+//!
+//! Results do not depend on how work is cut: every element is computed by itself.
+
+mod by_hand;
+pub(crate) mod cast;
+mod chunks;
+mod copy;
+pub(crate) mod kernels;
+pub(crate) mod moves;
+mod plan;
+mod walk;
+
+use std::mem::MaybeUninit;
+
+use smallvec::SmallVec;
+use tilework_backend::{Map, Operand, Session};
+use tilework_error::Result;
+use tilework_layout::{Layout, LoopNest};
+use tilework_tape::{Action, Step};
+
+use crate::isa::Isa;
+use chunks::{CHUNK, Feed, Job};
+use kernels::Kernel;
+use plan::Program;
+
+/// How much work is worth a piece of its own, in bytes read and written: the one threshold of
+/// elementwise work. A piece takes some ten microseconds, a few times what waking a thread costs.
+pub(crate) const PIECE: usize = 256 << 10;
+
+/// What a kernel call costs beside its traffic, per element, in bytes.
+const CALL_COST: usize = 4;
+
+/// What an element of a function that has no vector form costs, in bytes.
+const SLOW_CALL_COST: usize = 128;
+
+/// Does what a `Map` request asks.
+pub(crate) fn run(session: &Session<'_>, map: &Map<'_>) -> Result<()> {
+    let only_call = only_call(map);
+    if let Some((kernel, sizes)) = only_call
+        && !is_slow(map)
+        && run_contiguous(session, map, kernel, sizes)
+    {
+        return Ok(());
+    }
+    let output = map.tape.outputs()[0] as usize;
+    match map.inputs.get(output) {
+        Some(Operand::View(view)) => copy::copy(session, view, &map.output),
+        Some(Operand::Scalar(scalar)) => copy::fill(session, scalar, &map.output),
+        None => return run_tape(session, map, only_call),
+    }
+    Ok(())
+}
+
+/// The kernel of a tape that is one call on its inputs in order, and the bytes of its operands'
+/// elements; None for any other tape.
+fn only_call(map: &Map<'_>) -> Option<(Kernel, [usize; 3])> {
+    let [Step { action, operands, slot }] = map.tape.steps() else { return None };
+    let inputs = map.tape.inputs();
+    let in_order = operands.iter().enumerate().all(|(k, &slot)| k == slot as usize);
+    if !in_order || operands.len() != inputs.len() || map.tape.outputs()[0] as usize != inputs.len()
+    {
+        return None;
+    }
+    let kernel = match action {
+        Action::Apply(id) => kernels::kernel(*id, inputs[0].slot.dtype)?,
+        Action::Cast => match cast::chain(inputs[0].slot.dtype, slot.dtype) {
+            [(kernel, _)] => *kernel,
+            _ => return None,
+        },
+        Action::Select => moves::select(slot.dtype.size(), Isa::current()),
+        _ => return None,
+    };
+    let mut sizes = [1; 3];
+    for (size, input) in sizes.iter_mut().zip(inputs) {
+        *size = input.slot.dtype.size();
+    }
+    Some((kernel, sizes))
+}
+
+/// Elements of the largest work that needs no more than its kernel and a few buffers.
+const SMALL: usize = CHUNK / 16;
+
+/// A line of buffers, aligned for kernels.
+#[repr(align(64))]
+struct Buffers(MaybeUninit<[[u8; CHUNK]; 4]>);
+
+/// One kernel on contiguous arrays, too small for threads: no loops, no plan. False, with nothing
+/// done, if it is anything else.
+fn run_contiguous(session: &Session<'_>, map: &Map<'_>, kernel: Kernel, sizes: [usize; 3]) -> bool {
+    let layout = map.output.layout();
+    let n = layout.len();
+    let out_size = map.output.dtype().size();
+    let few = n <= SMALL;
+    if n * sizes[0].max(out_size) > PIECE / 4 || !layout.is_contiguous() {
+        return false;
+    }
+    let out = map.output.pointer(session).wrapping_add(layout.offset() * out_size);
+    let mut buffers = Buffers(MaybeUninit::uninit());
+    let mut buffer = |k: usize| buffers.0.as_mut_ptr().cast::<u8>().wrapping_add(k * CHUNK);
+    let mut operands = [out.cast_const(); 3];
+    let mut in_place = false;
+    for (k, (operand, input)) in operands.iter_mut().zip(map.inputs).enumerate() {
+        match input {
+            Operand::View(view) if view.layout().is_contiguous() => {
+                let start = view.layout().offset() * sizes[k];
+                *operand = view.pointer(session).wrapping_add(start);
+                in_place |= *operand == out.cast_const();
+            }
+            Operand::Scalar(scalar) if few => {
+                let to = buffer(k);
+                // SAFETY: a buffer holds 16 bytes for each of a few elements.
+                unsafe { moves::fill(sizes[k], n, (to, 1), scalar.bytes().as_ptr()) };
+                *operand = to.cast_const();
+            }
+            _ => return false,
+        }
+    }
+    if in_place && !few {
+        return false;
+    }
+    let [a, b, c] = operands;
+    let to = if in_place { buffer(3) } else { out };
+    // SAFETY: all views have `n` elements inside their blocks (the invariant of views), one after
+    // the other; the session holds the blocks. No operand is where the results go, so none overlaps
+    // it. A buffer holds a few elements.
+    unsafe {
+        kernel(n, to, a, b, c);
+        if in_place {
+            out.copy_from_nonoverlapping(to, n * out_size);
+        }
+    }
+    true
+}
+
+/// Any tape that computes something.
+fn run_tape(
+    session: &Session<'_>,
+    map: &Map<'_>,
+    only_call: Option<(Kernel, [usize; 3])>,
+) -> Result<()> {
+    let layout = map.output.layout();
+    let mut layouts: SmallVec<[&Layout; 4]> = SmallVec::new();
+    layouts.push(layout);
+    let mut feeds: SmallVec<[Feed; 4]> = SmallVec::new();
+    let mut varies: SmallVec<[bool; 4]> = SmallVec::new();
+    for input in map.inputs {
+        varies.push(matches!(input, Operand::View(_)));
+        feeds.push(match input {
+            Operand::Scalar(scalar) => Feed::Value(*scalar),
+            Operand::View(view) => {
+                layouts.push(view.layout());
+                Feed::Array {
+                    base: view.pointer(session),
+                    size: view.dtype().size(),
+                    operand: layouts.len() - 1,
+                }
+            }
+        });
+    }
+    let program = match only_call {
+        Some((kernel, [a, b, c])) if varies.contains(&true) => {
+            let widest = map.output.dtype().size().max(a).max(b).max(c);
+            Program::of_one(kernel, map.inputs.len(), widest)
+        }
+        _ => Program::new(map.tape, &varies)?,
+    };
+    let nest = LoopNest::new(&layouts);
+    if nest.is_empty() {
+        return Ok(());
+    }
+    let output = (map.output.pointer(session), map.output.dtype().size());
+    // By contract an input that starts where the output does is the output.
+    let start = |base: *const u8, size: usize, operand: usize| {
+        base.wrapping_add(nest.offsets()[operand] * size)
+    };
+    let out_start = start(output.0, output.1, 0);
+    let is_output = |feed: &Feed| match *feed {
+        Feed::Array { base, size, operand } => start(base, size, operand) == out_start,
+        Feed::Value(_) => false,
+    };
+    let in_place = feeds.iter().any(is_output);
+    let traffic = |feed: &Feed| match feed {
+        Feed::Array { size, .. } => *size,
+        Feed::Value(_) => 0,
+    };
+    let cost = output.1 + feeds.iter().map(traffic).sum::<usize>() + calls_cost(map.tape.steps());
+    let job = Job { program: &program, nest: &nest, feeds, output, in_place, cost };
+    // SAFETY: the nest is that of the output's and the inputs' layouts, whose positions lie inside
+    // their blocks (the invariant of views); the session holds the blocks until this returns; by
+    // contract the output overlaps no input unless it is the same.
+    unsafe { job.run() };
+    Ok(())
+}
+
+/// Whether the tape's first step is a function that has no vector form.
+fn is_slow(map: &Map<'_>) -> bool {
+    let dtype = map.tape.inputs()[0].slot.dtype;
+    matches!(map.tape.steps()[0].action, Action::Apply(id) if kernels::is_slow(id, dtype))
+}
+
+fn calls_cost(steps: &[Step]) -> usize {
+    let cost = |step: &Step| match step.action {
+        Action::Apply(id) if kernels::is_slow(id, step.slot.dtype) => SLOW_CALL_COST,
+        _ => CALL_COST,
+    };
+    steps.iter().map(cost).sum()
+}

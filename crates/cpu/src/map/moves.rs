@@ -1,0 +1,384 @@
+//! Moving elements without looking at them: lines and blocks with any strides, by element width.
+//!
+//! Copies, gathers into chunks, scatters out of them, fills, transposes and `select` need no more
+//! of a dtype than its size: 1, 2, 4, 8 or 16 bytes. Strides count elements. Memory is accessed
+//! without alignment, since a wide element (complex) may be aligned to its parts only. Called by
+//! everything else in `map`, by `index` and by the reductions.
+
+use std::cell::Cell;
+use std::mem::MaybeUninit;
+
+use super::kernels::Kernel;
+
+/// Sixteen bytes that need no more alignment than eight.
+pub(crate) type Wide = [u64; 2];
+
+/// Runs code for the plain type that is as wide as an element.
+macro_rules! by_width {
+    ($width:expr, $T:ident => $body:expr) => {
+        match $width {
+            1 => {
+                type $T = u8;
+                $body
+            }
+            2 => {
+                type $T = u16;
+                $body
+            }
+            4 => {
+                type $T = u32;
+                $body
+            }
+            8 => {
+                type $T = u64;
+                $body
+            }
+            width => {
+                debug_assert_eq!(width, 16);
+                type $T = $crate::map::moves::Wide;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use by_width;
+
+/// Writes `n` elements with a stride from `n` elements with a stride.
+///
+/// # Safety
+/// Every element that the strides reach from `to` may be written, every one from `from` read; the
+/// two sides do not overlap.
+#[inline]
+pub(crate) unsafe fn line(width: usize, n: usize, to: (*mut u8, isize), from: (*const u8, isize)) {
+    // SAFETY: the caller's promise.
+    by_width!(width, T => unsafe {
+        line_of::<T>(n, to.0.cast(), to.1, from.0.cast(), from.1)
+    })
+}
+
+/// Writes one value to `n` elements with a stride.
+///
+/// # Safety
+/// As [`line`], with one element at `value`, which may be one of those written.
+#[inline]
+pub(crate) unsafe fn fill(width: usize, n: usize, to: (*mut u8, isize), value: *const u8) {
+    // SAFETY: the caller's promise.
+    by_width!(width, T => unsafe {
+        fill_of::<T>(n, to.0.cast(), to.1, value.cast::<T>().read_unaligned())
+    })
+}
+
+/// Strides of a block of elements: from row to row, from column to column.
+pub(crate) type Steps = (isize, isize);
+
+/// Writes a block of `rows` by `columns`.
+///
+/// # Safety
+/// As [`line`], for all elements of both blocks.
+pub(crate) unsafe fn block(
+    width: usize,
+    (rows, columns): (usize, usize),
+    to: (*mut u8, Steps),
+    from: (*const u8, Steps),
+) {
+    // SAFETY: the caller's promise.
+    by_width!(width, T => unsafe {
+        block_of::<T>((rows, columns), to.0.cast(), to.1, from.0.cast(), from.1)
+    })
+}
+
+/// # Safety
+/// As [`line`].
+#[inline]
+unsafe fn line_of<T: Copy>(n: usize, to: *mut T, to_step: isize, from: *const T, from_step: isize) {
+    // SAFETY: the caller vouches for all elements that the strides reach.
+    unsafe {
+        match (to_step, from_step) {
+            (1, 1) => to.cast::<u8>().copy_from_nonoverlapping(from.cast(), n * size_of::<T>()),
+            (_, 0) => {
+                if n > 0 {
+                    fill_of(n, to, to_step, from.read_unaligned());
+                }
+            }
+            // Steps that the compiler knows are vectorised.
+            (1, -1) => strided(n, to, 1, from, -1),
+            (1, 2) => strided(n, to, 1, from, 2),
+            (2, 1) => strided(n, to, 2, from, 1),
+            (1, step) => strided(n, to, 1, from, step),
+            (step, 1) => strided(n, to, step, from, 1),
+            (to_step, from_step) => strided(n, to, to_step, from, from_step),
+        }
+    }
+}
+
+/// # Safety
+/// As [`line`].
+#[inline(always)]
+unsafe fn strided<T: Copy>(n: usize, to: *mut T, to_step: isize, from: *const T, from_step: isize) {
+    for i in 0..n.cast_signed() {
+        // SAFETY: the caller vouches for all elements that the strides reach.
+        unsafe {
+            let value = from.offset(i * from_step).read_unaligned();
+            to.offset(i * to_step).write_unaligned(value);
+        }
+    }
+}
+
+/// # Safety
+/// As [`fill`].
+#[inline]
+unsafe fn fill_of<T: Copy>(n: usize, to: *mut T, step: isize, value: T) {
+    for i in 0..n.cast_signed() {
+        // SAFETY: the caller vouches for all elements that the stride reaches.
+        unsafe {
+            match step {
+                1 => to.offset(i).write_unaligned(value),
+                step => to.offset(i * step).write_unaligned(value),
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As [`block`].
+unsafe fn block_of<T: Copy>(
+    (mut rows, mut columns): (usize, usize),
+    to: *mut T,
+    mut to_steps: Steps,
+    from: *const T,
+    mut from_steps: Steps,
+) {
+    // Rows are the direction in which the written side takes the longer steps.
+    if to_steps.0.unsigned_abs() < to_steps.1.unsigned_abs() {
+        (rows, columns) = (columns, rows);
+        to_steps = (to_steps.1, to_steps.0);
+        from_steps = (from_steps.1, from_steps.0);
+    }
+    // SAFETY: the caller vouches for all elements of both blocks.
+    unsafe {
+        match columns {
+            1 => return few::<T, 1>(rows, to, to_steps, from, from_steps),
+            2 => return few::<T, 2>(rows, to, to_steps, from, from_steps),
+            3 => return few::<T, 3>(rows, to, to_steps, from, from_steps),
+            4 => return few::<T, 4>(rows, to, to_steps, from, from_steps),
+            _ => {}
+        }
+        let across = from_steps.0 != 0 && from_steps.0.unsigned_abs() < from_steps.1.unsigned_abs();
+        if across && rows >= 4 {
+            return transposed((rows, columns), to, to_steps, from, from_steps);
+        }
+        let (to_step, from_step) = (to_steps.1, from_steps.1);
+        for row in 0..rows.cast_signed() {
+            let to = to.offset(row * to_steps.0);
+            let from = from.offset(row * from_steps.0);
+            if columns * size_of::<T>() < SHORT {
+                // Too short for the choices of a line to pay.
+                strided(columns, to, to_step, from, from_step);
+            } else {
+                line_of(columns, to, to_step, from, from_step);
+            }
+        }
+    }
+}
+
+/// Rows of fewer bytes than this are moved element by element.
+const SHORT: usize = 32;
+
+/// A block of so few columns that a loop over them would cost more than their elements.
+///
+/// # Safety
+/// As [`block`].
+unsafe fn few<T: Copy, const COLUMNS: usize>(
+    rows: usize,
+    to: *mut T,
+    to_steps: Steps,
+    from: *const T,
+    from_steps: Steps,
+) {
+    for row in 0..rows.cast_signed() {
+        for column in 0..COLUMNS.cast_signed() {
+            // SAFETY: the caller vouches for all elements of both blocks.
+            unsafe {
+                let value = from.offset(row * from_steps.0 + column * from_steps.1);
+                let to = to.offset(row * to_steps.0 + column * to_steps.1);
+                to.write_unaligned(value.read_unaligned());
+            }
+        }
+    }
+}
+
+/// Bytes of a row, and of the whole, that a large transpose collects before it writes: memory is
+/// quick only where many lines that follow each other are written (or read) at a time, and what is
+/// collected must stay in the second-level cache.
+pub(super) const COLLECTED_ROW: usize = 1024;
+const COLLECTED: usize = 256 << 10;
+
+/// Transposes from this size on are collected: about what does not stay in the caches anyway.
+const LARGE: usize = 1 << 20;
+
+/// A block whose two sides run in different directions.
+///
+/// # Safety
+/// As [`block`].
+unsafe fn transposed<T: Copy>(
+    (rows, columns): (usize, usize),
+    to: *mut T,
+    to_steps: Steps,
+    from: *const T,
+    from_steps: Steps,
+) {
+    let size = size_of::<T>();
+    if rows * columns * size < LARGE || to_steps.1 != 1 {
+        // SAFETY: the caller's promise.
+        return unsafe { tiles((rows, columns), to, to_steps, from, from_steps) };
+    }
+    // Rows of the collection are a line longer than what they hold, so that the lines of a column
+    // do not all fall into the same set of a cache.
+    let wide = COLLECTED_ROW / size;
+    let high = wide.min(COLLECTED / COLLECTED_ROW);
+    let pitch = wide + 64 / size;
+    with_scratch(high * pitch * size, |collected| {
+        let collected = collected.cast::<T>();
+        for row in (0..rows).step_by(high) {
+            let high = high.min(rows - row);
+            for column in (0..columns).step_by(wide) {
+                let wide = wide.min(columns - column);
+                let (row, column) = (row.cast_signed(), column.cast_signed());
+                // SAFETY: the part lies inside of the block, for which the caller vouches; the
+                // collection has `high` rows of `pitch` elements.
+                unsafe {
+                    let from = from.offset(row * from_steps.0 + column * from_steps.1);
+                    tiles((high, wide), collected, (pitch.cast_signed(), 1), from, from_steps);
+                    for r in 0..high {
+                        let to = to.offset((row + r.cast_signed()) * to_steps.0 + column);
+                        line_of(wide, to, 1, collected.add(r * pitch), 1);
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// One cache line.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Line(#[allow(dead_code, reason = "only its address is used")] [u8; 64]);
+
+/// Calls `f` with at least `bytes` bytes, aligned to cache lines and initialised, that belong to
+/// this thread and are kept for the next call: fresh pages would cost more than the work.
+pub(crate) fn with_scratch<R>(bytes: usize, f: impl FnOnce(*mut u8) -> R) -> R {
+    thread_local! {
+        static KEPT: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+    }
+    // A call inside of a call finds nothing kept, and gets memory of its own.
+    let mut kept = KEPT.take();
+    if kept.len() * 64 < bytes {
+        kept.resize(bytes.div_ceil(64), Line([0; 64]));
+    }
+    let result = f(kept.as_mut_ptr().cast());
+    KEPT.set(kept);
+    result
+}
+
+/// A transpose tile by tile: a tile is one cache line in both directions, so that every line is
+/// fetched and written once, whole.
+///
+/// # Safety
+/// As [`block`].
+unsafe fn tiles<T: Copy>(
+    (rows, columns): (usize, usize),
+    to: *mut T,
+    to_steps: Steps,
+    from: *const T,
+    from_steps: Steps,
+) {
+    let side = 64 / size_of::<T>();
+    let even = to_steps.1 == 1 && from_steps.0 == 1;
+    for row in (0..rows).step_by(side) {
+        let high = side.min(rows - row);
+        for column in (0..columns).step_by(side) {
+            let wide = side.min(columns - column);
+            let (row, column) = (row.cast_signed(), column.cast_signed());
+            // SAFETY: the tile lies inside of the block, for which the caller vouches.
+            unsafe {
+                let to = to.offset(row * to_steps.0 + column * to_steps.1);
+                let from = from.offset(row * from_steps.0 + column * from_steps.1);
+                if even && high == side && wide == side {
+                    tile(to, to_steps.0, from, from_steps.1);
+                    continue;
+                }
+                for r in 0..high.cast_signed() {
+                    let to = to.offset(r * to_steps.0);
+                    let from = from.offset(r * from_steps.0);
+                    strided(wide, to, to_steps.1, from, from_steps.1);
+                }
+            }
+        }
+    }
+}
+
+/// A whole tile whose columns are contiguous in `from` and whose rows are in `to`: through a copy,
+/// so that lines which fall into the same set of the cache need not stay there together.
+///
+/// # Safety
+/// As [`block`], for a square of one cache line each way.
+#[inline]
+unsafe fn tile<T: Copy>(to: *mut T, to_step: isize, from: *const T, from_step: isize) {
+    let side = 64 / size_of::<T>();
+    let mut copy = MaybeUninit::<[[u64; 8]; 64]>::uninit();
+    let copy = copy.as_mut_ptr().cast::<T>();
+    // SAFETY: the caller vouches for the square; a copy of it has `side` lines of 64 bytes, at
+    // most 64.
+    unsafe {
+        for column in 0..side {
+            let line = from.offset(column.cast_signed() * from_step).cast::<u8>();
+            copy.add(column * side).cast::<u8>().copy_from_nonoverlapping(line, 64);
+        }
+        for row in 0..side {
+            let to = to.offset(row.cast_signed() * to_step);
+            for column in 0..side {
+                to.add(column).write_unaligned(copy.add(column * side + row).read_unaligned());
+            }
+        }
+    }
+}
+
+/// `select` for elements of one width: the second operand where the first (bytes) is not zero.
+pub(crate) fn select(width: usize, isa: crate::isa::Isa) -> Kernel {
+    #[inline(always)]
+    unsafe fn body<T: Copy>(n: usize, out: *mut u8, mask: *const u8, a: *const u8, b: *const u8) {
+        let (out, a, b) = (out.cast::<T>(), a.cast::<T>(), b.cast::<T>());
+        for i in 0..n {
+            // SAFETY: the contract of `Kernel`.
+            unsafe {
+                // Both are read whatever the mask says, so that there is nothing to branch on.
+                let (then, otherwise) = (a.add(i).read_unaligned(), b.add(i).read_unaligned());
+                let chosen = if mask.add(i).read() != 0 { then } else { otherwise };
+                out.add(i).write_unaligned(chosen);
+            }
+        }
+    }
+    unsafe fn scalar<T: Copy>(n: usize, o: *mut u8, m: *const u8, a: *const u8, b: *const u8) {
+        // SAFETY: the contract of `Kernel`.
+        unsafe { body::<T>(n, o, m, a, b) }
+    }
+    #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+    #[target_feature(enable = "avx2")]
+    unsafe fn avx2<T: Copy>(n: usize, o: *mut u8, m: *const u8, a: *const u8, b: *const u8) {
+        // SAFETY: the contract of `Kernel`.
+        unsafe { body::<T>(n, o, m, a, b) }
+    }
+    #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+    #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
+    unsafe fn avx512<T: Copy>(n: usize, o: *mut u8, m: *const u8, a: *const u8, b: *const u8) {
+        // SAFETY: the contract of `Kernel`.
+        unsafe { body::<T>(n, o, m, a, b) }
+    }
+    by_width!(width, T => match isa {
+        #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+        crate::isa::Isa::Avx2 => avx2::<T>,
+        #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+        crate::isa::Isa::Avx512 => avx512::<T>,
+        _ => scalar::<T>,
+    })
+}

@@ -1,0 +1,260 @@
+//! Sorting and searching on the CPU backend against the standard library's stable sort.
+
+use std::cmp::Ordering;
+
+use tilework_backend::{Fresh, Request, Search, Sort, Storage, UserRead, UserWrite, View, run};
+use tilework_cpu::{Cpu, pool};
+use tilework_layout::{Layout, positions};
+use tilework_ops::{Complex, DType, Element, Kind, Number, Scalar, Value, with_element};
+
+/// Numbers that look random and are the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+}
+
+/// Numbers with ties, zeros of both signs, infinities and NaN.
+fn number(random: &mut Random) -> f64 {
+    match random.next() % 24 {
+        0 => 0.0,
+        1 => -0.0,
+        2 => f64::NAN,
+        3 => -f64::NAN,
+        4 => f64::INFINITY,
+        5 => f64::NEG_INFINITY,
+        6..12 => (random.next() % 9) as f64 - 4.0,
+        _ => (random.next() as i64 >> 32) as f64 / 1e7,
+    }
+}
+
+fn element(dtype: DType, random: &mut Random) -> Scalar {
+    match dtype.kind() {
+        // All bits, so that every digit of a radix sort counts.
+        Kind::Signed | Kind::Unsigned if random.next().is_multiple_of(2) => {
+            let bytes = [random.next().to_ne_bytes(); 2].concat();
+            Scalar::from_bytes(dtype, &bytes)
+        }
+        Kind::Unsigned => Number::Int((random.next() % 9).into()).cast(dtype),
+        Kind::Bool => Scalar::new(random.next().is_multiple_of(2)),
+        Kind::Complex => {
+            Number::Complex(Complex::new(number(random).round(), number(random))).cast(dtype)
+        }
+        _ => Number::Float(number(random)).cast(dtype),
+    }
+}
+
+fn input(layout: Layout, dtype: DType, seed: u64) -> View {
+    let mut random = Random(seed);
+    let len = layout.span().map_or(0, |(_, high)| high + 1);
+    let storage = Storage::host(Cpu::ID, (len * dtype.size()).max(1), true).unwrap();
+    {
+        let mut bytes = UserWrite::new("test", &storage).unwrap();
+        for i in 0..len {
+            let scalar = element(dtype, &mut random);
+            bytes[i * dtype.size()..(i + 1) * dtype.size()].copy_from_slice(scalar.bytes());
+        }
+    }
+    View::new(storage, layout, dtype).unwrap()
+}
+
+fn read(view: &View) -> Vec<Scalar> {
+    let bytes = UserRead::new("test", view.storage()).unwrap();
+    let size = view.dtype().size();
+    positions(view.layout())
+        .map(|at| Scalar::from_bytes(view.dtype(), &bytes[at * size..]))
+        .collect()
+}
+
+/// The order of sorting, by its definition.
+fn order(a: Scalar, b: Scalar, descending: bool) -> Ordering {
+    /// Kinds of NaN come after each other, whatever the direction.
+    fn kind<T: Element>(x: T) -> u8 {
+        let z: Complex<f64> = x.widen().cast();
+        u8::from(z.im.is_nan()) + 2 * u8::from(z.re.is_nan())
+    }
+    fn numbers(z: Complex<f64>) -> [f64; 2] {
+        [z.re, z.im].map(|x| if x.is_nan() { 0.0 } else { x })
+    }
+    with_element!(a.dtype(), T => {
+        let (x, y) = (a.get::<T>(), b.get::<T>());
+        let kinds = kind(x).cmp(&kind(y));
+        if kinds != Ordering::Equal {
+            return kinds;
+        }
+        let (v, w) = (x.widen(), y.widen());
+        let values = if kind(x) != 0 {
+            numbers(v.cast()).partial_cmp(&numbers(w.cast())).unwrap()
+        } else if v.precedes(w) {
+            Ordering::Less
+        } else if w.precedes(v) {
+            Ordering::Greater
+        } else {
+            Ordering::Equal
+        };
+        if descending { values.reverse() } else { values }
+    })
+}
+
+fn sort(view: &View, axis: usize, descending: bool, indices: bool) -> View {
+    let layout = Layout::contiguous(view.layout().shape()).unwrap();
+    let dtype = if indices { DType::Int64 } else { view.dtype() };
+    let storage = Storage::host(Cpu::ID, (layout.len() * dtype.size()).max(1), false).unwrap();
+    let mut fresh = Fresh::new(storage, layout, dtype).unwrap();
+    let output = fresh.target();
+    let request = Sort { input: view.borrow(), axis, descending, output, indices };
+    run(&Cpu, &Request::Sort(request)).unwrap();
+    fresh.finish()
+}
+
+/// Lines along an axis, in row-major order of the others.
+fn lines(view: &View, axis: usize) -> Vec<Vec<Scalar>> {
+    let ndim = view.layout().ndim();
+    let axes: Vec<usize> = (0..ndim).filter(|&a| a != axis).chain([axis]).collect();
+    let turned = view.with_layout(view.layout().permute(&axes).unwrap()).unwrap();
+    let len = view.layout().shape()[axis];
+    read(&turned).chunks(len.max(1)).map(<[Scalar]>::to_vec).collect()
+}
+
+fn check(view: &View, axis: usize, what: &str) {
+    for descending in [false, true] {
+        let sorted = lines(&sort(view, axis, descending, false), axis);
+        let indices = lines(&sort(view, axis, descending, true), axis);
+        for (i, line) in lines(view, axis).iter().enumerate() {
+            let mut want: Vec<usize> = (0..line.len()).collect();
+            want.sort_by(|&a, &b| order(line[a], line[b], descending));
+            let got: Vec<usize> = indices[i].iter().map(|s| s.get::<i64>() as usize).collect();
+            let dtype = view.dtype();
+            assert!(got == want, "indices of {dtype} {what} descending {descending}");
+            // Bits, so that zeros of both signs and kinds of NaN show whether order was kept.
+            let want: Vec<Scalar> = want.iter().map(|&at| line[at]).collect();
+            assert!(sorted[i] == want, "values of {dtype} {what} descending {descending}");
+        }
+    }
+}
+
+#[test]
+fn every_dtype_and_length() {
+    for dtype in DType::ALL {
+        for n in [1, 2, 3, 8, 17, 64, 500, 513, 3000] {
+            check(&input(Layout::contiguous(&[n]).unwrap(), dtype, n as u64), 0, &format!("{n}"));
+        }
+    }
+}
+
+#[test]
+fn every_axis_and_layout() {
+    for dtype in [DType::Float32, DType::Int8, DType::Complex64, DType::Float16] {
+        for shape in [&[5, 7, 3][..], &[600, 2], &[2, 600], &[0, 3], &[3, 0], &[1, 1]] {
+            let plain = Layout::contiguous(shape).unwrap();
+            let mut layouts = vec![plain.clone()];
+            if !plain.is_empty() {
+                let all: Vec<usize> = (0..shape.len()).collect();
+                layouts.push(plain.flip(&all).unwrap());
+                let steps: Vec<isize> = plain.strides().iter().map(|s| s * 3).collect();
+                layouts.push(Layout::new(shape, &steps, 0).unwrap());
+                layouts.push(Layout::new(shape, &vec![0; shape.len()], 0).unwrap());
+                let back: Vec<usize> = shape.iter().rev().copied().collect();
+                layouts.push(Layout::contiguous(&back).unwrap().transpose());
+            }
+            for layout in layouts {
+                let view = input(layout, dtype, 3);
+                for axis in 0..shape.len() {
+                    check(&view, axis, &format!("{:?} axis {axis}", view.layout()));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_single_number_is_sorted() {
+    let view = input(Layout::scalar(), DType::Float32, 3);
+    assert_eq!(read(&sort(&view, 0, false, false)), read(&view));
+    assert_eq!(read(&sort(&view, 0, false, true)), [Scalar::new(0i64)]);
+}
+
+#[test]
+fn long_lines_by_any_number_of_threads() {
+    let before = pool::threads();
+    for threads in [1, 2, 3] {
+        pool::set_threads(threads);
+        for dtype in [DType::Float32, DType::UInt64] {
+            let view = input(Layout::contiguous(&[100_000]).unwrap(), dtype, 5);
+            check(&view, 0, "long");
+        }
+    }
+    pool::set_threads(before);
+}
+
+#[test]
+fn zeros_and_nan_keep_their_order() {
+    let values = [0.0, -0.0, f32::NAN, 1.0, -0.0, 0.0, -f32::NAN, -1.0, -0.0];
+    let storage = Storage::host(Cpu::ID, values.len() * 4, true).unwrap();
+    let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_ne_bytes()).collect();
+    UserWrite::new("test", &storage).unwrap()[..bytes.len()].copy_from_slice(&bytes);
+    let view =
+        View::new(storage, Layout::contiguous(&[values.len()]).unwrap(), DType::Float32).unwrap();
+    for (descending, order) in
+        [(false, [7, 0, 1, 4, 5, 8, 3, 2, 6]), (true, [3, 0, 1, 4, 5, 8, 7, 2, 6])]
+    {
+        let indices: Vec<i64> =
+            read(&sort(&view, 0, descending, true)).iter().map(|s| s.get::<i64>()).collect();
+        assert_eq!(indices, order);
+        let want: Vec<Scalar> = order.iter().map(|&i| Scalar::new(values[i as usize])).collect();
+        assert_eq!(read(&sort(&view, 0, descending, false)), want);
+    }
+}
+
+#[test]
+fn searches_find_where_values_belong() {
+    for dtype in DType::ALL {
+        for n in [0, 1, 2, 7, 64, 1000] {
+            let unsorted = input(Layout::contiguous(&[n]).unwrap(), dtype, 9);
+            let ascending = sort(&unsorted, 0, false, false);
+            let elements = read(&ascending);
+            let values = input(Layout::contiguous(&[20, 3]).unwrap().transpose(), dtype, 10);
+            // A descending array read backwards is ascending too.
+            let mut turned = input(Layout::contiguous(&[n]).unwrap(), dtype, 1);
+            if n > 0 {
+                {
+                    let mut bytes = UserWrite::new("test", turned.storage()).unwrap();
+                    for (i, scalar) in elements.iter().rev().enumerate() {
+                        let size = dtype.size();
+                        bytes[i * size..(i + 1) * size].copy_from_slice(scalar.bytes());
+                    }
+                }
+                turned = turned.with_layout(turned.layout().flip(&[0]).unwrap()).unwrap();
+            }
+            for (sorted, right) in
+                [(&ascending, false), (&ascending, true), (&turned, false), (&turned, true)]
+            {
+                let layout = Layout::contiguous(&[3, 20]).unwrap();
+                let storage = Storage::host(Cpu::ID, 60 * 8, false).unwrap();
+                let mut fresh = Fresh::new(storage, layout, DType::Int64).unwrap();
+                let output = fresh.target();
+                let request =
+                    Search { sorted: sorted.borrow(), values: values.borrow(), right, output };
+                run(&Cpu, &Request::Search(request)).unwrap();
+                for (got, value) in read(&fresh.finish()).iter().zip(read(&values)) {
+                    let before = |x: &Scalar| {
+                        let order = order(*x, value, false);
+                        order == Ordering::Less || right && order == Ordering::Equal
+                    };
+                    let want = elements.partition_point(before) as i64;
+                    assert_eq!(
+                        got.get::<i64>(),
+                        want,
+                        "{value:?} in {n} of {dtype}, right {right}"
+                    );
+                }
+            }
+        }
+    }
+}
