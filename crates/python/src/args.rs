@@ -1,0 +1,91 @@
+//! Arguments of functions: shapes, axes, lists of integers, targets.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+use smallvec::SmallVec;
+use tilework::{Array, Axes, DType, Device};
+use tilework_layout::Dims;
+
+use crate::array::PyArray;
+use crate::buffer;
+
+/// An integer, or a sequence of integers.
+pub struct Integers(pub SmallVec<[isize; 6]>);
+
+impl<'py> FromPyObject<'_, 'py> for Integers {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(one) = object.extract::<isize>() {
+            return Ok(Integers(SmallVec::from_slice(&[one])));
+        }
+        let wrong = || {
+            let kind = object.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
+            PyTypeError::new_err(format!("an integer or a tuple of integers, not {kind}"))
+        };
+        if object.is_instance_of::<PyString>() {
+            return Err(wrong());
+        }
+        let items = object.try_iter().map_err(|_| wrong())?;
+        let items = items.map(|item| item?.extract::<isize>().map_err(|_| wrong()));
+        items.collect::<PyResult<_>>().map(Integers)
+    }
+}
+
+/// A shape: lengths that are not negative.
+pub struct ShapeArg(pub Dims);
+
+impl<'py> FromPyObject<'_, 'py> for ShapeArg {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let Integers(lengths) = object.extract()?;
+        let natural = |&length: &isize| {
+            usize::try_from(length)
+                .map_err(|_| PyValueError::new_err(format!("shape: {length} is not a length")))
+        };
+        lengths.iter().map(natural).collect::<PyResult<_>>().map(ShapeArg)
+    }
+}
+
+/// The axes that an optional argument names; None is all of them.
+pub fn axes(axis: Option<Integers>) -> Axes {
+    axis.map_or(Axes::All, |Integers(axes)| Axes::Some(axes.to_vec()))
+}
+
+/// One axis or none, where several make no sense.
+pub fn one_axis(axis: Option<isize>) -> Axes {
+    axis.map_or(Axes::All, Axes::from)
+}
+
+/// Several arguments in a row, or one tuple of them: `x.reshape(2, 3)`, `x.reshape((2, 3))`.
+pub fn spread(arguments: &Bound<'_, PyTuple>) -> PyResult<Integers> {
+    if arguments.len() == 1 {
+        return arguments.get_item(0)?.extract();
+    }
+    arguments.as_any().extract()
+}
+
+/// The array that an `out=` argument names: one of ours, or memory that may be written.
+pub fn target(out: &Bound<'_, PyAny>, device: Device) -> PyResult<Array> {
+    if let Ok(array) = out.cast_exact::<PyArray>() {
+        return Ok(array.get().0.clone());
+    }
+    // Only memory that is shared can be a target; a list would be written to in vain.
+    match buffer::array(out, device)? {
+        Some(array) if array.storage().is_foreign() => Ok(array),
+        _ => Err(PyTypeError::new_err("out: an array is written to, nothing else")),
+    }
+}
+
+/// The dtype asked for, or the default of its kind.
+pub fn or_float(dtype: Option<crate::dtype::DTypeArg>) -> DType {
+    dtype.map_or(DType::Float64, |dtype| dtype.0)
+}
+
+/// Adds functions to a module by their names.
+macro_rules! register {
+    ($module:ident: $($function:ident),* $(,)?) => {
+        $($module.add_function(wrap_pyfunction!($function, $module)?)?;)*
+    };
+}
+pub(crate) use register;

@@ -1,0 +1,351 @@
+//! `tilework.Array`: the class, its attributes and its small protocols.
+//!
+//! The object is a frozen shell around the core's array. What it can do stands in the rooms beside:
+//! `operators`, `indexing`, `methods`, `export`.
+
+use pyo3::exceptions::{PyStopIteration, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyComplex, PyTuple};
+use tilework::{Array, DType, Number};
+
+use crate::device::{DeviceArg, PyDevice};
+use crate::dtype::{self, PyDType};
+use crate::errors::OrRaise;
+use crate::operand::Operand;
+use crate::run::run;
+
+/// An n-dimensional array; made by `asarray`, `zeros`, `arange` and their kin.
+///
+/// >>> import tilework as tw
+/// >>> x = tw.asarray([[1.0, 2.0], [3.0, 4.0]])
+/// >>> (x + 1).tolist()
+/// [[2.0, 3.0], [4.0, 5.0]]
+#[pyclass(frozen, name = "Array", module = "tilework", weakref)]
+pub struct PyArray(pub Array);
+
+/// A number as an object of Python.
+pub fn to_object(py: Python<'_>, number: Number) -> PyResult<Py<PyAny>> {
+    Ok(match number {
+        Number::Bool(value) => value.into_pyobject(py)?.to_owned().into_any().unbind(),
+        Number::Int(value) => value.into_pyobject(py)?.into_any().unbind(),
+        Number::Float(value) => value.into_pyobject(py)?.into_any().unbind(),
+        Number::Complex(z) => PyComplex::from_doubles(py, z.re, z.im).into_any().unbind(),
+    })
+}
+
+impl PyArray {
+    /// The only element.
+    pub fn number(&self, py: Python<'_>) -> PyResult<Number> {
+        run(py, 1, self.0.device(), || self.0.to_scalar()).map(|scalar| scalar.to_number())
+    }
+
+    /// The only element of an array that stands for a number: NumPy takes no axes but of length 1.
+    fn single(&self, py: Python<'_>, to: &str) -> PyResult<Number> {
+        if self.0.len() != 1 {
+            let shape = shape_text(self.0.shape());
+            let message = format!("{to}: an array of shape {shape} is not a single element");
+            return Err(PyTypeError::new_err(message));
+        }
+        self.number(py)
+    }
+}
+
+/// A shape as people write it.
+pub fn shape_text(shape: &[usize]) -> String {
+    let parts: Vec<String> = shape.iter().map(usize::to_string).collect();
+    if let [one] = &parts[..] { format!("({one},)") } else { format!("({})", parts.join(", ")) }
+}
+
+#[pymethods]
+impl PyArray {
+    /// Length of each axis.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.shape())
+    }
+
+    /// Number of axes.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.0.ndim()
+    }
+
+    /// Number of elements.
+    #[getter]
+    fn size(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Type of the elements.
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> Py<PyDType> {
+        dtype::object(py, self.0.dtype())
+    }
+
+    /// Where it lives.
+    #[getter]
+    fn device(&self) -> PyDevice {
+        PyDevice(self.0.device())
+    }
+
+    /// Bytes of one element.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.0.dtype().size()
+    }
+
+    /// Bytes of all elements.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.0.dtype().size() * self.0.len()
+    }
+
+    /// Steps in bytes, one for each axis.
+    #[getter]
+    fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let size = self.0.dtype().size() as isize;
+        PyTuple::new(py, self.0.strides().iter().map(|stride| stride * size))
+    }
+
+    /// The axes in reverse order.
+    #[getter]
+    #[allow(non_snake_case, reason = "the standard's name")]
+    fn T(&self) -> PyArray {
+        PyArray(self.0.transpose())
+    }
+
+    /// The last two axes swapped.
+    #[getter]
+    #[allow(non_snake_case, reason = "the standard's name")]
+    fn mT(&self) -> PyResult<PyArray> {
+        self.0.matrix_transpose().py().map(PyArray)
+    }
+
+    /// The real parts; a view.
+    #[getter]
+    fn real(&self) -> PyResult<PyArray> {
+        self.0.real_view().py().map(PyArray)
+    }
+
+    /// The imaginary parts: a view of a complex array, zeros for a real one.
+    #[getter]
+    fn imag(&self, py: Python<'_>) -> PyResult<PyArray> {
+        if self.0.dtype().is_complex() {
+            return self.0.imag_view().py().map(PyArray);
+        }
+        run(py, self.0.len(), self.0.device(), || self.0.imag()).map(PyArray)
+    }
+
+    /// Whether the elements lie in row-major order without gaps.
+    #[getter]
+    fn is_contiguous(&self) -> bool {
+        self.0.is_contiguous()
+    }
+
+    /// Whether it may be written to.
+    #[getter]
+    fn writable(&self) -> bool {
+        self.0.is_writable()
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        self.0
+            .shape()
+            .first()
+            .copied()
+            .ok_or_else(|| PyTypeError::new_err("len() of an array of no axes"))
+    }
+
+    fn __iter__(slf: &Bound<'_, Self>) -> PyResult<PyArrayIter> {
+        if slf.get().0.ndim() == 0 {
+            return Err(PyTypeError::new_err("iteration over an array of no axes"));
+        }
+        Ok(PyArrayIter { array: slf.get().0.clone(), next: 0.into() })
+    }
+
+    fn __contains__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Some(value) = Operand::of(value, self.0.device())? else { return Ok(false) };
+        run(py, self.0.len(), self.0.device(), || {
+            self.0.equal(value.arg())?.any(())?.item::<bool>()
+        })
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        if self.0.len() != 1 {
+            let shape = shape_text(self.0.shape());
+            return Err(PyValueError::new_err(format!(
+                "bool: the truth of an array of shape {shape} is ambiguous; use any() or all()"
+            )));
+        }
+        run(py, 1, self.0.device(), || self.0.item::<bool>())
+    }
+
+    fn __int__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        match self.single(py, "int")? {
+            Number::Bool(value) => to_object(py, Number::Int(value.into())),
+            Number::Complex(_) => Err(PyTypeError::new_err("int: a complex number is no integer")),
+            // Python knows integers of any size, and what to say of infinities and NaN.
+            Number::Float(value) => {
+                let value = value.into_pyobject(py)?;
+                Ok(value.call_method0("__int__")?.unbind())
+            }
+            number => to_object(py, number),
+        }
+    }
+
+    fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
+        match self.single(py, "float")? {
+            Number::Bool(value) => Ok(value.into()),
+            Number::Int(value) => Ok(value as f64),
+            Number::Float(value) => Ok(value),
+            Number::Complex(_) => Err(PyTypeError::new_err("float: a complex number is not real")),
+        }
+    }
+
+    fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyComplex>> {
+        let (re, im) = match self.single(py, "complex")? {
+            Number::Bool(value) => (value.into(), 0.0),
+            Number::Int(value) => (value as f64, 0.0),
+            Number::Float(value) => (value, 0.0),
+            Number::Complex(z) => (z.re, z.im),
+        };
+        Ok(PyComplex::from_doubles(py, re, im))
+    }
+
+    fn __index__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        if self.0.ndim() != 0 || !self.0.dtype().is_integer() {
+            return Err(PyTypeError::new_err("only an integer array of no axes is an index"));
+        }
+        to_object(py, self.number(py)?)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        run(py, self.0.len().min(4096), self.0.device(), || Ok(format!("{:?}", self.0)))
+    }
+
+    fn __str__(&self, py: Python<'_>) -> PyResult<String> {
+        run(py, self.0.len().min(4096), self.0.device(), || Ok(self.0.to_string()))
+    }
+
+    fn __format__(slf: &Bound<'_, Self>, spec: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let array = slf.get();
+        if array.0.ndim() == 0 && spec.len()? > 0 {
+            let value = to_object(slf.py(), array.number(slf.py())?)?;
+            return Ok(value.bind(slf.py()).call_method1("__format__", (spec,))?.unbind());
+        }
+        Ok(slf.str()?.into_any().unbind())
+    }
+
+    fn __copy__(&self, py: Python<'_>) -> PyResult<PyArray> {
+        run(py, self.0.len(), self.0.device(), || self.0.copy()).map(PyArray)
+    }
+
+    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<PyArray> {
+        self.__copy__(py)
+    }
+
+    /// Pickles hold dtype, shape, device and the elements in row-major order, little endian.
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let bytes = run(py, self.0.len(), self.0.device(), || crate::bytes::of(&self.0))?;
+        let state = (
+            self.0.dtype().name(),
+            PyTuple::new(py, self.0.shape())?,
+            PyBytes::new(py, &bytes),
+            self.0.device().to_string(),
+        );
+        let restore = py.import("tilework._core")?.getattr("_restore")?;
+        Ok((restore, state.into_pyobject(py)?))
+    }
+
+    /// The functions of the array API standard that go with this array.
+    #[pyo3(signature = (/, *, api_version=None))]
+    fn __array_namespace__<'py>(
+        &self,
+        py: Python<'py>,
+        api_version: Option<&str>,
+    ) -> PyResult<Bound<'py, PyModule>> {
+        match api_version {
+            None | Some("2021.12" | "2022.12" | "2023.12" | "2024.12" | "2025.12") => {
+                py.import("tilework")
+            }
+            Some(other) => {
+                let message = format!("__array_namespace__: no version {other:?} of the standard");
+                Err(PyValueError::new_err(message))
+            }
+        }
+    }
+
+    /// The same elements on another device; this array itself if it is there already.
+    #[pyo3(signature = (device, /, *, stream=None))]
+    fn to_device(
+        slf: &Bound<'_, Self>,
+        device: DeviceArg,
+        stream: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyArray>> {
+        if stream.is_some() {
+            return Err(PyValueError::new_err("to_device: streams are tilework's own affair"));
+        }
+        let array = &slf.get().0;
+        if array.device() == device.0 {
+            return Ok(slf.clone().unbind());
+        }
+        let moved = run(slf.py(), array.len(), array.device(), || array.to_device(device.0))?;
+        Py::new(slf.py(), PyArray(moved))
+    }
+}
+
+/// The parts of an array along its first axis, one by one.
+#[pyclass(frozen, name = "ArrayIterator", module = "tilework")]
+pub struct PyArrayIter {
+    array: Array,
+    next: std::sync::atomic::AtomicUsize,
+}
+
+#[pymethods]
+impl PyArrayIter {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self) -> PyResult<PyArray> {
+        let at = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        if at >= self.array.shape()[0] {
+            // Stay past the end, whatever is asked.
+            self.next.store(self.array.shape()[0], std::sync::atomic::Ordering::Relaxed);
+            return Err(PyStopIteration::new_err(()));
+        }
+        self.array.slice(&[at.into()]).py().map(PyArray)
+    }
+
+    fn __length_hint__(&self) -> usize {
+        let next = self.next.load(std::sync::atomic::Ordering::Relaxed);
+        self.array.shape()[0].saturating_sub(next)
+    }
+}
+
+/// The array of a pickle.
+#[pyfunction]
+#[pyo3(signature = (dtype, shape, data, device, /))]
+fn _restore(
+    py: Python<'_>,
+    dtype: &str,
+    shape: Vec<usize>,
+    data: &[u8],
+    device: &str,
+) -> PyResult<PyArray> {
+    let dtype: DType = dtype.parse::<DType>().py()?;
+    // A pickle from a machine with other devices is welcome on this one.
+    let device = tilework::Device::parse(device).unwrap_or_else(|_| tilework::Device::current());
+    let array = py.detach(|| crate::bytes::array(dtype, &shape, data, device)).py()?;
+    Ok(PyArray(array))
+}
+
+/// Adds the class to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyArray>()?;
+    module.add_class::<PyArrayIter>()?;
+    module.add_function(wrap_pyfunction!(_restore, module)?)
+}

@@ -1,0 +1,279 @@
+//! Arrays from what is not ours: numbers, nested lists, buffers, and the protocols of others.
+//!
+//! The questions are asked in the order: list, buffer, `__dlpack__`, `__array_interface__`,
+//! `__array__`. Memory is shared where it can be and the caller does not ask for a copy.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString, PyTuple};
+use tilework::{Array, DType, Device, Number};
+use tilework_ops::with_element;
+
+use crate::array::PyArray;
+use crate::buffer;
+use crate::device::DeviceArg;
+use crate::dlpack;
+use crate::dtype::DTypeArg;
+use crate::errors::OrRaise;
+use crate::memory;
+use crate::operand;
+use crate::run::run;
+
+/// The array of an object of another kind on a device, sharing memory where it can; None if the
+/// object is nothing that could be one. Numbers of Python and our own arrays are not meant here.
+pub fn foreign(object: &Bound<'_, PyAny>, device: Device) -> PyResult<Option<Array>> {
+    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+        return nested(object, None, device).map(Some);
+    }
+    if object.is_none() || object.is_instance_of::<PyString>() {
+        return Ok(None);
+    }
+    let host = memory::host_of(device);
+    match shared(object, host)? {
+        Some(array) if host == device => Ok(Some(array)),
+        Some(array) => run(object.py(), array.len(), host, || array.to_device(device)).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// An array on the memory of an object that has some, for a device of the host.
+fn shared(object: &Bound<'_, PyAny>, host: Device) -> PyResult<Option<Array>> {
+    if let Some(array) = buffer::array(object, host)? {
+        return Ok(Some(array));
+    }
+    if object.hasattr("__dlpack__")? {
+        return dlpack::import(object, Some(host), None).map(Some);
+    }
+    let numpy_knows = object.hasattr("__array_interface__")? || object.hasattr("__array__")?;
+    if numpy_knows && !object.is_instance_of::<pyo3::types::PyType>() {
+        let array = object.py().import("numpy")?.call_method1("asarray", (object,))?;
+        let found = buffer::array(&array, host)?;
+        return found.map(Some).ok_or_else(|| {
+            PyTypeError::new_err(format!(
+                "asarray: {} gives no array of numbers",
+                object.get_type()
+            ))
+        });
+    }
+    Ok(None)
+}
+
+/// What a nested list holds at its bottom.
+struct Leaves {
+    shape: Vec<usize>,
+    numbers: Vec<Number>,
+}
+
+/// The most lists in lists, as in NumPy.
+const DEEPEST: usize = tilework_layout::MAX_AXES;
+
+/// The array of nested lists or tuples of numbers and arrays.
+fn nested(object: &Bound<'_, PyAny>, dtype: Option<DType>, device: Device) -> PyResult<Array> {
+    let mut leaves = Leaves { shape: Vec::new(), numbers: Vec::new() };
+    if walk(object, 0, &mut leaves)? {
+        return of_numbers(object.py(), &leaves, dtype, device);
+    }
+    let parts = stacked(object, 0, device)?;
+    match dtype {
+        Some(dtype) => run(object.py(), parts.len(), device, || parts.to_dtype(dtype)),
+        None => Ok(parts),
+    }
+}
+
+/// Collects the numbers of a list; false if there is an array among them.
+fn walk(object: &Bound<'_, PyAny>, depth: usize, leaves: &mut Leaves) -> PyResult<bool> {
+    if let Some(number) = operand::number(object)? {
+        if depth != leaves.shape.len() {
+            return Err(ragged());
+        }
+        leaves.numbers.push(number);
+        return Ok(true);
+    }
+    let items: Vec<Bound<'_, PyAny>> = if let Ok(list) = object.cast::<PyList>() {
+        list.iter().collect()
+    } else if let Ok(tuple) = object.cast::<PyTuple>() {
+        tuple.iter().collect()
+    } else {
+        return Ok(false);
+    };
+    // The first way down decides the shape; everything after it must agree.
+    if depth == leaves.shape.len() {
+        if !leaves.numbers.is_empty() || depth >= DEEPEST {
+            return Err(ragged());
+        }
+        if leaves.shape.contains(&0) {
+            return Err(ragged());
+        }
+        leaves.shape.push(items.len());
+    } else if leaves.shape[depth] != items.len() {
+        return Err(ragged());
+    }
+    for item in &items {
+        if !walk(item, depth + 1, leaves)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn ragged() -> PyErr {
+    PyValueError::new_err("asarray: the lists do not all have one length, or nest too deep")
+}
+
+fn of_numbers(
+    py: Python<'_>,
+    leaves: &Leaves,
+    dtype: Option<DType>,
+    device: Device,
+) -> PyResult<Array> {
+    let dtype = dtype.unwrap_or_else(|| common_dtype(&leaves.numbers));
+    // Empty lists inside of lists end the walk early, with the shape that was seen.
+    run(py, leaves.numbers.len(), device, || {
+        let _scope = device.scope();
+        with_element!(dtype, T => {
+            let elements: Vec<T> = leaves
+                .numbers
+                .iter()
+                .map(|number| element(*number, dtype).map(|scalar| scalar.get::<T>()))
+                .collect::<tilework::Result<_>>()?;
+            Array::from_shape(&leaves.shape, &elements)
+        })
+    })
+}
+
+/// A number in a dtype that was asked for: floats are cut, integers must fit.
+fn element(number: Number, dtype: DType) -> tilework::Result<tilework::Scalar> {
+    match number {
+        Number::Int(_) => number.to_scalar("asarray", dtype),
+        Number::Complex(_) if !dtype.is_complex() => number.to_scalar("asarray", dtype),
+        _ => Ok(number.cast(dtype)),
+    }
+}
+
+/// The dtype of numbers of Python that stand together.
+fn common_dtype(numbers: &[Number]) -> DType {
+    let Some(first) = numbers.first() else { return DType::Float64 };
+    let mut dtype = first.default_dtype();
+    for number in numbers {
+        let own = number.default_dtype();
+        dtype = match (dtype, own) {
+            (a, b) if a == b => a,
+            // Large integers beside small ones that are not negative.
+            (DType::Int64, DType::UInt64) | (DType::UInt64, DType::Int64) => {
+                let negative = |number: &Number| matches!(number, Number::Int(i) if *i < 0);
+                if numbers.iter().any(negative) { DType::Float64 } else { DType::UInt64 }
+            }
+            (a, b) => a.promote(b),
+        };
+    }
+    dtype
+}
+
+/// Lists with arrays among their entries: everything becomes an array, and all are stacked.
+fn stacked(object: &Bound<'_, PyAny>, depth: usize, device: Device) -> PyResult<Array> {
+    if depth > DEEPEST {
+        return Err(ragged());
+    }
+    if !(object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>()) {
+        return asarray_on(object, None, device);
+    }
+    let parts: Vec<Array> = object
+        .try_iter()?
+        .map(|item| stacked(&item?, depth + 1, device))
+        .collect::<PyResult<_>>()?;
+    if parts.is_empty() {
+        return Array::zeros_on(device, &[0], DType::Float64).py();
+    }
+    let parts: Vec<&Array> = parts.iter().collect();
+    let elements = parts.iter().map(|part| part.len()).sum();
+    run(object.py(), elements, device, || {
+        let _scope = device.scope();
+        tilework::stack(&parts, 0)
+    })
+}
+
+/// The array of any object, sharing memory where it can.
+pub fn asarray_on(
+    object: &Bound<'_, PyAny>,
+    dtype: Option<DType>,
+    device: Device,
+) -> PyResult<Array> {
+    let array = if let Ok(array) = object.cast_exact::<PyArray>() {
+        array.get().0.clone()
+    } else if let Some(number) = operand::number(object)? {
+        let leaves = Leaves { shape: Vec::new(), numbers: vec![number] };
+        return of_numbers(object.py(), &leaves, dtype, device);
+    } else if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+        return nested(object, dtype, device);
+    } else {
+        foreign(object, device)?.ok_or_else(|| not_an_array(object))?
+    };
+    if array.device() == device && dtype.is_none_or(|dtype| dtype == array.dtype()) {
+        return Ok(array);
+    }
+    run(object.py(), array.len(), array.device(), || {
+        let array = array.to_dtype(dtype.unwrap_or(array.dtype()))?;
+        array.to_device(device)
+    })
+}
+
+fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
+    let kind = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+    PyTypeError::new_err(format!("asarray: {kind} is not an array, a list or a number"))
+}
+
+/// An array of numbers from lists, numbers, buffers, or the arrays of other libraries.
+///
+/// Memory is shared where that is possible, unless `copy=True`; `copy=False` makes it an error
+/// where it is not.
+///
+/// >>> import tilework as tw
+/// >>> tw.asarray([[1, 2], [3, 4]], dtype="float32").shape
+/// (2, 2)
+#[pyfunction]
+#[pyo3(signature = (obj, /, *, dtype=None, device=None, copy=None))]
+pub fn asarray(
+    py: Python<'_>,
+    obj: &Bound<'_, PyAny>,
+    dtype: Option<DTypeArg>,
+    device: Option<DeviceArg>,
+    copy: Option<bool>,
+) -> PyResult<PyArray> {
+    let ours = obj.cast_exact::<PyArray>().ok().map(|array| &array.get().0);
+    let device = match (device, ours) {
+        (Some(device), _) => device.0,
+        (None, Some(array)) => array.device(),
+        (None, None) => Device::current(),
+    };
+    let array = asarray_on(obj, dtype.map(|dtype| dtype.0), device)?;
+    let shares = match ours {
+        Some(ours) => array.shares_memory(ours),
+        // Foreign memory is foreign to the pool; what was made here is a copy.
+        None => array.storage().is_foreign(),
+    };
+    match copy {
+        Some(true) if shares => run(py, array.len(), array.device(), || array.copy()).map(PyArray),
+        Some(false) if !shares => {
+            Err(PyValueError::new_err("asarray: there is no array here without a copy"))
+        }
+        _ => Ok(PyArray(array)),
+    }
+}
+
+/// An argument that is or becomes an array, on the device where new arrays are made.
+pub struct ArrayArg(pub Array);
+
+impl<'py> FromPyObject<'_, 'py> for ArrayArg {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(array) = object.cast_exact::<PyArray>() {
+            return Ok(ArrayArg(array.get().0.clone()));
+        }
+        asarray_on(&object, None, Device::current()).map(ArrayArg)
+    }
+}
+
+/// Adds the functions to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(asarray, module)?)
+}

@@ -1,0 +1,263 @@
+//! What NumPy users reach for beyond the standard: softmax, pad, comparisons, windows, printing.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use tilework::{Array, FloatMode, PadMode, PrintOptions, Sign};
+
+use crate::args::{Integers, ShapeArg, register};
+use crate::array::PyArray;
+use crate::convert::ArrayArg;
+use crate::errors::OrRaise;
+use crate::operand;
+use crate::run::run;
+
+/// Exponentials that sum to one along an axis, without overflow.
+///
+/// >>> import tilework as tw
+/// >>> tw.softmax(tw.asarray([0.0, 0.0])).tolist()
+/// [0.5, 0.5]
+#[pyfunction]
+#[pyo3(signature = (x, /, *, axis=-1), text_signature = "(x, /, *, axis=-1)")]
+fn softmax(py: Python<'_>, x: ArrayArg, axis: isize) -> PyResult<PyArray> {
+    run(py, x.0.len(), x.0.device(), || x.0.softmax(axis)).map(PyArray)
+}
+
+/// Whether elements are equal up to `atol + rtol * |x2|`.
+///
+/// >>> import tilework as tw
+/// >>> tw.isclose(tw.asarray([1.0, 2.0]), tw.asarray([1.0 + 1e-9, 3.0])).tolist()
+/// [True, False]
+#[pyfunction]
+#[pyo3(signature = (x1, x2, /, *, rtol=1e-5, atol=1e-8, equal_nan=false))]
+fn isclose(
+    py: Python<'_>,
+    x1: ArrayArg,
+    x2: ArrayArg,
+    rtol: f64,
+    atol: f64,
+    equal_nan: bool,
+) -> PyResult<PyArray> {
+    let work = || x1.0.isclose(&x2.0, rtol, atol, equal_nan);
+    run(py, x1.0.len().max(x2.0.len()), x1.0.device(), work).map(PyArray)
+}
+
+/// Whether all elements are equal up to `atol + rtol * |x2|`.
+///
+/// >>> import tilework as tw
+/// >>> tw.allclose(tw.asarray([1.0]), tw.asarray([1.0 + 1e-9]))
+/// True
+#[pyfunction]
+#[pyo3(signature = (x1, x2, /, *, rtol=1e-5, atol=1e-8, equal_nan=false))]
+fn allclose(
+    py: Python<'_>,
+    x1: ArrayArg,
+    x2: ArrayArg,
+    rtol: f64,
+    atol: f64,
+    equal_nan: bool,
+) -> PyResult<bool> {
+    let work = || x1.0.allclose(&x2.0, rtol, atol, equal_nan);
+    run(py, x1.0.len().max(x2.0.len()), x1.0.device(), work)
+}
+
+/// Whether two arrays have one shape and equal elements.
+///
+/// >>> import tilework as tw
+/// >>> tw.array_equal(tw.asarray([1, 2]), tw.asarray([1.0, 2.0]))
+/// True
+#[pyfunction]
+#[pyo3(signature = (x1, x2, /, *, equal_nan=false))]
+fn array_equal(py: Python<'_>, x1: ArrayArg, x2: ArrayArg, equal_nan: bool) -> PyResult<bool> {
+    run(py, x1.0.len(), x1.0.device(), || x1.0.array_equal(&x2.0, equal_nan))
+}
+
+/// A margin around an array: a number, a pair (before, after), or one pair for each axis; filled
+/// by mode "constant", "edge", "reflect" or "wrap".
+///
+/// >>> import tilework as tw
+/// >>> tw.pad(tw.asarray([1, 2]), 1).tolist()
+/// [0, 1, 2, 0]
+#[pyfunction]
+#[pyo3(signature = (x, pad_width, /, mode="constant", *, constant_values=None), text_signature = "(x, pad_width, /, mode='constant', *, constant_values=0)")]
+fn pad(
+    py: Python<'_>,
+    x: ArrayArg,
+    pad_width: &Bound<'_, PyAny>,
+    mode: &str,
+    constant_values: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyArray> {
+    let widths: Vec<(usize, usize)> = if let Ok(one) = pad_width.extract::<usize>() {
+        vec![(one, one); x.0.ndim()]
+    } else if let Ok(pair) = pad_width.extract::<(usize, usize)>() {
+        vec![pair; x.0.ndim()]
+    } else {
+        let pairs: Vec<(usize, usize)> = pad_width.extract().map_err(|_| {
+            PyTypeError::new_err("pad: widths are a number, a pair, or one pair for each axis")
+        })?;
+        if let [one] = pairs[..] { vec![one; x.0.ndim()] } else { pairs }
+    };
+    let mode = match mode {
+        "constant" => {
+            let value = match constant_values {
+                Some(value) => operand::number(value)?
+                    .ok_or_else(|| PyTypeError::new_err("pad: constant_values is a number"))?,
+                None => tilework::Number::Int(0),
+            };
+            PadMode::Constant(crate::indexing::for_writing("pad", value, x.0.dtype())?)
+        }
+        "edge" => PadMode::Edge,
+        "reflect" => PadMode::Reflect,
+        "wrap" => PadMode::Wrap,
+        other => return Err(PyValueError::new_err(format!("pad: there is no mode {other:?}"))),
+    };
+    run(py, x.0.len(), x.0.device(), || x.0.pad(&widths, mode)).map(PyArray)
+}
+
+/// Any shape and strides (in bytes) on the memory of an array; an error if they leave it.
+///
+/// >>> import tilework as tw
+/// >>> tw.as_strided(tw.arange(4), (3, 2), (8, 8)).tolist()
+/// [[0, 1], [1, 2], [2, 3]]
+#[pyfunction]
+#[pyo3(signature = (x, /, shape, strides, *, offset=0))]
+fn as_strided(x: ArrayArg, shape: ShapeArg, strides: Integers, offset: isize) -> PyResult<PyArray> {
+    let size = x.0.dtype().size() as isize;
+    if strides.0.iter().any(|stride| stride % size != 0) {
+        let message = format!("as_strided: strides in bytes are multiples of the item's {size}");
+        return Err(PyValueError::new_err(message));
+    }
+    let steps: Vec<isize> = strides.0.iter().map(|stride| stride / size).collect();
+    x.0.as_strided(&shape.0, &steps, offset).py().map(PyArray)
+}
+
+/// All windows of a size along axes, as new last axes; a view.
+///
+/// >>> import tilework as tw
+/// >>> tw.sliding_window_view(tw.arange(4), 2).tolist()
+/// [[0, 1], [1, 2], [2, 3]]
+#[pyfunction]
+#[pyo3(signature = (x, /, window_shape, axis=None))]
+fn sliding_window_view(
+    x: ArrayArg,
+    window_shape: ShapeArg,
+    axis: Option<Integers>,
+) -> PyResult<PyArray> {
+    let axes = match axis {
+        Some(Integers(axes)) => axes.to_vec(),
+        None => (0..x.0.ndim() as isize).collect(),
+    };
+    x.0.sliding_windows(&window_shape.0, &axes).py().map(PyArray)
+}
+
+/// Whether two arrays are views of one block of memory.
+#[pyfunction]
+#[pyo3(signature = (x1, x2, /))]
+fn shares_memory(x1: &Bound<'_, PyArray>, x2: &Bound<'_, PyArray>) -> bool {
+    x1.get().0.shares_memory(&x2.get().0)
+}
+
+/// How arrays are printed from now on, by NumPy's names; what is not named stays as it is.
+///
+/// >>> import tilework as tw
+/// >>> tw.set_printoptions(precision=8)
+#[pyfunction]
+#[pyo3(signature = (*, precision=None, threshold=None, edgeitems=None, linewidth=None, suppress=None, sign=None, floatmode=None))]
+fn set_printoptions(
+    precision: Option<usize>,
+    threshold: Option<usize>,
+    edgeitems: Option<usize>,
+    linewidth: Option<usize>,
+    suppress: Option<bool>,
+    sign: Option<&str>,
+    floatmode: Option<&str>,
+) -> PyResult<()> {
+    let wrong = |what: &str, given: &str| {
+        PyValueError::new_err(format!("set_printoptions: {given:?} is no {what}"))
+    };
+    let now = PrintOptions::current();
+    let sign = match sign {
+        None => now.sign,
+        Some("-") => Sign::Negative,
+        Some("+") => Sign::Always,
+        Some(" ") => Sign::Space,
+        Some(other) => return Err(wrong("sign", other)),
+    };
+    let float_mode = match floatmode {
+        None => now.float_mode,
+        Some("maxprec") => FloatMode::MaxPrecision,
+        Some("maxprec_equal") => FloatMode::MaxPrecisionEqual,
+        Some("unique") => FloatMode::Unique,
+        Some("fixed") => FloatMode::Fixed,
+        Some(other) => return Err(wrong("floatmode", other)),
+    };
+    PrintOptions {
+        precision: precision.unwrap_or(now.precision),
+        threshold: threshold.unwrap_or(now.threshold),
+        edge_items: edgeitems.unwrap_or(now.edge_items),
+        line_width: linewidth.unwrap_or(now.line_width),
+        suppress: suppress.unwrap_or(now.suppress),
+        sign,
+        float_mode,
+    }
+    .set();
+    Ok(())
+}
+
+/// How arrays are printed, by NumPy's names.
+#[pyfunction]
+fn get_printoptions(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let now = PrintOptions::current();
+    let options = PyDict::new(py);
+    options.set_item("precision", now.precision)?;
+    options.set_item("threshold", now.threshold)?;
+    options.set_item("edgeitems", now.edge_items)?;
+    options.set_item("linewidth", now.line_width)?;
+    options.set_item("suppress", now.suppress)?;
+    let sign = match now.sign {
+        Sign::Negative => "-",
+        Sign::Always => "+",
+        Sign::Space => " ",
+    };
+    options.set_item("sign", sign)?;
+    let mode = match now.float_mode {
+        FloatMode::MaxPrecision => "maxprec",
+        FloatMode::MaxPrecisionEqual => "maxprec_equal",
+        FloatMode::Unique => "unique",
+        FloatMode::Fixed => "fixed",
+    };
+    options.set_item("floatmode", mode)?;
+    Ok(options)
+}
+
+/// The elements as nested lists of Python's numbers.
+pub fn to_list(py: Python<'_>, array: &Array) -> PyResult<Py<PyAny>> {
+    let numbers = run(py, array.len(), array.device(), || {
+        tilework_ops::with_element!(array.dtype(), T => {
+            let elements = array.to_vec::<T>()?;
+            Ok(elements.into_iter().map(|x| tilework::Scalar::new(x).to_number()).collect::<Vec<_>>())
+        })
+    })?;
+    nest(py, array.shape(), &mut numbers.into_iter())
+}
+
+fn nest(
+    py: Python<'_>,
+    shape: &[usize],
+    numbers: &mut std::vec::IntoIter<tilework::Number>,
+) -> PyResult<Py<PyAny>> {
+    let Some((&length, inner)) = shape.split_first() else {
+        let number = numbers.next().unwrap_or(tilework::Number::Int(0));
+        return crate::array::to_object(py, number);
+    };
+    let items: Vec<Py<PyAny>> =
+        (0..length).map(|_| nest(py, inner, numbers)).collect::<PyResult<_>>()?;
+    Ok(PyList::new(py, items)?.into_any().unbind())
+}
+
+/// Adds the functions to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    register!(module: softmax, isclose, allclose, array_equal, pad, as_strided, sliding_window_view,
+        shares_memory, set_printoptions, get_printoptions);
+    Ok(())
+}

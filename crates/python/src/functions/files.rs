@@ -1,0 +1,167 @@
+//! Arrays in files: .npy and .npz, read and written by the core.
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+use tilework::Array;
+
+use crate::args::register;
+use crate::array::PyArray;
+use crate::convert::ArrayArg;
+use crate::errors::OrRaise;
+
+/// Where a file is: a path, or an open file of Python's.
+enum Place<'py> {
+    Path(PathBuf),
+    Open(Bound<'py, PyAny>),
+}
+
+fn place<'py>(file: &Bound<'py, PyAny>, method: &str) -> PyResult<Place<'py>> {
+    if let Ok(path) = file.extract::<PathBuf>() {
+        return Ok(Place::Path(path));
+    }
+    if file.hasattr(method)? {
+        return Ok(Place::Open(file.clone()));
+    }
+    let kind = file.get_type().name()?;
+    Err(PyTypeError::new_err(format!("{kind} is neither a path nor an open file")))
+}
+
+/// The path with the ending that NumPy adds.
+fn ending(path: PathBuf, ending: &str) -> PathBuf {
+    if path.extension().is_some_and(|found| found.eq_ignore_ascii_case(ending)) {
+        return path;
+    }
+    let mut name = path.into_os_string();
+    name.push(".");
+    name.push(ending);
+    name.into()
+}
+
+/// Writes an array to a .npy file, by path or to an open file.
+#[pyfunction]
+#[pyo3(signature = (file, arr, /))]
+fn save(py: Python<'_>, file: &Bound<'_, PyAny>, arr: ArrayArg) -> PyResult<()> {
+    match place(file, "write")? {
+        Place::Path(path) => py.detach(|| tilework::save(ending(path, "npy"), &arr.0)).py(),
+        Place::Open(open) => {
+            let mut bytes = Vec::new();
+            py.detach(|| tilework::write_npy(&mut bytes, &arr.0)).py()?;
+            open.call_method1("write", (PyBytes::new(py, &bytes),)).map(|_| ())
+        }
+    }
+}
+
+/// Reads an array from a .npy file, or a dict of arrays from a .npz file.
+///
+/// With `mmap_mode="r"` the elements stay in the file until they are used and cannot be written;
+/// with "c" they can, but the file does not change.
+#[pyfunction]
+#[pyo3(signature = (file, /, *, mmap_mode=None))]
+fn load(py: Python<'_>, file: &Bound<'_, PyAny>, mmap_mode: Option<&str>) -> PyResult<Py<PyAny>> {
+    let path = match place(file, "read")? {
+        Place::Path(path) => path,
+        Place::Open(open) => {
+            let bytes = open.call_method0("read")?;
+            let bytes: &[u8] = bytes.extract()?;
+            let array = py.detach(|| tilework::read_npy(bytes)).py()?;
+            return Ok(Py::new(py, PyArray(array))?.into_any());
+        }
+    };
+    if is_archive(&path)? {
+        let arrays = py.detach(|| tilework::load_npz(&path)).py()?;
+        let found = PyDict::new(py);
+        for (name, array) in arrays {
+            found.set_item(name, Py::new(py, PyArray(array))?)?;
+        }
+        return Ok(found.into_any().unbind());
+    }
+    let array = py.detach(|| match mmap_mode {
+        None => tilework::load(&path),
+        Some("r") => tilework::load_mapped(&path),
+        Some("c") => tilework::load_mapped_private(&path),
+        Some(other) => Err(tilework::Error::value(
+            "load",
+            format!("mmap_mode is \"r\" or \"c\", not {other:?}"),
+        )),
+    });
+    Ok(Py::new(py, PyArray(array.py()?))?.into_any())
+}
+
+/// Whether a file begins like a zip archive.
+fn is_archive(path: &PathBuf) -> PyResult<bool> {
+    let wrong = |error: std::io::Error| {
+        PyOSError::new_err((error.raw_os_error(), error.to_string(), path.clone()))
+    };
+    let mut start = Vec::new();
+    let file = std::fs::File::open(path).map_err(wrong)?;
+    file.take(4).read_to_end(&mut start).map_err(wrong)?;
+    Ok(start == b"PK\x03\x04" || start == b"PK\x05\x06")
+}
+
+fn archive(
+    py: Python<'_>,
+    file: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+    kwds: Option<&Bound<'_, PyDict>>,
+    compressed: bool,
+) -> PyResult<()> {
+    let mut arrays: Vec<(String, Array)> = Vec::new();
+    for (k, array) in args.iter().enumerate() {
+        arrays.push((format!("arr_{k}"), array.extract::<ArrayArg>()?.0));
+    }
+    for (name, array) in kwds.map(|kwds| kwds.iter()).into_iter().flatten() {
+        let name: String = name.extract()?;
+        if arrays.iter().any(|(other, _)| *other == name) {
+            return Err(PyValueError::new_err(format!("savez: {name:?} is there twice")));
+        }
+        arrays.push((name, array.extract::<ArrayArg>()?.0));
+    }
+    let Place::Path(path) = place(file, "")? else {
+        return Err(PyTypeError::new_err("savez: writes to a path"));
+    };
+    let named: Vec<(&str, &Array)> =
+        arrays.iter().map(|(name, array)| (name.as_str(), array)).collect();
+    py.detach(|| {
+        let path = ending(path, "npz");
+        if compressed {
+            tilework::save_npz_compressed(path, &named)
+        } else {
+            tilework::save_npz(path, &named)
+        }
+    })
+    .py()
+}
+
+/// Writes arrays to a .npz file, under the names given, or arr_0, arr_1, ...
+#[pyfunction]
+#[pyo3(signature = (file, /, *args, **kwds))]
+fn savez(
+    py: Python<'_>,
+    file: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+    kwds: Option<&Bound<'_, PyDict>>,
+) -> PyResult<()> {
+    archive(py, file, args, kwds, false)
+}
+
+/// Writes arrays to a .npz file that is compressed.
+#[pyfunction]
+#[pyo3(signature = (file, /, *args, **kwds))]
+fn savez_compressed(
+    py: Python<'_>,
+    file: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+    kwds: Option<&Bound<'_, PyDict>>,
+) -> PyResult<()> {
+    archive(py, file, args, kwds, true)
+}
+
+/// Adds the functions to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    register!(module: save, load, savez, savez_compressed);
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! Products of matrices and tensors.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use tilework::{Array, Device};
+
+use crate::args::{Integers, register, target};
+use crate::array::PyArray;
+use crate::convert::{self, ArrayArg};
+use crate::errors::OrRaise;
+use crate::operators::matmul_work;
+use crate::run::run;
+
+/// Two operands as arrays on one device: that of the first array of ours.
+fn pair(x1: &Bound<'_, PyAny>, x2: &Bound<'_, PyAny>) -> PyResult<(Array, Array)> {
+    let ours = |object: &Bound<'_, PyAny>| {
+        object.cast_exact::<PyArray>().ok().map(|array| array.get().0.clone())
+    };
+    match (ours(x1), ours(x2)) {
+        (Some(a), Some(b)) => Ok((a, b)),
+        (Some(a), None) => {
+            let b = convert::asarray_on(x2, None, a.device())?;
+            Ok((a, b))
+        }
+        (None, Some(b)) => Ok((convert::asarray_on(x1, None, b.device())?, b)),
+        (None, None) => {
+            let device = Device::current();
+            Ok((convert::asarray_on(x1, None, device)?, convert::asarray_on(x2, None, device)?))
+        }
+    }
+}
+
+/// Matrix product; axes before the last two are batches and broadcast.
+///
+/// >>> import tilework as tw
+/// >>> tw.matmul(tw.asarray([[1, 2], [3, 4]]), tw.asarray([1, 1])).tolist()
+/// [3, 7]
+#[pyfunction]
+#[pyo3(signature = (x1, x2, /, *, out=None))]
+pub fn matmul<'py>(
+    py: Python<'py>,
+    x1: &Bound<'py, PyAny>,
+    x2: &Bound<'py, PyAny>,
+    out: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Py<PyAny>> {
+    let (a, b) = pair(x1, x2)?;
+    let work = matmul_work(&a, b.len());
+    let Some(out) = out else {
+        let result = run(py, work, a.device(), || a.matmul(&b))?;
+        return Ok(Py::new(py, PyArray(result))?.into_any());
+    };
+    let target = target(out, a.device())?;
+    run(py, work, a.device(), || a.matmul_into(&b, &target))?;
+    Ok(out.clone().unbind())
+}
+
+/// The last two axes swapped; a view.
+#[pyfunction]
+#[pyo3(signature = (x, /))]
+fn matrix_transpose(x: ArrayArg) -> PyResult<PyArray> {
+    x.0.matrix_transpose().py().map(PyArray)
+}
+
+/// Sum of products over pairs of axes: so many last and first ones, or two lists of axes.
+///
+/// >>> import tilework as tw
+/// >>> tw.tensordot(tw.ones((2, 3)), tw.ones((3, 4)), axes=1).shape
+/// (2, 4)
+#[pyfunction]
+#[pyo3(signature = (x1, x2, /, *, axes=None), text_signature = "(x1, x2, /, *, axes=2)")]
+fn tensordot(
+    py: Python<'_>,
+    x1: &Bound<'_, PyAny>,
+    x2: &Bound<'_, PyAny>,
+    axes: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyArray> {
+    let (a, b) = pair(x1, x2)?;
+    let count = match axes {
+        None => Some(2),
+        Some(axes) => axes.extract::<isize>().ok(),
+    };
+    let (left, right): (Vec<isize>, Vec<isize>) = match (count, axes) {
+        (Some(count), _) => {
+            let most = a.ndim().min(b.ndim()) as isize;
+            if !(0..=most).contains(&count) {
+                let message = format!("tensordot: there are no {count} axes to sum over");
+                return Err(PyValueError::new_err(message));
+            }
+            let first = a.ndim() as isize - count;
+            ((0..count).map(|axis| first + axis).collect(), (0..count).collect())
+        }
+        (None, Some(axes)) => {
+            let (left, right): (Integers, Integers) = axes.extract().map_err(|_| {
+                PyTypeError::new_err("tensordot: axes are a number or two lists of axes")
+            })?;
+            (left.0.to_vec(), right.0.to_vec())
+        }
+        (None, None) => (Vec::new(), Vec::new()),
+    };
+    run(py, matmul_work(&a, b.len()), a.device(), || a.tensordot(&b, &left, &right)).map(PyArray)
+}
+
+/// Sum of products along an axis of both arrays; the left one is conjugated.
+///
+/// >>> import tilework as tw
+/// >>> tw.vecdot(tw.asarray([1, 2]), tw.asarray([3, 4])).item()
+/// 11
+#[pyfunction]
+#[pyo3(signature = (x1, x2, /, *, axis=-1), text_signature = "(x1, x2, /, *, axis=-1)")]
+fn vecdot(
+    py: Python<'_>,
+    x1: &Bound<'_, PyAny>,
+    x2: &Bound<'_, PyAny>,
+    axis: isize,
+) -> PyResult<PyArray> {
+    let (a, b) = pair(x1, x2)?;
+    run(py, a.len().max(b.len()), a.device(), || a.vecdot(&b, axis)).map(PyArray)
+}
+
+/// Sum of products by Einstein's notation: "ij,jk->ik".
+///
+/// >>> import tilework as tw
+/// >>> tw.einsum("ij->ji", tw.ones((2, 3))).shape
+/// (3, 2)
+#[pyfunction]
+#[pyo3(signature = (subscripts, /, *operands))]
+fn einsum(py: Python<'_>, subscripts: &str, operands: &Bound<'_, PyTuple>) -> PyResult<PyArray> {
+    let operands: Vec<ArrayArg> = operands.extract()?;
+    let operands: Vec<&Array> = operands.iter().map(|operand| &operand.0).collect();
+    let device = operands.first().map_or_else(Device::current, |operand| operand.device());
+    let work = operands.iter().fold(1usize, |work, operand| work.saturating_mul(operand.len()));
+    run(py, work, device, || tilework::einsum(subscripts, &operands)).map(PyArray)
+}
+
+/// All products of an element of one array with one of another, both flattened.
+#[pyfunction]
+#[pyo3(signature = (x1, x2, /))]
+fn outer(py: Python<'_>, x1: &Bound<'_, PyAny>, x2: &Bound<'_, PyAny>) -> PyResult<PyArray> {
+    let (a, b) = pair(x1, x2)?;
+    run(py, a.len().saturating_mul(b.len()), a.device(), || a.outer(&b)).map(PyArray)
+}
+
+/// Adds the functions to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    register!(module: matmul, matrix_transpose, tensordot, vecdot, einsum, outer);
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! Searching, sorting, sets, and picking by indices.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use tilework::{Array, Device, Unique};
+
+use super::manipulation::tuple;
+use crate::args::register;
+use crate::array::PyArray;
+use crate::convert::ArrayArg;
+use crate::operand::Operand;
+use crate::run::run;
+
+/// Elements of `x1` where the condition is true, of `x2` elsewhere.
+///
+/// >>> import tilework as tw
+/// >>> tw.where(tw.asarray([True, False]), 1, 2).tolist()
+/// [1, 2]
+#[pyfunction]
+#[pyo3(name = "where", signature = (condition, x1, x2, /))]
+fn where_(
+    py: Python<'_>,
+    condition: ArrayArg,
+    x1: &Bound<'_, PyAny>,
+    x2: &Bound<'_, PyAny>,
+) -> PyResult<PyArray> {
+    let mask = condition.0;
+    let (Some(x1), Some(x2)) = (Operand::of(x1, mask.device())?, Operand::of(x2, mask.device())?)
+    else {
+        return Err(PyTypeError::new_err("where: chooses between arrays or numbers"));
+    };
+    let elements = mask.len().max(x1.len()).max(x2.len());
+    run(py, elements, mask.device(), || tilework::select(&mask, x1.arg(), x2.arg())).map(PyArray)
+}
+
+/// The indices of elements that are not zero, one array for each axis.
+///
+/// >>> import tilework as tw
+/// >>> tw.nonzero(tw.asarray([0, 3, 5]))[0].tolist()
+/// [1, 2]
+#[pyfunction]
+#[pyo3(signature = (x, /))]
+pub fn nonzero(py: Python<'_>, x: ArrayArg) -> PyResult<Bound<'_, PyTuple>> {
+    let found = run(py, x.0.len(), x.0.device(), || x.0.nonzero())?;
+    tuple(py, found)
+}
+
+/// The indices of elements that are not zero, one row each.
+#[pyfunction]
+#[pyo3(signature = (x, /))]
+fn argwhere(py: Python<'_>, x: ArrayArg) -> PyResult<PyArray> {
+    run(py, x.0.len(), x.0.device(), || x.0.argwhere()).map(PyArray)
+}
+
+/// Where values would be inserted into an ascending array of one axis.
+///
+/// >>> import tilework as tw
+/// >>> tw.searchsorted(tw.asarray([1, 3, 5]), 3, side="right").item()
+/// 2
+#[pyfunction]
+#[pyo3(signature = (x1, x2, /, *, side="left", sorter=None))]
+pub fn searchsorted(
+    py: Python<'_>,
+    x1: ArrayArg,
+    x2: &Bound<'_, PyAny>,
+    side: &str,
+    sorter: Option<ArrayArg>,
+) -> PyResult<PyArray> {
+    let right = match side {
+        "left" => false,
+        "right" => true,
+        other => {
+            let message = format!("searchsorted: side is \"left\" or \"right\", not {other:?}");
+            return Err(PyValueError::new_err(message));
+        }
+    };
+    let Some(values) = Operand::of(x2, x1.0.device())? else {
+        return Err(PyTypeError::new_err("searchsorted: looks for an array or a number"));
+    };
+    run(py, x1.0.len() + values.len(), x1.0.device(), || {
+        let values = match &values {
+            // A number takes the dtype of what it is looked for in.
+            Operand::Number(number) => {
+                let dtype = number.promote(x1.0.dtype());
+                Array::full_on(x1.0.device(), &[], *number, dtype)?
+            }
+            other => other.to_array(x1.0.device())?,
+        };
+        match &sorter {
+            Some(order) => x1.0.take(&order.0, 0)?.searchsorted(&values, right),
+            None => x1.0.searchsorted(&values, right),
+        }
+    })
+    .map(PyArray)
+}
+
+/// Elements in ascending or descending order along an axis; equal ones keep their order.
+///
+/// >>> import tilework as tw
+/// >>> tw.sort(tw.asarray([3, 1, 2]), descending=True).tolist()
+/// [3, 2, 1]
+#[pyfunction]
+#[pyo3(signature = (x, /, *, axis=-1, descending=false, stable=true), text_signature = "(x, /, *, axis=-1, descending=False, stable=True)")]
+fn sort(
+    py: Python<'_>,
+    x: ArrayArg,
+    axis: isize,
+    descending: bool,
+    stable: bool,
+) -> PyResult<PyArray> {
+    // The order is always stable; who does not ask for it gets it all the same.
+    let _ = stable;
+    run(py, sorting(&x.0), x.0.device(), || x.0.sort(axis, descending)).map(PyArray)
+}
+
+/// The indices that would sort an array along an axis.
+///
+/// >>> import tilework as tw
+/// >>> tw.argsort(tw.asarray([3, 1, 2])).tolist()
+/// [1, 2, 0]
+#[pyfunction]
+#[pyo3(signature = (x, /, *, axis=-1, descending=false, stable=true), text_signature = "(x, /, *, axis=-1, descending=False, stable=True)")]
+pub fn argsort(
+    py: Python<'_>,
+    x: ArrayArg,
+    axis: isize,
+    descending: bool,
+    stable: bool,
+) -> PyResult<PyArray> {
+    let _ = stable;
+    run(py, sorting(&x.0), x.0.device(), || x.0.argsort(axis, descending)).map(PyArray)
+}
+
+/// Sorting takes longer than its elements say.
+fn sorting(x: &Array) -> usize {
+    x.len().saturating_mul(16)
+}
+
+/// Elements of an axis picked by an array of integers; of the flat array if the axis is None.
+///
+/// >>> import tilework as tw
+/// >>> tw.take(tw.asarray([10, 20, 30]), tw.asarray([2, 0])).tolist()
+/// [30, 10]
+#[pyfunction]
+#[pyo3(signature = (x, indices, /, *, axis=None))]
+pub fn take(
+    py: Python<'_>,
+    x: ArrayArg,
+    indices: ArrayArg,
+    axis: Option<isize>,
+) -> PyResult<PyArray> {
+    run(py, x.0.len().max(indices.0.len()), x.0.device(), || match axis {
+        Some(axis) => x.0.take(&indices.0, axis),
+        None => x.0.ravel()?.take(&indices.0, 0),
+    })
+    .map(PyArray)
+}
+
+/// For each place of `indices` the element at that index along an axis.
+///
+/// >>> import tilework as tw
+/// >>> tw.take_along_axis(tw.asarray([[3, 1], [2, 4]]), tw.asarray([[1], [0]])).tolist()
+/// [[1], [2]]
+#[pyfunction]
+#[pyo3(signature = (x, indices, /, *, axis=-1), text_signature = "(x, indices, /, *, axis=-1)")]
+fn take_along_axis(
+    py: Python<'_>,
+    x: ArrayArg,
+    indices: ArrayArg,
+    axis: isize,
+) -> PyResult<PyArray> {
+    let elements = x.0.len().max(indices.0.len());
+    run(py, elements, x.0.device(), || x.0.take_along_axis(&indices.0, axis)).map(PyArray)
+}
+
+/// Whether each element of `x1` is among those of `x2`, or is not.
+///
+/// >>> import tilework as tw
+/// >>> tw.isin(tw.asarray([1, 2, 3]), tw.asarray([3, 1])).tolist()
+/// [True, False, True]
+#[pyfunction]
+#[pyo3(signature = (x1, x2, /, *, invert=false))]
+fn isin(
+    py: Python<'_>,
+    x1: &Bound<'_, PyAny>,
+    x2: &Bound<'_, PyAny>,
+    invert: bool,
+) -> PyResult<PyArray> {
+    let ours =
+        |object: &Bound<'_, PyAny>| object.cast_exact::<PyArray>().ok().map(|x| x.get().0.device());
+    let device = ours(x1).or_else(|| ours(x2)).unwrap_or_else(Device::current);
+    let (Some(x1), Some(x2)) = (Operand::of(x1, device)?, Operand::of(x2, device)?) else {
+        return Err(PyTypeError::new_err("isin: compares arrays or numbers"));
+    };
+    run(py, x1.len() + x2.len(), device, || {
+        x1.to_array(device)?.isin(&x2.to_array(device)?, invert)
+    })
+    .map(PyArray)
+}
+
+/// A named tuple of the package, which the standard asks these functions to return.
+fn named<'py>(py: Python<'py>, name: &str, arrays: Vec<Array>) -> PyResult<Bound<'py, PyAny>> {
+    py.import("tilework._results")?.getattr(name)?.call1(tuple(py, arrays)?)
+}
+
+fn unique(py: Python<'_>, x: &Array) -> PyResult<Unique> {
+    run(py, sorting(x), x.device(), || x.unique())
+}
+
+/// The different elements, their first places, the way back, and how often each occurs.
+///
+/// >>> import tilework as tw
+/// >>> tw.unique_all(tw.asarray([2, 1, 2])).counts.tolist()
+/// [1, 2]
+#[pyfunction]
+#[pyo3(signature = (x, /))]
+fn unique_all<'py>(py: Python<'py>, x: ArrayArg) -> PyResult<Bound<'py, PyAny>> {
+    let Unique { values, indices, inverse, counts } = unique(py, &x.0)?;
+    named(py, "UniqueAllResult", vec![values, indices, inverse, counts])
+}
+
+/// The different elements and how often each occurs.
+#[pyfunction]
+#[pyo3(signature = (x, /))]
+fn unique_counts<'py>(py: Python<'py>, x: ArrayArg) -> PyResult<Bound<'py, PyAny>> {
+    let Unique { values, counts, .. } = unique(py, &x.0)?;
+    named(py, "UniqueCountsResult", vec![values, counts])
+}
+
+/// The different elements and for each element its place among them.
+#[pyfunction]
+#[pyo3(signature = (x, /))]
+fn unique_inverse<'py>(py: Python<'py>, x: ArrayArg) -> PyResult<Bound<'py, PyAny>> {
+    let Unique { values, inverse, .. } = unique(py, &x.0)?;
+    named(py, "UniqueInverseResult", vec![values, inverse])
+}
+
+/// The different elements, ascending; every NaN is different.
+///
+/// >>> import tilework as tw
+/// >>> tw.unique_values(tw.asarray([3, 1, 3])).tolist()
+/// [1, 3]
+#[pyfunction]
+#[pyo3(signature = (x, /))]
+fn unique_values(py: Python<'_>, x: ArrayArg) -> PyResult<PyArray> {
+    run(py, sorting(&x.0), x.0.device(), || x.0.unique_values()).map(PyArray)
+}
+
+/// Adds the functions to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    register!(module: where_, nonzero, argwhere, searchsorted, sort, argsort, take, take_along_axis,
+        isin, unique_all, unique_counts, unique_inverse, unique_values);
+    Ok(())
+}

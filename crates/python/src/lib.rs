@@ -1,0 +1,73 @@
+//! The Python package's native module, `tilework._core`.
+//!
+//! A shell: every function parses its arguments, calls the core, and wraps the result. Rooms:
+//! `errors` and `run` (exceptions, the GIL), `dtype`, `device`, `array` with `operators`,
+//! `indexing`, `methods`, `buffer` and `dlpack` (the classes), `args`, `convert`, `memory` and
+//! `operand` (arguments), `functions` (the namespace), `random`.
+
+#![allow(missing_docs, reason = "the documentation of this crate is Python's")]
+#![allow(unreachable_pub, reason = "nothing of this crate is reached from Rust")]
+
+mod args;
+mod array;
+mod buffer;
+mod bytes;
+mod convert;
+mod device;
+mod dlpack;
+mod dtype;
+mod errors;
+mod functions;
+mod indexing;
+mod memory;
+mod methods;
+mod operand;
+mod operators;
+mod random;
+mod run;
+
+use pyo3::prelude::*;
+
+/// The native part of tilework; use it through the package.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    errors::register(module)?;
+    dtype::register(module)?;
+    device::register(module)?;
+    array::register(module)?;
+    convert::register(module)?;
+    dlpack::register(module)?;
+    functions::elementwise::register(module)?;
+    functions::creation::register(module)?;
+    functions::manipulation::register(module)?;
+    functions::reductions::register(module)?;
+    functions::searching::register(module)?;
+    functions::linalg::register(module)?;
+    functions::extras::register(module)?;
+    functions::files::register(module)?;
+    functions::info::register(module)?;
+    random::register(module)?;
+    public_names(module)
+}
+
+/// Leaves in `__all__` what the package shows: not the helpers, the classes that only functions
+/// make, nor the rows that mean something in formulas only.
+fn public_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    const INNER: &[&str] = &[
+        "ArrayIterator",
+        "Generator",
+        "NamespaceInfo",
+        "cuda_why_not",
+        "default_rng",
+        "finfo_object",
+        "iinfo_object",
+        "mod_from",
+        "rsqrt_or_zero",
+        "sqrt_flat",
+    ];
+    let names: Vec<String> = module.index()?.extract()?;
+    let shown = |name: &String| !name.starts_with('_') && !INNER.contains(&name.as_str());
+    let mut names: Vec<String> = names.into_iter().filter(shown).collect();
+    names.sort();
+    module.setattr("__all__", names)
+}

@@ -1,0 +1,119 @@
+//! Arguments as operands: our arrays, Python's numbers, and whatever becomes an array.
+//!
+//! Numbers of Python are weak and stay numbers; NumPy's scalars have a dtype and are arrays. The
+//! order of the questions is the order of what is likely, since this runs in every operation.
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyTuple};
+use tilework::{Arg, Array, Complex, Device, Number};
+
+use crate::array::PyArray;
+use crate::convert;
+
+/// An operand: borrowed from Python, a number, or made from something else.
+pub enum Operand<'a> {
+    /// One of our arrays.
+    Ours(&'a Array),
+    /// A number of Python.
+    Number(Number),
+    /// An array made for this call.
+    Made(Array),
+}
+
+impl<'a> Operand<'a> {
+    /// The operand of an object; None if it can be none. What becomes an array goes to `device`.
+    #[inline]
+    pub fn of(object: &'a Bound<'_, PyAny>, device: Device) -> PyResult<Option<Operand<'a>>> {
+        if let Ok(array) = object.cast_exact::<PyArray>() {
+            return Ok(Some(Operand::Ours(&array.get().0)));
+        }
+        if let Some(number) = number(object)? {
+            return Ok(Some(Operand::Number(number)));
+        }
+        Ok(convert::foreign(object, device)?.map(Operand::Made))
+    }
+
+    /// The operand as the core takes it.
+    #[inline]
+    pub fn arg(&self) -> Arg<'_> {
+        match self {
+            Operand::Ours(array) => Arg::Array(array),
+            Operand::Number(number) => Arg::Number(*number),
+            Operand::Made(array) => Arg::Array(array),
+        }
+    }
+
+    /// How many elements it has.
+    #[inline]
+    pub fn len(&self) -> usize {
+        match self {
+            Operand::Ours(array) => array.len(),
+            Operand::Made(array) => array.len(),
+            Operand::Number(_) => 1,
+        }
+    }
+
+    /// The operand as an array; a number becomes one of no axes.
+    pub fn to_array(&self, device: Device) -> tilework::Result<Array> {
+        match self {
+            Operand::Ours(array) => Ok((*array).clone()),
+            Operand::Made(array) => Ok(array.clone()),
+            Operand::Number(number) => Array::full_on(device, &[], *number, number.default_dtype()),
+        }
+    }
+}
+
+/// The number that an object of Python is; None if it is something else.
+#[inline]
+pub fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> {
+    let pointer = object.as_ptr();
+    // SAFETY: `pointer` is a valid object and the thread is attached; the value functions are
+    // called on the types that they are for.
+    unsafe {
+        if ffi::PyFloat_CheckExact(pointer) != 0 {
+            return Ok(Some(Number::Float(ffi::PyFloat_AsDouble(pointer))));
+        }
+        if ffi::PyLong_CheckExact(pointer) != 0 {
+            let mut overflow = 0;
+            let value = ffi::PyLong_AsLongLongAndOverflow(pointer, &mut overflow);
+            if overflow == 0 {
+                return Ok(Some(Number::Int(value.into())));
+            }
+            return object.extract::<i128>().map(|value| Some(Number::Int(value)));
+        }
+    }
+    number_of_another_type(object)
+}
+
+fn number_of_another_type(object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> {
+    if let Ok(value) = object.cast_exact::<PyBool>() {
+        return Ok(Some(Number::Bool(value.is_true())));
+    }
+    if let Ok(value) = object.cast_exact::<PyComplex>() {
+        use pyo3::types::PyComplexMethods;
+        return Ok(Some(Number::Complex(Complex::new(value.real(), value.imag()))));
+    }
+    if object.is_exact_instance_of::<PyArray>()
+        || object.is_exact_instance_of::<PyList>()
+        || object.is_exact_instance_of::<PyTuple>()
+    {
+        return Ok(None);
+    }
+    // Subclasses, such as those of enum; NumPy's float64 is one of float, but has a dtype.
+    let subclass = object.is_instance_of::<PyInt>()
+        || object.is_instance_of::<PyFloat>()
+        || object.is_instance_of::<PyComplex>();
+    if !subclass || object.hasattr("dtype")? {
+        return Ok(None);
+    }
+    if object.is_instance_of::<PyInt>() {
+        return object.extract::<i128>().map(|value| Some(Number::Int(value)));
+    }
+    if object.is_instance_of::<PyFloat>() {
+        return object.extract::<f64>().map(|value| Some(Number::Float(value)));
+    }
+    let value = object.cast::<PyComplex>()?;
+    use pyo3::types::PyComplexMethods;
+    Ok(Some(Number::Complex(Complex::new(value.real(), value.imag()))))
+}

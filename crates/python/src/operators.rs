@@ -1,0 +1,211 @@
+//! `+ - * / // % ** @ << >> & | ^ ~ abs` and comparisons, reflected and in place.
+//!
+//! The shortest way from Python to a kernel: no argument parsing, no object but the result.
+
+#![allow(unsafe_op_in_unsafe_fn, reason = "in what PyO3 makes of the macro below")]
+
+use pyo3::basic::CompareOp;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use tilework::{Array, Id, apply, apply_into};
+
+use crate::array::PyArray;
+use crate::operand::Operand;
+use crate::run::run;
+
+/// `slf op other`, or `other op slf` if reflected; NotImplemented for what is no operand.
+#[inline]
+fn binary<'py>(
+    slf: &Bound<'py, PyArray>,
+    other: &Bound<'py, PyAny>,
+    id: Id,
+    reflected: bool,
+) -> PyResult<Py<PyAny>> {
+    let (py, array) = (slf.py(), &slf.get().0);
+    let Some(other) = Operand::of(other, array.device())? else {
+        return Ok(py.NotImplemented());
+    };
+    let operands = match reflected {
+        false => [array.into(), other.arg()],
+        true => [other.arg(), array.into()],
+    };
+    let elements = array.len().max(other.len());
+    let result = run(py, elements, array.device(), || apply(id, &operands))?;
+    Ok(Py::new(py, PyArray(result))?.into_any())
+}
+
+#[inline]
+fn unary(slf: &Bound<'_, PyArray>, id: Id) -> PyResult<PyArray> {
+    let array = &slf.get().0;
+    run(slf.py(), array.len(), array.device(), || apply(id, &[array.into()])).map(PyArray)
+}
+
+fn in_place(slf: &Bound<'_, PyArray>, other: &Bound<'_, PyAny>, id: Id) -> PyResult<()> {
+    let array = &slf.get().0;
+    let other = required(other, array, id.row().name)?;
+    run(slf.py(), array.len(), array.device(), || {
+        apply_into(id, &[array.into(), other.arg()], array)
+    })
+}
+
+/// The operand of an object that must be one.
+fn required<'a>(
+    other: &'a Bound<'_, PyAny>,
+    array: &Array,
+    operation: &str,
+) -> PyResult<Operand<'a>> {
+    Operand::of(other, array.device())?.ok_or_else(|| {
+        let kind = other.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+        PyTypeError::new_err(format!("{operation}: {kind} is not an array or a number"))
+    })
+}
+
+macro_rules! operators {
+    ($($forward:ident $reflected:ident $in_place:ident $id:ident)*) => {
+        #[pymethods]
+        impl PyArray {
+            $(
+                fn $forward<'py>(
+                    slf: &Bound<'py, Self>,
+                    other: &Bound<'py, PyAny>,
+                ) -> PyResult<Py<PyAny>> {
+                    binary(slf, other, Id::$id, false)
+                }
+                fn $reflected<'py>(
+                    slf: &Bound<'py, Self>,
+                    other: &Bound<'py, PyAny>,
+                ) -> PyResult<Py<PyAny>> {
+                    binary(slf, other, Id::$id, true)
+                }
+                fn $in_place(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+                    in_place(slf, other, Id::$id)
+                }
+            )*
+        }
+    };
+}
+
+operators! {
+    __add__ __radd__ __iadd__ Add
+    __sub__ __rsub__ __isub__ Subtract
+    __mul__ __rmul__ __imul__ Multiply
+    __truediv__ __rtruediv__ __itruediv__ Divide
+    __floordiv__ __rfloordiv__ __ifloordiv__ FloorDivide
+    __mod__ __rmod__ __imod__ Remainder
+    __and__ __rand__ __iand__ BitwiseAnd
+    __or__ __ror__ __ior__ BitwiseOr
+    __xor__ __rxor__ __ixor__ BitwiseXor
+    __lshift__ __rlshift__ __ilshift__ LeftShift
+    __rshift__ __rrshift__ __irshift__ RightShift
+}
+
+#[pymethods]
+impl PyArray {
+    fn __pow__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        modulo: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        if modulo.is_some() {
+            return Ok(slf.py().NotImplemented());
+        }
+        binary(slf, other, Id::Pow, false)
+    }
+
+    fn __rpow__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        modulo: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        if modulo.is_some() {
+            return Ok(slf.py().NotImplemented());
+        }
+        binary(slf, other, Id::Pow, true)
+    }
+
+    fn __ipow__(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, PyAny>,
+        _modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        in_place(slf, other, Id::Pow)
+    }
+
+    fn __divmod__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+    ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+        Ok((binary(slf, other, Id::FloorDivide, false)?, binary(slf, other, Id::Remainder, false)?))
+    }
+
+    fn __matmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        product(slf, other, false)
+    }
+
+    fn __rmatmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        product(slf, other, true)
+    }
+
+    fn __imatmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        let array = &slf.get().0;
+        let other = required(other, array, "matmul")?;
+        let work = matmul_work(array, other.len());
+        run(slf.py(), work, array.device(), || {
+            array.matmul_into(&other.to_array(array.device())?, array)
+        })
+    }
+
+    fn __neg__(slf: &Bound<'_, Self>) -> PyResult<PyArray> {
+        unary(slf, Id::Negative)
+    }
+
+    fn __pos__(slf: &Bound<'_, Self>) -> PyResult<PyArray> {
+        unary(slf, Id::Positive)
+    }
+
+    fn __abs__(slf: &Bound<'_, Self>) -> PyResult<PyArray> {
+        unary(slf, Id::Abs)
+    }
+
+    fn __invert__(slf: &Bound<'_, Self>) -> PyResult<PyArray> {
+        unary(slf, Id::BitwiseInvert)
+    }
+
+    fn __richcmp__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        op: CompareOp,
+    ) -> PyResult<Py<PyAny>> {
+        let id = match op {
+            CompareOp::Eq => Id::Equal,
+            CompareOp::Ne => Id::NotEqual,
+            CompareOp::Lt => Id::Less,
+            CompareOp::Le => Id::LessEqual,
+            CompareOp::Gt => Id::Greater,
+            CompareOp::Ge => Id::GreaterEqual,
+        };
+        binary(slf, other, id, false)
+    }
+}
+
+/// About how many multiplications a product takes.
+pub fn matmul_work(left: &Array, right: usize) -> usize {
+    left.len().saturating_mul(right) / left.shape().last().copied().unwrap_or(1).max(1)
+}
+
+fn product<'py>(
+    slf: &Bound<'py, PyArray>,
+    other: &Bound<'py, PyAny>,
+    reflected: bool,
+) -> PyResult<Py<PyAny>> {
+    let (py, array) = (slf.py(), &slf.get().0);
+    let Some(other) = Operand::of(other, array.device())? else {
+        return Ok(py.NotImplemented());
+    };
+    let work = matmul_work(array, other.len());
+    let result = run(py, work, array.device(), || {
+        let other = other.to_array(array.device())?;
+        if reflected { other.matmul(array) } else { array.matmul(&other) }
+    })?;
+    Ok(Py::new(py, PyArray(result))?.into_any())
+}

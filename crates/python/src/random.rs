@@ -1,0 +1,267 @@
+//! `tilework.random`: streams of random numbers, the same on every device.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use tilework::{Array, DType, Device, Error, Rng, Scalar};
+
+use crate::args::{ShapeArg, register};
+use crate::array::{PyArray, to_object};
+use crate::convert::ArrayArg;
+use crate::dtype::DTypeArg;
+use crate::run::run;
+
+/// A stream of random numbers; made by `default_rng`. The same seed gives the same numbers on every
+/// device.
+///
+/// >>> import tilework as tw
+/// >>> a, b = tw.random.default_rng(7), tw.random.default_rng(7)
+/// >>> a.random(3).tolist() == b.random(3).tolist()
+/// True
+#[pyclass(frozen, name = "Generator", module = "tilework.random")]
+pub struct Generator(Rng);
+
+/// The numbers drawn: an array of the size asked for, or one number.
+fn drawn(
+    py: Python<'_>,
+    size: Option<ShapeArg>,
+    draw: impl Fn(&[usize]) -> tilework::Result<Array> + Sync,
+) -> PyResult<Py<PyAny>> {
+    let device = Device::current();
+    match size {
+        Some(ShapeArg(shape)) => {
+            let volume = shape.iter().fold(1usize, |volume, &n| volume.saturating_mul(n));
+            let array = run(py, volume, device, || draw(&shape))?;
+            Ok(Py::new(py, PyArray(array))?.into_any())
+        }
+        None => {
+            let one: Scalar = run(py, 1, device, || draw(&[])?.to_scalar())?;
+            to_object(py, one.to_number())
+        }
+    }
+}
+
+fn float(dtype: Option<DTypeArg>) -> DType {
+    dtype.map_or(DType::Float64, |dtype| dtype.0)
+}
+
+#[pymethods]
+impl Generator {
+    /// Uniform numbers on [0, 1).
+    #[pyo3(signature = (size=None, dtype=None))]
+    fn random(
+        &self,
+        py: Python<'_>,
+        size: Option<ShapeArg>,
+        dtype: Option<DTypeArg>,
+    ) -> PyResult<Py<PyAny>> {
+        drawn(py, size, |shape| self.0.uniform(shape, float(dtype)))
+    }
+
+    /// Normal numbers of mean 0 and variance 1.
+    #[pyo3(signature = (size=None, dtype=None))]
+    fn standard_normal(
+        &self,
+        py: Python<'_>,
+        size: Option<ShapeArg>,
+        dtype: Option<DTypeArg>,
+    ) -> PyResult<Py<PyAny>> {
+        drawn(py, size, |shape| self.0.normal(shape, float(dtype)))
+    }
+
+    /// Normal numbers of mean `loc` and standard deviation `scale`.
+    #[pyo3(signature = (loc=0.0, scale=1.0, size=None, dtype=None))]
+    fn normal(
+        &self,
+        py: Python<'_>,
+        loc: f64,
+        scale: f64,
+        size: Option<ShapeArg>,
+        dtype: Option<DTypeArg>,
+    ) -> PyResult<Py<PyAny>> {
+        if scale < 0.0 || scale.is_nan() {
+            return Err(PyValueError::new_err("normal: the scale is negative"));
+        }
+        drawn(py, size, |shape| {
+            let numbers = self.0.normal(shape, float(dtype))?;
+            numbers.mul_assign(scale)?;
+            numbers.add_assign(loc)?;
+            Ok(numbers)
+        })
+    }
+
+    /// Uniform numbers on [low, high).
+    #[pyo3(signature = (low=0.0, high=1.0, size=None, dtype=None))]
+    fn uniform(
+        &self,
+        py: Python<'_>,
+        low: f64,
+        high: f64,
+        size: Option<ShapeArg>,
+        dtype: Option<DTypeArg>,
+    ) -> PyResult<Py<PyAny>> {
+        if !(high - low).is_finite() {
+            return Err(PyValueError::new_err("uniform: the range is not finite"));
+        }
+        drawn(py, size, |shape| {
+            let numbers = self.0.uniform(shape, float(dtype))?;
+            numbers.mul_assign(high - low)?;
+            numbers.add_assign(low)?;
+            Ok(numbers)
+        })
+    }
+
+    /// Integers from `low` up to, not including, `high`; from 0 if only one number is given.
+    #[pyo3(signature = (low, high=None, size=None, dtype=None, endpoint=false))]
+    fn integers(
+        &self,
+        py: Python<'_>,
+        low: i64,
+        high: Option<i64>,
+        size: Option<ShapeArg>,
+        dtype: Option<DTypeArg>,
+        endpoint: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let (low, high) = high.map_or((0, low), |high| (low, high));
+        let high = if endpoint { high.saturating_add(1) } else { high };
+        let dtype = dtype.map_or(DType::Int64, |dtype| dtype.0);
+        if !dtype.is_integer() {
+            return Err(PyTypeError::new_err(format!("integers: {dtype} has other numbers too")));
+        }
+        drawn(py, size, |shape| self.0.integers(low, high, shape)?.to_dtype(dtype))
+    }
+
+    /// The numbers 0 .. n in random order, or the parts of an array along an axis.
+    #[pyo3(signature = (x, axis=0))]
+    fn permutation(&self, py: Python<'_>, x: &Bound<'_, PyAny>, axis: isize) -> PyResult<PyArray> {
+        if let Ok(n) = x.extract::<usize>() {
+            return run(py, n, Device::current(), || self.0.permutation(n)).map(PyArray);
+        }
+        let x = x.extract::<ArrayArg>()?.0;
+        run(py, x.len(), x.device(), || {
+            let _scope = x.device().scope();
+            let at = tilework_layout::normalize_axis("permutation", axis, x.ndim())?;
+            x.take(&self.0.permutation(x.shape()[at])?, axis)
+        })
+        .map(PyArray)
+    }
+
+    /// Elements picked at random from an array or from 0 .. n, with or without replacement, with
+    /// probabilities `p` if they are given.
+    #[pyo3(signature = (a, size=None, replace=true, p=None))]
+    fn choice(
+        &self,
+        py: Python<'_>,
+        a: &Bound<'_, PyAny>,
+        size: Option<ShapeArg>,
+        replace: bool,
+        p: Option<ArrayArg>,
+    ) -> PyResult<Py<PyAny>> {
+        let pool = match a.extract::<i64>() {
+            Ok(n) => {
+                let n = n.max(0);
+                run(py, n as usize, Device::current(), || Array::arange(0, n, 1, DType::Int64))?
+            }
+            Err(_) => a.extract::<ArrayArg>()?.0,
+        };
+        drawn(py, size, |shape| {
+            let _scope = pool.device().scope();
+            let picks = self.picks(pool.shape().first().copied(), shape, replace, p.as_ref())?;
+            pool.take(&picks, 0)
+        })
+    }
+
+    /// The state: the seed and how many numbers have been taken.
+    #[getter]
+    fn state(&self) -> (u64, u64) {
+        self.0.state()
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (u64, u64))> {
+        Ok((py.import("tilework._core")?.getattr("_restore_rng")?, self.0.state()))
+    }
+
+    fn __repr__(&self) -> String {
+        let (seed, taken) = self.0.state();
+        format!("Generator(seed={seed}, taken={taken})")
+    }
+}
+
+impl Generator {
+    /// Indices of the elements that are chosen.
+    fn picks(
+        &self,
+        n: Option<usize>,
+        shape: &[usize],
+        replace: bool,
+        p: Option<&ArrayArg>,
+    ) -> tilework::Result<Array> {
+        let n = n
+            .filter(|&n| n > 0)
+            .ok_or_else(|| Error::value("choice", "there is nothing to choose from"))?;
+        let count = shape.iter().try_fold(1usize, |count, &n| count.checked_mul(n));
+        let count = count.ok_or_else(|| Error::value("choice", "the size is too large"))?;
+        if !replace && count > n {
+            let message = format!("{count} of {n} without replacement");
+            return Err(Error::value("choice", message));
+        }
+        let lengths: Vec<isize> = shape.iter().map(|&n| n as isize).collect();
+        let first = |order: Array| -> tilework::Result<Array> {
+            order.slice(&[(..count).into()])?.reshape(&lengths)
+        };
+        let Some(ArrayArg(p)) = p else {
+            if replace {
+                return self.0.integers(0, n as i64, shape);
+            }
+            return first(self.0.permutation(n)?);
+        };
+        let p = p.to_dtype(DType::Float64)?;
+        let bad = p.ndim() != 1 || p.len() != n || p.less(0.0)?.any(())?.item::<bool>()?;
+        let total = p.sum(())?.item::<f64>()?;
+        if bad || (total - 1.0).abs() > 1e-8 {
+            let message = format!("p has {n} probabilities that sum to 1");
+            return Err(Error::value("choice", message));
+        }
+        if replace {
+            // The place of a uniform number among the running sums.
+            let sums = p.cumulative_sum(0)?;
+            sums.div_assign(&sums.slice(&[tilework::Index::from(-1)])?.copy()?)?;
+            let picks = sums.searchsorted(&self.0.uniform(shape, DType::Float64)?, true)?;
+            return picks.minimum(n as i64 - 1);
+        }
+        // The k largest of u^(1/p), that is, of log(u) / p, are k draws without replacement.
+        let keys = (&self.0.uniform(&[n], DType::Float64)?.log()? / &p)?;
+        first(keys.argsort(0, true)?)
+    }
+}
+
+/// A stream of random numbers from a seed; from one that the system gives if there is none.
+#[pyfunction]
+#[pyo3(signature = (seed=None))]
+fn default_rng(py: Python<'_>, seed: Option<&Bound<'_, PyAny>>) -> PyResult<Py<Generator>> {
+    let Some(seed) = seed else {
+        let bytes = py.import("os")?.call_method1("urandom", (8,))?;
+        let bytes: [u8; 8] = bytes.extract()?;
+        return Py::new(py, Generator(Rng::new(u64::from_le_bytes(bytes))));
+    };
+    if let Ok(generator) = seed.cast_exact::<Generator>() {
+        return Ok(generator.clone().unbind());
+    }
+    let seed: u64 = seed.extract().map_err(|_| {
+        PyValueError::new_err("default_rng: the seed is an integer from 0 to 2**64 - 1")
+    })?;
+    Py::new(py, Generator(Rng::new(seed)))
+}
+
+/// The stream of a pickle.
+#[pyfunction]
+#[pyo3(signature = (seed, taken, /))]
+fn _restore_rng(seed: u64, taken: u64) -> Generator {
+    Generator(Rng::from_state(seed, taken))
+}
+
+/// Adds the class and the functions to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Generator>()?;
+    register!(module: default_rng, _restore_rng);
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! Where work meets the interpreter's lock.
+//!
+//! Short work keeps the GIL, since giving it up and waiting for it again costs more than the work;
+//! but it never waits for a block while it holds it: the operation that holds the block may need
+//! the GIL. Long work gives the GIL up first. A panic of the core, which would be a bug, becomes a
+//! RuntimeError and never a `PanicException`.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use tilework::{Device, Result};
+use tilework_backend::without_waiting;
+
+use crate::errors::OrRaise;
+
+/// Elements up to which any device is done within a few microseconds.
+const FEW: usize = 32;
+/// Elements up to which the CPU backend is.
+const SHORT: usize = 8 << 10;
+
+/// Whether work on so many elements takes longer than a few microseconds.
+#[inline]
+fn is_long(elements: usize, device: Device) -> bool {
+    elements > FEW && (elements > SHORT || device.id().backend != "cpu")
+}
+
+/// Does work on about so many elements of a device. Since the work may be begun twice, it must not
+/// write but in its last operation.
+#[inline]
+pub fn run<T: Send>(
+    py: Python<'_>,
+    elements: usize,
+    device: Device,
+    work: impl Fn() -> Result<T> + Sync,
+) -> PyResult<T> {
+    if !is_long(elements, device) {
+        match catch_unwind(AssertUnwindSafe(|| without_waiting(&work))) {
+            Ok(Some(result)) => return result.py(),
+            Ok(None) => {}
+            Err(panic) => return Err(bug(&*panic)),
+        }
+    }
+    let done = py.detach(|| catch_unwind(AssertUnwindSafe(&work)));
+    // A signal that arrived meanwhile (Ctrl-C) is raised here and not after the next operation.
+    py.check_signals()?;
+    match done {
+        Ok(result) => result.py(),
+        Err(panic) => Err(bug(&*panic)),
+    }
+}
+
+#[cold]
+fn bug(panic: &(dyn std::any::Any + Send)) -> PyErr {
+    let message = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message");
+    PyRuntimeError::new_err(format!("tilework has a bug, please report it: {message}"))
+}

@@ -1,0 +1,273 @@
+"""Writes `tilework/_core.pyi` from what the native module says about itself.
+
+Names, arguments and defaults come from the built module, so that they cannot differ from it; only
+types are said here, by the name of an argument where it always means one thing, and by function
+where it does not. Run with `--check` to compare instead of write, as the tests do.
+
+Usage: python crates/python/tools/make_stubs.py [--check]
+"""
+
+import inspect
+import sys
+from pathlib import Path
+
+import tilework._core as core
+
+TARGET = Path(__file__).parent.parent / "python" / "tilework" / "_core.pyi"
+
+HEAD = '''# Types of the native module. Made by tools/make_stubs.py from the module itself: do not edit.
+
+import builtins
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from typing import IO, Any, Literal, Protocol, TypeAlias, final
+
+from typing_extensions import Buffer
+
+from ._results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
+
+class _SupportsArray(Protocol):
+    def __array__(self) -> Any: ...
+
+class _SupportsDLPack(Protocol):
+    def __dlpack__(self) -> Any: ...
+
+_Number: TypeAlias = builtins.complex
+_ArrayLike: TypeAlias = Array | _Number | Sequence[Any] | Buffer | _SupportsArray | _SupportsDLPack
+_Operand: TypeAlias = _ArrayLike
+_Integers: TypeAlias = builtins.int | Sequence[builtins.int]
+_DTypeLike: TypeAlias = dtype | builtins.str | builtins.type[Any] | Any
+_DeviceLike: TypeAlias = device | builtins.str
+_File: TypeAlias = builtins.str | PathLike[builtins.str]
+_Scalar: TypeAlias = builtins.bool | builtins.int | builtins.float | builtins.complex
+'''
+
+# What an argument of this name is, unless the function says otherwise.
+ARGUMENTS = {
+    "x": "_ArrayLike", "x1": "_Operand", "x2": "_Operand", "x3": "_Operand", "out": "Any",
+    "axis": "_Integers | None", "keepdims": "builtins.bool", "dtype": "_DTypeLike | None",
+    "device": "_DeviceLike | None", "copy": "builtins.bool | None", "shape": "_Integers",
+    "correction": "builtins.float", "obj": "_ArrayLike", "k": "builtins.int",
+    "descending": "builtins.bool", "stable": "builtins.bool", "side": 'Literal["left", "right"]',
+    "rtol": "builtins.float", "atol": "builtins.float", "equal_nan": "builtins.bool",
+    "file": "_File", "size": "_Integers | None", "min": "_Operand | None",
+    "max": "_Operand | None", "indices": "_ArrayLike", "axes": "_Integers",
+    "arrays": "Sequence[_ArrayLike]", "endpoint": "builtins.bool", "invert": "builtins.bool",
+    "include_initial": "builtins.bool", "fill_value": "_Number | Array", "other": "_Operand",
+    "value": "_Operand", "repeats": "_Integers | Array", "stream": "Any", "type": "_DTypeLike | Array",
+    "ddof": "builtins.float", "name": "Any", "kwds": "_ArrayLike", "shift": "_Integers",
+    "prepend": "_ArrayLike | None", "append": "_ArrayLike | None", "n": "builtins.int",
+    "sorter": "_ArrayLike | None", "start": "builtins.float | Array", "num": "builtins.int",
+    "stop": "builtins.float | Array | None", "step": "builtins.float | Array",
+    "precision": "builtins.int | None", "threshold": "builtins.int | None",
+    "edgeitems": "builtins.int | None", "linewidth": "builtins.int | None",
+    "suppress": "builtins.bool | None", "sign": "builtins.str | None",
+    "floatmode": "builtins.str | None", "seed": "builtins.int | Generator | None",
+    "decimals": "builtins.int", "operands": "_ArrayLike", "subscripts": "builtins.str",
+    "api_version": "builtins.str | None", "max_version": "builtins.tuple[builtins.int, builtins.int] | None",
+    "dl_device": "builtins.tuple[builtins.int, builtins.int] | None",
+    "n_rows": "builtins.int", "n_cols": "builtins.int | None", "indexing": 'Literal["xy", "ij"]',
+    "condition": "_ArrayLike", "source": "_Integers", "destination": "_Integers",
+    "repetitions": "_Integers", "indices_or_sections": "_Integers", "shapes": "_Integers",
+    "arrays_and_dtypes": "Any", "from_": "_DTypeLike | Array", "to": "_DTypeLike",
+    "kind": "Any", "pad_width": "builtins.int | Sequence[Any]", "mode": "builtins.str",
+    "constant_values": "_Number", "strides": "_Integers", "offset": "builtins.int",
+    "window_shape": "_Integers", "arr": "_ArrayLike", "args": "_ArrayLike",
+    "mmap_mode": 'Literal["r", "c"] | None', "threads": "builtins.int", "index": "Any",
+    "axis1": "builtins.int", "axis2": "builtins.int", "v": "_Operand", "low": "builtins.float",
+    "high": "builtins.float", "loc": "builtins.float", "scale": "builtins.float",
+    "a": "_ArrayLike", "replace": "builtins.bool", "p": "_ArrayLike | None", "key": "Any",
+    "ufunc": "Any", "method": "builtins.str", "inputs": "Any", "options": "Any", "mod": "Any",
+    "memo": "Any", "_memo": "Any", "spec": "builtins.str", "_exception": "Any", "flags": "builtins.int",
+    "buffer": "builtins.memoryview",
+}  # fmt: skip
+
+# Arguments that mean something else in one function.
+PARTICULAR = {
+    ("astype", "dtype"): "_DTypeLike", ("astype", "copy"): "builtins.bool",
+    ("isdtype", "dtype"): "_DTypeLike", ("argmax", "axis"): "builtins.int | None",
+    ("argmin", "axis"): "builtins.int | None", ("sort", "axis"): "builtins.int",
+    ("argsort", "axis"): "builtins.int", ("concat", "axis"): "builtins.int | None",
+    ("stack", "axis"): "builtins.int", ("unstack", "axis"): "builtins.int",
+    ("take", "axis"): "builtins.int | None", ("repeat", "axis"): "builtins.int | None",
+    ("take_along_axis", "axis"): "builtins.int", ("vecdot", "axis"): "builtins.int",
+    ("softmax", "axis"): "builtins.int", ("split", "axis"): "builtins.int",
+    ("diff", "axis"): "builtins.int", ("cumulative_sum", "axis"): "builtins.int | None",
+    ("cumulative_prod", "axis"): "builtins.int | None", ("cumsum", "axis"): "builtins.int | None",
+    ("cumprod", "axis"): "builtins.int | None", ("permutation", "axis"): "builtins.int",
+    ("expand_dims", "axis"): "_Integers", ("squeeze", "axis"): "_Integers | None",
+    ("linspace", "start"): "builtins.complex | Array", ("linspace", "stop"): "builtins.complex | Array",
+    ("tensordot", "axes"): "builtins.int | Sequence[Sequence[builtins.int]]",
+    ("broadcast_arrays", "arrays"): "_ArrayLike", ("meshgrid", "arrays"): "_ArrayLike",
+    ("shares_memory", "x1"): "Array", ("shares_memory", "x2"): "Array",
+    ("std", "correction"): "builtins.float | None", ("var", "correction"): "builtins.float | None",
+    ("set_default_device", "device"): "_DeviceLike", ("to_device", "device"): "_DeviceLike",
+    ("integers", "low"): "builtins.int", ("integers", "high"): "builtins.int | None",
+    ("from_dlpack", "x"): "_SupportsDLPack", ("save", "file"): "_File | IO[bytes]",
+    ("load", "file"): "_File | IO[bytes]", ("permutation", "x"): "builtins.int | _ArrayLike",
+    ("choice", "a"): "builtins.int | _ArrayLike", ("where", "x1"): "_Operand",
+    ("__eq__", "value"): "object", ("__ne__", "value"): "object",
+    ("__contains__", "key"): "object", ("sort", "kind"): "Any",
+    ("transpose", "axes"): "_Integers | None",
+    ("function std", "correction"): "builtins.float", ("function var", "correction"): "builtins.float",
+    ("_restore", "dtype"): "builtins.str", ("_restore", "shape"): "Sequence[builtins.int]",
+    ("_restore", "data"): "bytes", ("_restore", "device"): "builtins.str",
+    ("_restore_rng", "seed"): "builtins.int", ("_restore_rng", "taken"): "builtins.int",
+    ("__array__", "dtype"): "Any",
+}  # fmt: skip
+
+# What functions and methods return that do not return an array.
+RETURNS = {
+    "allclose": "builtins.bool", "array_equal": "builtins.bool", "can_cast": "builtins.bool",
+    "isdtype": "builtins.bool", "shares_memory": "builtins.bool", "result_type": "dtype",
+    "finfo": "finfo_object", "iinfo": "iinfo_object", "nonzero": "builtins.tuple[Array, ...]",
+    "broadcast_arrays": "builtins.tuple[Array, ...]", "meshgrid": "builtins.tuple[Array, ...]",
+    "unstack": "builtins.tuple[Array, ...]", "split": "builtins.tuple[Array, ...]",
+    "broadcast_shapes": "builtins.tuple[builtins.int, ...]", "unique_all": "UniqueAllResult",
+    "unique_counts": "UniqueCountsResult", "unique_inverse": "UniqueInverseResult",
+    "devices": "builtins.tuple[device, ...]", "default_device": "device", "set_default_device": "None",
+    "get_num_threads": "builtins.int", "set_num_threads": "None", "empty_cache": "None",
+    "cuda_why_not": "builtins.str | None", "show_config": "None", "set_printoptions": "None",
+    "get_printoptions": "builtins.dict[builtins.str, Any]", "save": "None", "savez": "None",
+    "savez_compressed": "None", "load": "Any", "default_rng": "Generator",
+    "__array_namespace_info__": "NamespaceInfo", "_restore_rng": "Generator",
+    "item": "Any", "tolist": "Any", "tobytes": "bytes", "fill": "None", "Array.sort": "None",
+    "__array_ufunc__": "Any", "__array__": "Any", "__dlpack__": "Any",
+    "__dlpack_device__": "builtins.tuple[builtins.int, builtins.int]", "__array_namespace__": "Any",
+    "__bool__": "builtins.bool", "__int__": "builtins.int", "__float__": "builtins.float",
+    "__complex__": "builtins.complex", "__index__": "builtins.int", "__len__": "builtins.int",
+    "__contains__": "builtins.bool", "__iter__": "Iterator[Array]", "__setitem__": "None",
+    "__delitem__": "None", "__repr__": "builtins.str", "__str__": "builtins.str",
+    "__format__": "builtins.str", "__reduce__": "builtins.tuple[Any, ...]",
+    "__hash__": "builtins.int", "__divmod__": "builtins.tuple[Array, Array]",
+    "__length_hint__": "builtins.int", "__buffer__": "builtins.memoryview",
+    "__release_buffer__": "None", "__enter__": "device", "__exit__": "None", "synchronize": "None",
+    "capabilities": "builtins.dict[builtins.str, Any]",
+    "default_dtypes": "builtins.dict[builtins.str, dtype]",
+    "dtypes": "builtins.dict[builtins.str, dtype]", "random": "Any", "standard_normal": "Any",
+    "normal": "Any", "uniform": "Any", "integers": "Any", "choice": "Any",
+    "dtype.__eq__": "builtins.bool", "dtype.__ne__": "builtins.bool",
+    "device.__eq__": "builtins.bool", "device.__ne__": "builtins.bool",
+    "ArrayIterator.__iter__": "ArrayIterator", "ArrayIterator.__next__": "Array",
+}  # fmt: skip
+
+ATTRIBUTES = {
+    "shape": "builtins.tuple[builtins.int, ...]", "strides": "builtins.tuple[builtins.int, ...]",
+    "ndim": "builtins.int", "size": "builtins.int", "dtype": "dtype", "device": "device",
+    "itemsize": "builtins.int", "nbytes": "builtins.int", "T": "Array", "mT": "Array",
+    "real": "Array", "imag": "Array", "is_contiguous": "builtins.bool", "writable": "builtins.bool",
+    "data": "builtins.memoryview", "__array_interface__": "builtins.dict[builtins.str, Any]",
+    "name": "builtins.str", "kind": "builtins.str", "str": "builtins.str", "__numpy_dtype__": "Any",
+    "type": "builtins.str", "index": "builtins.int | None",
+    "properties": "builtins.list[builtins.tuple[builtins.str, builtins.str]]",
+    "bits": "builtins.int", "eps": "builtins.float", "max": "builtins.float", "min": "builtins.float",
+    "smallest_normal": "builtins.float", "smallest_subnormal": "builtins.float",
+    "state": "builtins.tuple[builtins.int, builtins.int]",
+    "iinfo_object.max": "builtins.int", "iinfo_object.min": "builtins.int",
+    "dtype.dtype": "Any",
+}  # fmt: skip
+
+# Members that every object has, or that only the interpreter calls.
+SILENT = {
+    "__module__", "__doc__", "__new__", "__getattribute__", "__weakref__", "__dict__", "__hash__",
+    "__buffer__", "__release_buffer__", "__array_priority__", "__qualname__",
+}  # fmt: skip
+
+
+def typed(owner: str, name: str, function: object) -> str:
+    """The signature of a function with types."""
+    shown = []
+    after_slash, keyword_only = False, False
+    parameters = list(inspect.signature(function).parameters.values())  # type: ignore[arg-type]
+    positional = [p for p in parameters if p.kind is p.POSITIONAL_ONLY]
+    for p in parameters:
+        if positional and p.kind is not p.POSITIONAL_ONLY and not after_slash:
+            shown.append("/")
+            after_slash = True
+        if p.kind is p.KEYWORD_ONLY and not keyword_only:
+            if not any(q.kind is q.VAR_POSITIONAL for q in parameters):
+                shown.append("*")
+            keyword_only = True
+        stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        if p.name == "self":
+            shown.append("self")
+            continue
+        kinds = [(f"{owner or 'function'} {name}", p.name), (name, p.name)]
+        kind = next((PARTICULAR[k] for k in kinds if k in PARTICULAR), None) or ARGUMENTS[p.name]
+        default = "" if p.default is p.empty else f" = {p.default!r}"
+        shown.append(f"{stars}{p.name}: {kind}{default}")
+    if positional and not after_slash:
+        shown.append("/")
+    returns = RETURNS.get(f"{owner}.{name}") or RETURNS.get(name, "Array")
+    return f"def {name}({', '.join(shown)}) -> {returns}: ..."
+
+
+def class_lines(cls: type) -> list[str]:
+    """The stub of a class."""
+    lines = ["", "@final", f"class {cls.__name__}:"]
+    if cls.__name__ in ("dtype", "device"):
+        lines.append("    def __new__(cls, name: Any, /) -> " + cls.__name__ + ": ...")
+    for name, member in sorted(vars(cls).items()):
+        if name in SILENT:
+            continue
+        if inspect.isgetsetdescriptor(member) or inspect.ismemberdescriptor(member):
+            kind = ATTRIBUTES.get(f"{cls.__name__}.{name}") or ATTRIBUTES[name]
+            lines += ["    @property", f"    def {name}(self) -> {kind}: ..."]
+            continue
+        ignore = ""
+        if cls.__name__ == "Array" and name in ("__eq__", "__ne__"):
+            ignore = "  # type: ignore[override]"
+        lines.append(f"    {typed(cls.__name__, name, member)}{ignore}")
+    if cls.__name__ == "Array":
+        lines.append("    __array_priority__: builtins.float")
+        lines.append("    __hash__: None  # type: ignore[assignment]")
+        lines.append("    def __buffer__(self, flags: builtins.int, /) -> builtins.memoryview: ...")
+        lines.append("    def __release_buffer__(self, buffer: builtins.memoryview, /) -> None: ...")
+    elif "__eq__" in vars(cls):
+        lines.append("    def __hash__(self) -> builtins.int: ...")
+    return lines
+
+
+def stub() -> str:
+    """The whole stub."""
+    lines = [HEAD.rstrip("\n")]
+    values = {name: found for name, found in vars(core).items() if not name.startswith("__")}
+    values |= {n: vars(core)[n] for n in ("__array_namespace_info__",)}
+    for name, found in sorted(values.items()):
+        if isinstance(found, type) and not issubclass(found, BaseException):
+            lines += class_lines(found)
+    lines += ["", "class DeviceError(RuntimeError): ...", "class FormulaError(ValueError):"]
+    lines += ["    position: builtins.int | None"]
+    lines += ["class AxisError(ValueError, IndexError): ...", ""]
+    lines += ["__all__: builtins.list[builtins.str]", "__version__: builtins.str"]
+    lines += ["__array_api_version__: builtins.str"]
+    for name, found in sorted(values.items()):
+        if isinstance(found, core.dtype):
+            lines.append(f"{name}: dtype")
+        elif isinstance(found, float):
+            lines.append(f"{name}: builtins.float")
+        elif found is None:
+            lines.append(f"{name}: None")
+    lines.append("")
+    for name, found in sorted(values.items()):
+        if inspect.isroutine(found):
+            lines.append(typed("", name, found))
+    text = "\n".join(lines) + "\n"
+    names = ", ".join(f'"{name}"' for name in core.__all__)
+    return text.replace("__all__: builtins.list[builtins.str]", f"__all__ = [{names}]")
+
+
+def main() -> int:
+    """Writes the stub, or says whether it is up to date."""
+    text = stub()
+    if "--check" not in sys.argv:
+        TARGET.write_text(text)
+        return 0
+    if TARGET.read_text() == text:
+        return 0
+    print(f"{TARGET} is not what the module says: run {__file__}")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
