@@ -9,6 +9,7 @@ mod backend;
 mod host;
 pub mod lock;
 mod mapped;
+mod pairs;
 mod request;
 mod session;
 mod storage;
@@ -17,6 +18,7 @@ mod view;
 pub use backend::{Backend, DeviceId, Properties, run};
 pub use host::{empty_cache, memory_info};
 pub use mapped::{Mapping, map_file};
+pub use pairs::{Accumulator, PairReduce, Progress, SumScheme};
 pub use request::{
     Gather, Map, Matmul, MatmulKernel, Nonzero, Operand, Random, Reduce, Request, Scan, Scatter,
     Search, Sort,

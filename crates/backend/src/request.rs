@@ -10,6 +10,7 @@ use tilework_ops::{Distribution, FoldId, Scalar};
 use tilework_tape::Tape;
 
 use crate::lock::Access;
+use crate::pairs::PairReduce;
 use crate::storage::Storage;
 use crate::view::{Target, ViewRef};
 
@@ -174,6 +175,7 @@ pub enum Request<'a> {
     Sort(Sort<'a>),
     Search(Search<'a>),
     Random(Random<'a>),
+    PairReduce(PairReduce<'a>),
 }
 
 impl<'a> Request<'a> {
@@ -193,6 +195,7 @@ impl<'a> Request<'a> {
             Request::Sort(_) => "sort",
             Request::Search(_) => "searchsorted",
             Request::Random(_) => "random",
+            Request::PairReduce(pairs) => pairs.fold.row().name,
         }
     }
 
@@ -245,6 +248,13 @@ impl<'a> Request<'a> {
                 &search.output
             }
             Request::Random(random) => &random.output,
+            Request::PairReduce(pairs) => {
+                pairs.inputs.iter().for_each(read);
+                for target in [&pairs.values, &pairs.indices].into_iter().flatten() {
+                    f(target.view().storage(), Access::Write, target.is_fresh());
+                }
+                return;
+            }
         };
         f(target.view().storage(), Access::Write, target.is_fresh());
     }

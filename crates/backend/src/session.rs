@@ -12,6 +12,7 @@ use std::ops::{Deref, DerefMut};
 use smallvec::SmallVec;
 use tilework_error::{Error, Result};
 
+use crate::backend::DeviceId;
 use crate::lock::{Access, BlockLock, Conflict, OpGuards, acquire, try_acquire};
 use crate::request::Request;
 use crate::storage::Storage;
@@ -67,16 +68,25 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Takes the guards of all blocks that `request` touches.
-    pub(crate) fn open(request: &Request<'a>) -> Result<Session<'a>> {
+    /// Takes the guards of all blocks that `request` touches, which are all on the device `here`.
+    pub(crate) fn open(request: &Request<'a>, here: DeviceId) -> Result<Session<'a>> {
         let mut locks: SmallVec<[(&'a BlockLock, Access); 4]> = SmallVec::new();
         let mut blocks = SmallVec::new();
+        let mut elsewhere = None;
         request.each_view(&mut |storage: &'a Storage, access, fresh| {
             blocks.push((storage.address() as *const u8, access));
             if !fresh {
                 locks.push((&storage.block().lock, access));
             }
+            if storage.device() != here {
+                elsewhere = Some(storage.device());
+            }
         });
+        if let Some(there) = elsewhere {
+            let message =
+                format!("operands are on {here} and {there}; move one with to_device(\"{here}\")");
+            return Err(Error::device(request.name(), message));
+        }
         let refused = |conflict| borrowed(request.name(), conflict);
         let guards = if PATIENCE.get() == Patience::Waits {
             acquire(&locks).map_err(refused)?

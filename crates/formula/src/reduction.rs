@@ -4,13 +4,19 @@
 //! `finish`. Merging is associative with `init` as its neutral element, and does not depend on the
 //! order of blocks for extremes (ties go to the smaller index). NaN never wins an extreme, indices
 //! are integers, and a reduction over nothing gives its neutral value and index -1. The meaning
-//! here, in float64, is what backends are compared with. The parts are in `monoids.rs`.
+//! here, in float64, is what backends are compared with. The parts are in the table of the ops crate.
 
 use tilework_error::{Error, Result};
+use tilework_ops::pair_fold::PairFoldRow;
+use tilework_ops::{PairFoldId, PairShape as Shape, PairState};
+
+pub use tilework_ops::pair_fold::Weight;
 
 use crate::expr::{Category, Expr};
-use crate::monoids::{self, Shape, State};
 use crate::names;
+
+/// A state in float64.
+pub type State = PairState<f64>;
 
 /// The index that is reduced over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,17 +51,6 @@ impl Axis {
     }
 }
 
-/// Whether a reduction takes a second formula.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Weight {
-    /// It does not.
-    None,
-    /// It may.
-    Optional,
-    /// It must.
-    Required,
-}
-
 /// How the derivative of a reduction is formed; see `adjoint.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slope {
@@ -77,87 +72,54 @@ pub enum Slope {
     Zero,
 }
 
-/// What is particular to one reduction.
+/// What is particular to one reduction: its row in the table of [`tilework_ops::pair_fold`], to
+/// which this dereferences, and how its derivative is formed.
 pub struct ReductionRow {
-    /// Its name, as `reduction_op=` and before `_Reduction` in text.
-    pub name: &'static str,
-    /// What it means, as a sentence.
-    pub doc: &'static str,
-    /// Whether it takes the K smallest or largest.
-    pub takes_k: bool,
-    /// Whether it takes a second formula.
-    pub weight: Weight,
-    /// Whether the formula must be a number.
-    pub scalar: bool,
-    /// Whether values are part of its result.
-    pub gives_values: bool,
-    /// Whether indices are part of its result.
-    pub gives_indices: bool,
+    /// Which reduction of the table it is; backends know it by this.
+    pub fold: PairFoldId,
     /// How its derivative is formed.
     pub slope: Slope,
-    pub(crate) state: fn(Shape) -> State,
-    pub(crate) step: fn(Shape, &mut State, &[f64], &[f64], i64),
-    pub(crate) merge: fn(Shape, &mut State, &State),
-    pub(crate) finish: fn(Shape, State) -> State,
-    pub(crate) width: fn(Shape) -> usize,
 }
 
-macro_rules! table {
-    ($($name:literal $doc:literal
-        [$k:ident $weight:ident $scalar:ident] -> $values:ident $indices:ident, slope $slope:ident,
-        $room:ident: $state:ident $step:ident $merge:ident $finish:ident $width:ident;)+) => {
+impl std::ops::Deref for ReductionRow {
+    type Target = PairFoldRow;
+    fn deref(&self) -> &PairFoldRow {
+        self.fold.row()
+    }
+}
+
+macro_rules! slopes {
+    ($($fold:ident $slope:ident;)+) => {
         /// The reductions.
-        pub static REDUCTIONS: &[ReductionRow] = &[$(ReductionRow {
-            name: $name,
-            doc: $doc,
-            takes_k: flag!($k),
-            weight: Weight::$weight,
-            scalar: flag!($scalar),
-            gives_values: flag!($values),
-            gives_indices: flag!($indices),
-            slope: Slope::$slope,
-            state: $room::$state,
-            step: $room::$step,
-            merge: $room::$merge,
-            finish: $room::$finish,
-            width: $room::$width,
-        }),+];
+        pub static REDUCTIONS: &[ReductionRow] =
+            &[$(ReductionRow { fold: PairFoldId::$fold, slope: Slope::$slope }),+];
     };
 }
 
-macro_rules! flag {
-    (no) => {
-        false
-    };
-    ($yes:ident) => {
-        true
-    };
-}
-
-table! {
-    "Sum" "Sum of the values; 0 over nothing." [no None no] -> values no, slope Sum, monoids: zeros add add_states as_is dim;
-    "Mean" "Mean of the values; NaN over nothing." [no None no] -> values no, slope Mean, monoids: zeros add add_states over_count dim;
-    "Prod" "Product of the values; 1 over nothing." [no None no] -> values no, slope Prod, monoids: ones multiply multiply_states as_is dim;
-    "Any" "1 if a value is not 0; 0 over nothing." [no None no] -> values no, slope Zero, monoids: zeros any any_states as_is dim;
-    "All" "1 if no value is 0; 1 over nothing." [no None no] -> values no, slope Zero, monoids: ones all all_states as_is dim;
-    "Count" "How many values are not 0." [no None no] -> values no, slope Zero, monoids: zeros count add_states as_is dim;
-    "Min" "The smallest value; infinity over nothing." [no None no] -> values no, slope Selected, monoids: highs min min_states as_is dim;
-    "Max" "The largest value; minus infinity over nothing." [no None no] -> values no, slope Selected, monoids: lows max max_states as_is dim;
-    "ArgMin" "Index of the smallest value." [no None no] -> no indices, slope Zero, monoids: highs min min_states as_is dim;
-    "ArgMax" "Index of the largest value." [no None no] -> no indices, slope Zero, monoids: lows max max_states as_is dim;
-    "Min_ArgMin" "The smallest value and its index." [no None no] -> values indices, slope Selected, monoids: highs min min_states as_is dim;
-    "Max_ArgMax" "The largest value and its index." [no None no] -> values indices, slope Selected, monoids: lows max max_states as_is dim;
-    "KMin" "The K smallest values, ascending; infinity where there are fewer." [k None no] -> values no, slope Selected, monoids: highs min min_states as_is k_dim;
-    "ArgKMin" "Indices of the K smallest values; -1 where there are fewer." [k None no] -> no indices, slope Zero, monoids: highs min min_states as_is k_dim;
-    "KMin_ArgKMin" "The K smallest values and their indices." [k None no] -> values indices, slope Selected, monoids: highs min min_states as_is k_dim;
-    "KMax" "The K largest values, descending; minus infinity where there are fewer." [k None no] -> values no, slope Selected, monoids: lows max max_states as_is k_dim;
-    "ArgKMax" "Indices of the K largest values; -1 where there are fewer." [k None no] -> no indices, slope Zero, monoids: lows max max_states as_is k_dim;
-    "KMax_ArgKMax" "The K largest values and their indices." [k None no] -> values indices, slope Selected, monoids: lows max max_states as_is k_dim;
-    "LogSumExp" "Logarithm of the (weighted) sum of exponentials; minus infinity over nothing." [no Optional scalar] -> values no, slope LogSumExp, monoids: shifted shift_add shift_merge log_sums weights;
-    "LogSumExpWeight" "Logarithm of the weighted sum of exponentials." [no Required scalar] -> values no, slope LogSumExp, monoids: shifted shift_add shift_merge log_sums weights;
-    "Max_SumShiftExp" "Largest value m, then the sum of exp(F - m)." [no None scalar] -> values no, slope Shifted, monoids: shifted shift_add shift_merge shifted_sums one_weights;
-    "Max_SumShiftExpWeight" "Largest value m, then the weighted sums of exp(F - m)." [no Required scalar] -> values no, slope Shifted, monoids: shifted shift_add shift_merge shifted_sums one_weights;
-    "SumSoftMaxWeight" "Mean of the weights, weighed by exp(F); NaN over nothing." [no Required scalar] -> values no, slope SoftMax, monoids: shifted shift_add shift_merge soft_mean weights;
+slopes! {
+    Sum Sum;
+    Mean Mean;
+    Prod Prod;
+    Any Zero;
+    All Zero;
+    Count Zero;
+    Min Selected;
+    Max Selected;
+    ArgMin Zero;
+    ArgMax Zero;
+    MinArgMin Selected;
+    MaxArgMax Selected;
+    KMin Selected;
+    ArgKMin Zero;
+    KMinArgKMin Selected;
+    KMax Selected;
+    ArgKMax Zero;
+    KMaxArgKMax Selected;
+    LogSumExp LogSumExp;
+    LogSumExpWeight LogSumExp;
+    MaxSumShiftExp Shifted;
+    MaxSumShiftExpWeight Shifted;
+    SumSoftMaxWeight SoftMax;
 }
 
 /// Other names for reductions.
@@ -281,12 +243,12 @@ impl Reduction {
 
     /// How many values (and as many indices) one row of the result has.
     pub fn width(&self) -> usize {
-        (self.row.width)(self.shape())
+        self.row.fold.width(self.shape())
     }
 
     /// The state after nothing.
     pub fn init(&self) -> State {
-        (self.row.state)(self.shape())
+        self.row.fold.init(self.shape())
     }
 
     /// Whether a state is one of this reduction's.
@@ -320,8 +282,7 @@ impl Reduction {
             );
             return Err(Error::formula(message, None));
         }
-        state.count += 1;
-        (self.row.step)(shape, state, values, weight, index);
+        self.row.fold.step(shape, state, values, weight, index);
         Ok(())
     }
 
@@ -329,8 +290,7 @@ impl Reduction {
     pub fn merge(&self, state: &mut State, other: &State) -> Result<()> {
         self.check(state)?;
         self.check(other)?;
-        state.count += other.count;
-        (self.row.merge)(self.shape(), state, other);
+        self.row.fold.merge(self.shape(), state, other);
         Ok(())
     }
 
@@ -338,7 +298,7 @@ impl Reduction {
     /// reduction does not give.
     pub fn finish(&self, state: State) -> Result<(Vec<f64>, Vec<i64>)> {
         self.check(&state)?;
-        let state = (self.row.finish)(self.shape(), state);
+        let state = self.row.fold.finish(self.shape(), state);
         let values = if self.row.gives_values { state.values } else { Vec::new() };
         let indices = if self.row.gives_indices { state.indices } else { Vec::new() };
         Ok((values, indices))

@@ -2,7 +2,7 @@
 //! monoids of reductions.
 //!
 //! Everything that is particular to one operation stands in one row of [`rows`]; everything that is
-//! particular to one reduction in one row of [`fold`]. Crates above derive their kernels, methods
+//! particular to one reduction in one row of [`fold`] (over arrays) or [`pair_fold`] (over pairs). Crates above derive their kernels, methods
 //! and tests from these and never match on an operation or a dtype themselves.
 
 #![forbid(unsafe_code)]
@@ -14,6 +14,7 @@ pub mod evaluate;
 pub mod fold;
 pub mod number;
 pub mod op;
+pub mod pair_fold;
 pub mod random;
 pub mod scalar;
 pub mod special;
@@ -28,6 +29,7 @@ pub use half::{bf16, f16};
 pub use num_complex::Complex;
 pub use number::{Number, Scalar};
 pub use op::{Column, Entry, Gives, Op, Row, Rule, Tolerance};
+pub use pair_fold::{PairFoldId, PairShape, PairState};
 pub use random::Distribution;
 pub use rows::{COUNT, Id, ROWS, column};
 pub use scalar::{Element, Int, Real, Value};

@@ -159,7 +159,9 @@ impl Number {
                 format!("{self} is not a value of {dtype}; cast it first"),
             ));
         }
-        if let (Number::Int(i), Ok(limits)) = (self, dtype.iinfo())
+        if let Number::Int(i) = self
+            && dtype.is_integer()
+            && let Ok(limits) = dtype.iinfo()
             && (i < limits.min || i > limits.max)
         {
             return Err(Error::value(

@@ -6,6 +6,8 @@
 
 #![forbid(unsafe_code)]
 
+mod pairs;
+
 use tilework_backend::{
     Backend, DeviceId, Gather, Map, Matmul, MatmulKernel, Nonzero, Operand, Properties, Random,
     Reduce, Request, Scan, Scatter, Search, Session, Sort, Storage, Target, ViewRef,
@@ -48,6 +50,7 @@ impl Backend for Reference {
             Request::Sort(request) => sort(session, request),
             Request::Search(request) => search(session, request),
             Request::Random(request) => random(session, request),
+            Request::PairReduce(request) => pairs::run(session, request),
         }
     }
 

@@ -14,12 +14,13 @@ mod array;
 mod device;
 mod interop;
 mod io;
+pub mod pairs;
 mod random;
 
 pub use array::{
     Arg, Array, Axes, FloatMode, Indexer, Iter, Nested, PadMode, PrintOptions, ReadGuard, Show,
-    Sign, Unique, WriteGuard, apply, apply_into, broadcast_arrays, complex, concat, matmul_tiled,
-    meshgrid, result_type, select, stack,
+    Sign, Unique, WriteGuard, apply, apply_into, broadcast_arrays, complex, concat, einsum,
+    matmul_tiled, meshgrid, result_type, select, stack,
 };
 pub use device::{Device, DeviceScope, num_threads, set_num_threads};
 #[cfg(feature = "serde")]
@@ -31,5 +32,6 @@ pub use io::{
 pub use random::Rng;
 pub use tilework_backend::{Storage, empty_cache};
 pub use tilework_error::{Error, Result};
+pub use tilework_formula as formula;
 pub use tilework_layout::{Index, Layout, broadcast_shapes, s};
 pub use tilework_ops::{Complex, DType, Element, FoldId, Id, Number, Scalar, bf16, f16};

@@ -1,0 +1,109 @@
+//! The request behind formulas: a tape over pairs (i, j), folded over j.
+//!
+//! i survives and j is reduced, always: whoever wants the other way round exchanges the two in the
+//! tape before asking, so that no backend needs to know of axes. The plane of pairs never exists.
+//! Made by `tilework::pairs`, read by every backend.
+
+use std::fmt;
+
+use tilework_ops::pair_fold::{PairFoldId, PairShape};
+use tilework_ops::{DType, Real};
+use tilework_tape::Tape;
+
+use crate::view::{Target, ViewRef};
+
+/// How sums over pairs are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum SumScheme {
+    /// In blocks and pairs in the dtype of the formula: the error grows with the logarithm of the
+    /// count.
+    #[default]
+    Blocks,
+    /// The same in float64.
+    Double,
+}
+
+/// Who is told how far long work is, and may stop it.
+#[derive(Clone, Copy)]
+pub struct Progress<'a>(pub &'a (dyn Fn(f64) -> bool + Sync));
+
+impl Progress<'_> {
+    /// Tells that this fraction is done; false if the work is to be stopped.
+    pub fn goes_on(&self, fraction: f64) -> bool {
+        (self.0)(fraction)
+    }
+}
+
+impl fmt::Debug for Progress<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Progress")
+    }
+}
+
+/// A reduction of a formula over the second index of pairs.
+#[derive(Debug)]
+pub struct PairReduce<'a> {
+    /// The formula; its first output is reduced, its second (where the reduction has one) is the
+    /// weight. Both are float32 or float64, the same for both.
+    pub tape: &'a Tape,
+    /// Which reduction.
+    pub fold: PairFoldId,
+    /// How many values are kept, where it keeps several; else 1.
+    pub k: usize,
+    /// One view for each input of the tape: the batch axes of the outputs (broadcast by strides of
+    /// zero), then the index if it varies with one, then its components.
+    pub inputs: &'a [ViewRef<'a>],
+    /// How many j there are.
+    pub n: usize,
+    /// The index of the first j: blocks of a longer j have their own.
+    pub start: i64,
+    /// How sums are taken.
+    pub sums: SumScheme,
+    /// Whether the outputs are results; otherwise they are the states of
+    /// [`tilework_ops::PairState`], in what they are accumulated in.
+    pub finish: bool,
+    /// `[batch.., m, width]`, of any real float dtype; None where nobody wants values.
+    pub values: Option<Target<'a>>,
+    /// `[batch.., m, width]`, int64; None where nobody wants indices.
+    pub indices: Option<Target<'a>>,
+    /// Who is told.
+    pub progress: Option<Progress<'a>>,
+}
+
+impl PairReduce<'_> {
+    /// The numbers that states and results are made of.
+    pub fn shape(&self) -> PairShape {
+        let dim = |k: usize| self.tape.outputs().get(k).map(|&slot| self.tape.slot(slot).len);
+        PairShape {
+            dim: dim(0).unwrap_or(1) as usize,
+            k: self.k,
+            weights: dim(1).unwrap_or(0) as usize,
+        }
+    }
+
+    /// What the formula is computed in.
+    pub fn computes(&self) -> DType {
+        self.tape.outputs().first().map_or(DType::Float64, |&slot| self.tape.slot(slot).dtype)
+    }
+
+    /// What is accumulated in.
+    pub fn accumulates(&self) -> DType {
+        match self.sums {
+            SumScheme::Blocks => self.computes(),
+            SumScheme::Double => DType::Float64,
+        }
+    }
+
+    /// The shape of the outputs: batch axes, then m, then the width.
+    pub fn output_shape(&self) -> &[usize] {
+        let target = self.values.as_ref().or(self.indices.as_ref());
+        target.map_or(&[], |target| target.layout().shape())
+    }
+}
+
+/// A number that reductions accumulate in, as an element of memory.
+pub trait Accumulator: Real + tilework_ops::Element<V = Self, Raw = Self> {}
+
+impl Accumulator for f32 {}
+impl Accumulator for f64 {}

@@ -1,0 +1,303 @@
+//! Loops over lanes, compiled for every instruction set and left to the compiler to vectorise.
+//!
+//! What the kernels of the map table cannot do: one operand a number for each row (a value of j)
+//! while the other is a row of lanes (values of i), inner products, and folds of rows. Called by
+//! `tile` and `fold`.
+
+use std::ops::Range;
+
+use tilework_backend::Accumulator;
+use tilework_ops::Id;
+
+use crate::isa::Isa;
+
+/// Something to do under an instruction set.
+pub(super) trait Work {
+    /// Does it; must be `#[inline(always)]`.
+    fn run(self);
+}
+
+/// Does work with the instructions of `isa`.
+#[inline]
+pub(super) fn with_isa<W: Work>(isa: Isa, work: W) {
+    #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+    #[target_feature(enable = "avx2,fma")]
+    fn avx2<W: Work>(work: W) {
+        work.run();
+    }
+    #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+    #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
+    fn avx512<W: Work>(work: W) {
+        work.run();
+    }
+    match isa {
+        // SAFETY: `Isa::current`, where every isa comes from, gives only what the CPU has.
+        #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+        Isa::Avx2 => unsafe { avx2(work) },
+        // SAFETY: as above.
+        #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+        Isa::Avx512 => unsafe { avx512(work) },
+        _ => work.run(),
+    }
+}
+
+/// An operand seen from a tile: where its first component begins, elements from row to row, bytes
+/// from component to component, and whether a row is lanes or one number.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rows {
+    pub(super) base: *const u8,
+    pub(super) row: usize,
+    pub(super) component: usize,
+    pub(super) lanes: bool,
+}
+
+impl Rows {
+    /// The numbers of a component from a row and lane on.
+    ///
+    /// # Safety
+    /// The element lies inside the operand.
+    #[inline(always)]
+    unsafe fn at<T>(&self, component: usize, row: usize, lane: usize) -> *const T {
+        let lane = if self.lanes { lane } else { 0 };
+        // SAFETY: the caller's promise.
+        unsafe { self.base.add(component * self.component).cast::<T>().add(row * self.row + lane) }
+    }
+}
+
+/// Lanes that are worked on at a time, in registers.
+const CHUNK: usize = 32;
+
+/// `out = a (id) b` for one component of a tile.
+///
+/// # Safety
+/// `out` has room for `rows` times `lanes` numbers, the operands have theirs, and none overlaps it.
+pub(super) unsafe fn arithmetic<T: Accumulator>(
+    isa: Isa,
+    id: Id,
+    (rows, lanes): (usize, usize),
+    out: *mut u8,
+    a: Rows,
+    b: Rows,
+) {
+    struct Each<T, F> {
+        rows: usize,
+        lanes: usize,
+        out: *mut T,
+        a: Rows,
+        b: Rows,
+        f: F,
+    }
+    impl<T: Accumulator, F: Fn(T, T) -> T> Work for Each<T, F> {
+        #[inline(always)]
+        fn run(self) {
+            for row in 0..self.rows {
+                // SAFETY: the promise of `arithmetic`.
+                unsafe {
+                    let out = self.out.add(row * self.lanes);
+                    let (a, b) = (self.a.at::<T>(0, row, 0), self.b.at::<T>(0, row, 0));
+                    match (self.a.lanes, self.b.lanes) {
+                        (true, true) => {
+                            (0..self.lanes).for_each(|l| *out.add(l) = (self.f)(*a.add(l), *b.add(l)))
+                        }
+                        (true, false) => {
+                            let b = *b;
+                            (0..self.lanes).for_each(|l| *out.add(l) = (self.f)(*a.add(l), b))
+                        }
+                        (false, true) => {
+                            let a = *a;
+                            (0..self.lanes).for_each(|l| *out.add(l) = (self.f)(a, *b.add(l)))
+                        }
+                        (false, false) => {
+                            let value = (self.f)(*a, *b);
+                            (0..self.lanes).for_each(|l| *out.add(l) = value)
+                        }
+                    }
+                }
+            }
+        }
+    }
+    let out = out.cast::<T>();
+    macro_rules! each {
+        ($f:expr) => {
+            with_isa(isa, Each { rows, lanes, out, a, b, f: $f })
+        };
+    }
+    match id {
+        Id::Add => each!(|a, b| a + b),
+        Id::Subtract => each!(|a, b| a - b),
+        Id::Multiply => each!(|a, b| a * b),
+        _ => each!(|a, b| a / b),
+    }
+}
+
+/// Whether [`arithmetic`] knows the operation.
+pub(super) fn is_arithmetic(id: Id) -> bool {
+    matches!(id, Id::Add | Id::Subtract | Id::Multiply | Id::Divide)
+}
+
+/// An inner product: for every pair, the sum over terms of a product of a component of `a` and one
+/// of `b`, in the order of the terms, each product fused; or of their squared difference.
+pub(super) struct Dot<'a, T> {
+    pub(super) rows: usize,
+    pub(super) lanes: usize,
+    pub(super) out: *mut T,
+    pub(super) a: Rows,
+    pub(super) b: Rows,
+    /// Components of `a` and `b`, term by term.
+    pub(super) terms: &'a [(u32, u32)],
+    pub(super) distance: bool,
+}
+
+impl<T: Accumulator> Work for Dot<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        match (self.distance, self.a.lanes, self.b.lanes) {
+            (true, true, true) => self.over::<true, true, true>(),
+            (true, true, false) => self.over::<true, true, false>(),
+            (true, false, true) => self.over::<true, false, true>(),
+            (true, false, false) => self.over::<true, false, false>(),
+            (false, true, true) => self.over::<false, true, true>(),
+            (false, true, false) => self.over::<false, true, false>(),
+            (false, false, true) => self.over::<false, false, true>(),
+            (false, false, false) => self.over::<false, false, false>(),
+        }
+    }
+}
+
+impl<T: Accumulator> Dot<'_, T> {
+    #[inline(always)]
+    fn over<const D: bool, const A: bool, const B: bool>(&self) {
+        for row in 0..self.rows {
+            let mut lane = 0;
+            while lane + CHUNK <= self.lanes {
+                self.chunk::<D, A, B, CHUNK>(row, lane);
+                lane += CHUNK;
+            }
+            while lane + 8 <= self.lanes {
+                self.chunk::<D, A, B, 8>(row, lane);
+                lane += 8;
+            }
+            while lane < self.lanes {
+                self.chunk::<D, A, B, 1>(row, lane);
+                lane += 1;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn chunk<const D: bool, const A: bool, const B: bool, const N: usize>(
+        &self,
+        row: usize,
+        lane: usize,
+    ) {
+        let mut sums = [T::ZERO; N];
+        for &(a, b) in self.terms {
+            // SAFETY: whoever makes a `Dot` promises operands with all components of the terms,
+            // for all rows and lanes.
+            unsafe {
+                let a = self.a.at::<T>(a as usize, row, lane);
+                let b = self.b.at::<T>(b as usize, row, lane);
+                for (l, sum) in sums.iter_mut().enumerate() {
+                    let x = if A { *a.add(l) } else { *a };
+                    let y = if B { *b.add(l) } else { *b };
+                    *sum = if D {
+                        let difference = x - y;
+                        difference.mul_add(difference, *sum)
+                    } else {
+                        x.mul_add(y, *sum)
+                    };
+                }
+            }
+        }
+        // SAFETY: and an output with room for all rows and lanes.
+        unsafe { self.out.add(row * self.lanes + lane).cast::<[T; N]>().write_unaligned(sums) };
+    }
+}
+
+/// Numbers that a formula is computed in, as numbers that are accumulated in.
+pub(super) trait Summed<A>: Accumulator {
+    /// Without loss.
+    fn to_sum(self) -> A;
+}
+
+impl Summed<f32> for f32 {
+    #[inline(always)]
+    fn to_sum(self) -> f32 {
+        self
+    }
+}
+
+impl Summed<f64> for f32 {
+    #[inline(always)]
+    fn to_sum(self) -> f64 {
+        self as f64
+    }
+}
+
+impl Summed<f64> for f64 {
+    #[inline(always)]
+    fn to_sum(self) -> f64 {
+        self
+    }
+}
+
+/// A fold of the rows of a tile to one row, in pairs; the result is the first row of `to`.
+pub(super) struct Tree<'a, T, A, P, F> {
+    pub(super) rows: usize,
+    pub(super) lanes: usize,
+    pub(super) from: &'a [T],
+    /// Room for half of the rows, rounded up.
+    pub(super) to: &'a mut [A],
+    pub(super) prepare: P,
+    pub(super) join: F,
+}
+
+impl<T: Summed<A>, A: Accumulator, P: Fn(A) -> A, F: Fn(A, A) -> A> Work for Tree<'_, T, A, P, F> {
+    #[inline(always)]
+    fn run(self) {
+        let Tree { rows, lanes, from, to, prepare, join } = self;
+        let half = rows.div_ceil(2);
+        let both = (rows - half) * lanes;
+        let (first, second) = from[..rows * lanes].split_at(half * lanes);
+        for ((to, a), b) in to[..both].iter_mut().zip(first).zip(second) {
+            *to = join(prepare(a.to_sum()), prepare(b.to_sum()));
+        }
+        for (to, a) in to[both..half * lanes].iter_mut().zip(&first[both..]) {
+            *to = prepare(a.to_sum());
+        }
+        let mut rows = half;
+        while rows > 1 {
+            let half = rows.div_ceil(2);
+            let (first, second) = to[..rows * lanes].split_at_mut(half * lanes);
+            for (a, b) in first.iter_mut().zip(second) {
+                *a = join(*a, *b);
+            }
+            rows = half;
+        }
+    }
+}
+
+/// Keeps the best value of every lane and where it was; `LESS` says which is better.
+pub(super) struct Best<'a, T, const LESS: bool> {
+    pub(super) rows: Range<u32>,
+    pub(super) from: &'a [T],
+    pub(super) best: &'a mut [T],
+    /// `u32::MAX` where nothing is known yet.
+    pub(super) at: &'a mut [u32],
+}
+
+impl<T: Accumulator, const LESS: bool> Work for Best<'_, T, LESS> {
+    #[inline(always)]
+    fn run(self) {
+        let lanes = self.best.len();
+        for (row, index) in self.from.chunks_exact(lanes).zip(self.rows) {
+            for ((value, best), at) in row.iter().zip(&mut *self.best).zip(&mut *self.at) {
+                let better = if LESS { *value < *best } else { *value > *best };
+                // A value as bad as the neutral one still beats nothing at all.
+                let wins = better | ((*value == *best) & (*at == u32::MAX));
+                *best = if wins { *value } else { *best };
+                *at = if wins { index } else { *at };
+            }
+        }
+    }
+}

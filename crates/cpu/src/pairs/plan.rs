@@ -1,0 +1,210 @@
+//! From a tape over pairs to sections, tile sizes and places for every slot.
+//!
+//! A slot lives in the region of its section: one number for each component (once), a tile of i, a
+//! block of j, or a tile of pairs. Components lie one after the other, each with room for a whole
+//! tile, so that kernels run along lanes. Places of pairs are reused when their value is dead;
+//! everything else stays. Sizes depend on the tape and on M and N only, never on threads, so that
+//! the order of every sum does too. Made once a call by `pairs::run`.
+
+use smallvec::SmallVec;
+use tilework_tape::{Action, Per, SlotId, Tape};
+
+/// Pairs of a tile, where the formula is small.
+const PAIRS: usize = 1024;
+
+/// Bytes that the places of pairs may take together: some of the second-level cache.
+const PAIR_BYTES: usize = 128 << 10;
+
+/// Lanes of i below which a tile is one i and many j instead.
+const FEW_LANES: usize = 16;
+
+/// j in a block, unless a tile needs more or the variables are wide.
+const BLOCK: usize = 256;
+
+/// Bytes that a block of j may take.
+const BLOCK_BYTES: usize = 256 << 10;
+
+/// Where the components of a slot are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// What it varies with: the region that it is in.
+    pub(super) section: Per,
+    /// Bytes from the beginning of the region.
+    pub(super) offset: usize,
+    /// Bytes from one component to the next.
+    pub(super) stride: usize,
+    /// How many components there are.
+    pub(super) len: usize,
+    /// Bytes of a number.
+    pub(super) size: usize,
+}
+
+/// What is to be done with a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    /// Nothing: nobody needs it, or another step does it.
+    Skip,
+    /// What its action says.
+    Run,
+    /// The squared distance of these two, without storing their difference.
+    Distance(SlotId, SlotId),
+}
+
+/// Everything about a call that does not depend on where it is.
+#[derive(Debug)]
+pub(super) struct Plan<'a> {
+    pub(super) tape: &'a Tape,
+    pub(super) places: Vec<Place>,
+    pub(super) how: Vec<How>,
+    /// i in a tile.
+    pub(super) lanes: usize,
+    /// j in a tile.
+    pub(super) rows: usize,
+    /// j in a block: whole tiles.
+    pub(super) block: usize,
+    /// Pairs that a place has room for.
+    pub(super) pairs: usize,
+    /// Bytes of each region, by section; that of i is one tile.
+    pub(super) bytes: [usize; 4],
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn new(tape: &'a Tape, m: usize, n: usize) -> Plan<'a> {
+        let sections = tape.sections();
+        let how = decide(tape, &sections);
+        let (offsets, units) = assign(tape, &sections, &how);
+        // Room for whole cache lines of numbers of one byte keeps every component aligned.
+        let mut pairs = PAIRS;
+        while pairs > 64 && pairs * units[Per::Pair as usize] > PAIR_BYTES {
+            pairs /= 2;
+        }
+        let lanes = if m < FEW_LANES { 1 } else { m.min((pairs / 4).max(FEW_LANES)) };
+        let rows = (pairs / lanes).clamp(1, n.max(1));
+        let fits = BLOCK_BYTES / units[Per::J as usize].max(1);
+        let block = fits.min(BLOCK).next_multiple_of(rows).max(rows);
+        let room = |section: Per| match section {
+            Per::Once => 1,
+            Per::I => lanes.next_multiple_of(64),
+            Per::J => block.next_multiple_of(64),
+            Per::Pair => pairs,
+        };
+        let place = |slot: usize| {
+            let (section, held) = (sections[slot], tape.slot(slot as SlotId));
+            let (len, size) = (held.len as usize, held.dtype.size());
+            let room = room(section);
+            Place { section, offset: offsets[slot] * room, stride: size * room, len, size }
+        };
+        let bytes = [Per::Once, Per::I, Per::J, Per::Pair]
+            .map(|section| (units[section as usize] * room(section)).next_multiple_of(64));
+        Plan {
+            places: (0..tape.slots()).map(place).collect(),
+            tape,
+            how,
+            lanes,
+            rows,
+            block,
+            pairs,
+            bytes,
+        }
+    }
+
+    /// The steps of a section that are run, each with the slot that it defines.
+    pub(super) fn steps(
+        &self,
+        section: Per,
+    ) -> impl Iterator<Item = (SlotId, How, &'a tilework_tape::Step)> + '_ {
+        let first = self.tape.inputs().len();
+        self.tape.steps().iter().enumerate().filter_map(move |(k, step)| {
+            let (slot, how) = (first + k, self.how[k]);
+            let here = how != How::Skip && self.places[slot].section == section;
+            here.then_some((slot as SlotId, how, step))
+        })
+    }
+}
+
+/// What is to be done with each step.
+fn decide(tape: &Tape, sections: &[Per]) -> Vec<How> {
+    let first = tape.inputs().len();
+    let mut uses = vec![0u32; tape.slots()];
+    tape.outputs().iter().for_each(|&slot| uses[slot as usize] += 1);
+    let mut how = vec![How::Run; tape.steps().len()];
+    for (k, step) in tape.steps().iter().enumerate().rev() {
+        if uses[first + k] == 0 {
+            how[k] = How::Skip;
+            continue;
+        }
+        step.operands.iter().for_each(|&slot| uses[slot as usize] += 1);
+    }
+    for k in 0..how.len() {
+        let step = &tape.steps()[k];
+        let &[a, b] = &step.operands[..] else { continue };
+        let Some(difference) = (a as usize).checked_sub(first) else { continue };
+        let of = &tape.steps()[difference];
+        let is_distance = how[k] == How::Run
+            && step.action == Action::Dot
+            && a == b
+            && uses[a as usize] == 2
+            && of.action == Action::Apply(tilework_ops::Id::Subtract)
+            && sections[a as usize] == Per::Pair;
+        if is_distance {
+            how[difference] = How::Skip;
+            how[k] = How::Distance(of.operands[0], of.operands[1]);
+        }
+    }
+    how
+}
+
+/// What a step reads, given what is done with it.
+fn reads(step: &tilework_tape::Step, how: How) -> SmallVec<[SlotId; 3]> {
+    match how {
+        How::Skip => SmallVec::new(),
+        How::Run => step.operands.clone(),
+        How::Distance(a, b) => SmallVec::from_slice(&[a, b]),
+    }
+}
+
+/// Offsets of all slots in their regions, and the sizes of the regions, in bytes for each element.
+fn assign(tape: &Tape, sections: &[Per], how: &[How]) -> (Vec<usize>, [usize; 4]) {
+    let first = tape.inputs().len();
+    let bytes = |slot: usize| {
+        let held = tape.slot(slot as SlotId);
+        // Places of numbers that are wider than what is before them must be aligned.
+        (held.len as usize * held.dtype.size()).next_multiple_of(8)
+    };
+    let mut last_use = vec![0; tape.slots()];
+    for (k, step) in tape.steps().iter().enumerate() {
+        reads(step, how[k]).iter().for_each(|&slot| last_use[slot as usize] = k);
+    }
+    tape.outputs().iter().for_each(|&slot| last_use[slot as usize] = usize::MAX);
+    let mut offsets = vec![0; tape.slots()];
+    let mut units = [0; 4];
+    let mut free: Vec<(usize, usize)> = Vec::new();
+    for slot in 0..tape.slots() {
+        let section = sections[slot];
+        if slot >= first && how[slot - first] == How::Skip {
+            continue;
+        }
+        let reused = match section {
+            Per::Pair => free.iter().position(|(size, _)| *size == bytes(slot)),
+            _ => None,
+        };
+        offsets[slot] = match reused {
+            Some(at) => free.swap_remove(at).1,
+            None => {
+                units[section as usize] += bytes(slot);
+                units[section as usize] - bytes(slot)
+            }
+        };
+        let Some(k) = slot.checked_sub(first) else { continue };
+        // Only now may the operands' places go, so that the result has not got one of them.
+        let mut dead = reads(&tape.steps()[k], how[k]);
+        dead.sort_unstable();
+        dead.dedup();
+        for operand in dead.into_iter().map(usize::from) {
+            if sections[operand] == Per::Pair && last_use[operand] == k {
+                free.push((bytes(operand), offsets[operand]));
+            }
+        }
+    }
+    (offsets, units)
+}

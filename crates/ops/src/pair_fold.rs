@@ -1,0 +1,381 @@
+//! The table of reductions over pairs: each is a monoid in four parts over plain states.
+//!
+//! `init`, `step(values, weight, index)`, `merge`, `finish`. Merging is associative with `init` as
+//! its neutral element; extremes do not depend on the order of blocks either, since ties go to the
+//! smaller index. NaN never wins an extreme, indices are integers, and a reduction over nothing
+//! gives its neutral value and index -1. Values are f32 or f64, whatever the formula computes in.
+//! Formulas, requests and every backend name these rows; how sums are grouped is a backend's own
+//! affair and is judged by tolerance.
+
+use crate::scalar::Real;
+
+/// Whether a reduction takes a second formula.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// It does not.
+    None,
+    /// It may.
+    Optional,
+    /// It must.
+    Required,
+}
+
+/// What a state is, and how values enter it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Monoid {
+    /// Sums.
+    Add,
+    /// Products.
+    Multiply,
+    /// Whether one is not zero.
+    Any,
+    /// Whether none is zero.
+    All,
+    /// How many are not zero.
+    Count,
+    /// The smallest and their indices.
+    Smallest,
+    /// The largest and their indices.
+    Largest,
+    /// The largest exponent m, the sum of exp(F - m), and the same sum for each weight.
+    Shifted,
+}
+
+/// What a state becomes in the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finish {
+    /// Itself.
+    AsIs,
+    /// Divided by the count.
+    OverCount,
+    /// Logarithms of the sums.
+    LogSums,
+    /// The largest exponent and the sums.
+    ShiftedSums,
+    /// Weighted sums divided by the plain one.
+    SoftMean,
+}
+
+/// Everything about a reduction that is data.
+#[derive(Debug, Clone, Copy)]
+pub struct PairFoldRow {
+    /// Its name, as `reduction_op=` and before `_Reduction` in text.
+    pub name: &'static str,
+    /// What it means, as a sentence.
+    pub doc: &'static str,
+    /// Whether it takes the K smallest or largest.
+    pub takes_k: bool,
+    /// Whether it takes a second formula.
+    pub weight: Weight,
+    /// Whether the formula must be a number.
+    pub scalar: bool,
+    /// Whether values are part of its result.
+    pub gives_values: bool,
+    /// Whether indices are part of its result.
+    pub gives_indices: bool,
+    /// Its state.
+    pub monoid: Monoid,
+    /// Its end.
+    pub finish: Finish,
+}
+
+macro_rules! flag {
+    (no) => {
+        false
+    };
+    ($yes:ident) => {
+        true
+    };
+}
+
+macro_rules! table {
+    ($($Id:ident $name:literal $doc:literal
+        [$k:ident $weight:ident $scalar:ident] -> $values:ident $indices:ident,
+        $monoid:ident $finish:ident;)+) => {
+        /// The reductions over pairs, one for each row.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum PairFoldId { $(#[doc = $doc] $Id,)+ }
+
+        /// The rows, in the order of [`PairFoldId`].
+        pub static PAIR_FOLD_ROWS: &[PairFoldRow] = &[$(PairFoldRow {
+            name: $name,
+            doc: $doc,
+            takes_k: flag!($k),
+            weight: Weight::$weight,
+            scalar: flag!($scalar),
+            gives_values: flag!($values),
+            gives_indices: flag!($indices),
+            monoid: Monoid::$monoid,
+            finish: Finish::$finish,
+        }),+];
+
+        impl PairFoldId {
+            /// All reductions, in the order of the table.
+            pub const ALL: &[PairFoldId] = &[$(PairFoldId::$Id),+];
+        }
+    };
+}
+
+table! {
+    Sum "Sum" "Sum of the values; 0 over nothing." [no None no] -> values no, Add AsIs;
+    Mean "Mean" "Mean of the values; NaN over nothing." [no None no] -> values no, Add OverCount;
+    Prod "Prod" "Product of the values; 1 over nothing." [no None no] -> values no, Multiply AsIs;
+    Any "Any" "1 if a value is not 0; 0 over nothing." [no None no] -> values no, Any AsIs;
+    All "All" "1 if no value is 0; 1 over nothing." [no None no] -> values no, All AsIs;
+    Count "Count" "How many values are not 0." [no None no] -> values no, Count AsIs;
+    Min "Min" "The smallest value; infinity over nothing." [no None no] -> values no, Smallest AsIs;
+    Max "Max" "The largest value; minus infinity over nothing." [no None no] -> values no, Largest AsIs;
+    ArgMin "ArgMin" "Index of the smallest value." [no None no] -> no indices, Smallest AsIs;
+    ArgMax "ArgMax" "Index of the largest value." [no None no] -> no indices, Largest AsIs;
+    MinArgMin "Min_ArgMin" "The smallest value and its index." [no None no] -> values indices, Smallest AsIs;
+    MaxArgMax "Max_ArgMax" "The largest value and its index." [no None no] -> values indices, Largest AsIs;
+    KMin "KMin" "The K smallest values, ascending; infinity where there are fewer." [k None no] -> values no, Smallest AsIs;
+    ArgKMin "ArgKMin" "Indices of the K smallest values; -1 where there are fewer." [k None no] -> no indices, Smallest AsIs;
+    KMinArgKMin "KMin_ArgKMin" "The K smallest values and their indices." [k None no] -> values indices, Smallest AsIs;
+    KMax "KMax" "The K largest values, descending; minus infinity where there are fewer." [k None no] -> values no, Largest AsIs;
+    ArgKMax "ArgKMax" "Indices of the K largest values; -1 where there are fewer." [k None no] -> no indices, Largest AsIs;
+    KMaxArgKMax "KMax_ArgKMax" "The K largest values and their indices." [k None no] -> values indices, Largest AsIs;
+    LogSumExp "LogSumExp" "Logarithm of the (weighted) sum of exponentials; minus infinity over nothing." [no Optional scalar] -> values no, Shifted LogSums;
+    LogSumExpWeight "LogSumExpWeight" "Logarithm of the weighted sum of exponentials." [no Required scalar] -> values no, Shifted LogSums;
+    MaxSumShiftExp "Max_SumShiftExp" "Largest value m, then the sum of exp(F - m)." [no None scalar] -> values no, Shifted ShiftedSums;
+    MaxSumShiftExpWeight "Max_SumShiftExpWeight" "Largest value m, then the weighted sums of exp(F - m)." [no Required scalar] -> values no, Shifted ShiftedSums;
+    SumSoftMaxWeight "SumSoftMaxWeight" "Mean of the weights, weighed by exp(F); NaN over nothing." [no Required scalar] -> values no, Shifted SoftMean;
+}
+
+/// The numbers that states are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PairShape {
+    /// Dimension of the formula.
+    pub dim: usize,
+    /// How many values are kept, 1 where there is no choice.
+    pub k: usize,
+    /// Dimension of the weight, 0 where there is none.
+    pub weights: usize,
+}
+
+/// What is known after some pairs: plain arrays.
+///
+/// Extremes hold `k * dim` values, best first, and their indices, -1 where there is none yet.
+/// Exponentials hold the largest exponent m, the sum of exp(F - m), and the same sum for each
+/// weight. Everything else holds `dim` values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PairState<A = f64> {
+    /// How many pairs.
+    pub count: u64,
+    /// Values.
+    pub values: Vec<A>,
+    /// Indices of values, for extremes.
+    pub indices: Vec<i64>,
+}
+
+impl Monoid {
+    /// How many values a state has.
+    pub fn values(self, shape: PairShape) -> usize {
+        match self {
+            Monoid::Smallest | Monoid::Largest => shape.k * shape.dim,
+            Monoid::Shifted => 2 + shape.weights,
+            _ => shape.dim,
+        }
+    }
+
+    /// How many indices a state has.
+    pub fn indices(self, shape: PairShape) -> usize {
+        match self {
+            Monoid::Smallest | Monoid::Largest => shape.k * shape.dim,
+            _ => 0,
+        }
+    }
+
+    /// The value that a state begins with in place `k`.
+    pub fn neutral<A: Real>(self, k: usize) -> A {
+        match self {
+            Monoid::Add | Monoid::Any | Monoid::Count => A::ZERO,
+            Monoid::Multiply | Monoid::All => A::ONE,
+            Monoid::Smallest => A::of(f64::INFINITY),
+            Monoid::Largest => A::of(f64::NEG_INFINITY),
+            Monoid::Shifted if k == 0 => A::of(f64::NEG_INFINITY),
+            Monoid::Shifted => A::ZERO,
+        }
+    }
+}
+
+impl PairFoldId {
+    /// Its row.
+    pub fn row(self) -> &'static PairFoldRow {
+        &PAIR_FOLD_ROWS[self as usize]
+    }
+
+    /// How many values, and as many indices, one result has.
+    ///
+    /// ```
+    /// use tilework_ops::pair_fold::{PairFoldId, PairShape};
+    /// assert_eq!(PairFoldId::ArgKMin.width(PairShape { dim: 2, k: 5, weights: 0 }), 10);
+    /// ```
+    pub fn width(self, shape: PairShape) -> usize {
+        let row = self.row();
+        match (row.monoid, row.finish) {
+            (Monoid::Shifted, Finish::ShiftedSums) => 1 + shape.weights.max(1),
+            (Monoid::Shifted, _) => shape.weights.max(1),
+            (monoid, _) => monoid.values(shape),
+        }
+    }
+
+    /// The state after nothing.
+    pub fn init<A: Real>(self, shape: PairShape) -> PairState<A> {
+        let monoid = self.row().monoid;
+        PairState {
+            count: 0,
+            values: (0..monoid.values(shape)).map(|k| monoid.neutral(k)).collect(),
+            indices: vec![-1; monoid.indices(shape)],
+        }
+    }
+
+    /// One pair more: the values of the formula (and of the weight) at this index.
+    ///
+    /// ```
+    /// use tilework_ops::pair_fold::{PairFoldId, PairShape};
+    /// let shape = PairShape { dim: 1, k: 1, weights: 0 };
+    /// let mut state = PairFoldId::ArgMin.init(shape);
+    /// for (index, value) in [3.0f32, 1.0, f32::NAN, 1.0].iter().enumerate() {
+    ///     PairFoldId::ArgMin.step(shape, &mut state, &[*value], &[], index as i64);
+    /// }
+    /// assert_eq!(PairFoldId::ArgMin.finish(shape, state).indices, [1]);
+    /// ```
+    pub fn step<A: Real>(
+        self,
+        shape: PairShape,
+        state: &mut PairState<A>,
+        values: &[A],
+        weight: &[A],
+        index: i64,
+    ) {
+        state.count += 1;
+        match self.row().monoid {
+            Monoid::Add => each(state, values, |a, b| a + b),
+            Monoid::Multiply => each(state, values, |a, b| a * b),
+            Monoid::Any => each(state, values, |a, b| truth(a.is_true() || b.is_true())),
+            Monoid::All => each(state, values, |a, b| truth(a.is_true() && b.is_true())),
+            Monoid::Count => each(state, values, |a, b| a + truth(b.is_true())),
+            Monoid::Smallest => extreme(shape, state, values, |_| index, |a, b| a < b),
+            Monoid::Largest => extreme(shape, state, values, |_| index, |a, b| a > b),
+            Monoid::Shifted => {
+                let sums: Vec<A> = [A::ONE].iter().chain(weight).copied().collect();
+                shift_into(state, values[0], &sums);
+            }
+        }
+    }
+
+    /// The pairs of another state too.
+    pub fn merge<A: Real>(
+        self,
+        shape: PairShape,
+        state: &mut PairState<A>,
+        other: &PairState<A>,
+    ) {
+        state.count += other.count;
+        let values = &other.values;
+        match self.row().monoid {
+            Monoid::Add | Monoid::Count => each(state, values, |a, b| a + b),
+            Monoid::Multiply => each(state, values, |a, b| a * b),
+            Monoid::Any => each(state, values, |a, b| truth(a.is_true() || b.is_true())),
+            Monoid::All => each(state, values, |a, b| truth(a.is_true() && b.is_true())),
+            Monoid::Smallest => extreme(shape, state, values, |k| other.indices[k], |a, b| a < b),
+            Monoid::Largest => extreme(shape, state, values, |k| other.indices[k], |a, b| a > b),
+            Monoid::Shifted => shift_into(state, values[0], &values[1..]),
+        }
+    }
+
+    /// The result: [`PairFoldId::width`] values, and as many indices for extremes.
+    pub fn finish<A: Real>(self, shape: PairShape, state: PairState<A>) -> PairState<A> {
+        // The sums that a reduction is about: the weighted ones, or the plain one without weights.
+        let sums = |state: &PairState<A>| {
+            let first = if shape.weights == 0 { 1 } else { 2 };
+            state.values[first..].to_vec()
+        };
+        let values = match self.row().finish {
+            Finish::AsIs => return state,
+            Finish::OverCount => {
+                let count = A::of(state.count as f64);
+                state.values.iter().map(|value| *value / count).collect()
+            }
+            Finish::LogSums => {
+                let max = state.values[0];
+                let nothing = max == A::of(f64::NEG_INFINITY);
+                let log = |sum: &A| if nothing { max } else { max + sum.by(f64::ln) };
+                sums(&state).iter().map(log).collect()
+            }
+            Finish::ShiftedSums => [vec![state.values[0]], sums(&state)].concat(),
+            Finish::SoftMean => sums(&state).iter().map(|sum| *sum / state.values[1]).collect(),
+        };
+        PairState { values, ..state }
+    }
+}
+
+fn truth<A: Real>(is: bool) -> A {
+    if is { A::ONE } else { A::ZERO }
+}
+
+fn each<A: Real>(state: &mut PairState<A>, values: &[A], f: impl Fn(A, A) -> A) {
+    for (held, value) in state.values.iter_mut().zip(values) {
+        *held = f(*held, *value);
+    }
+}
+
+fn extreme<A: Real>(
+    shape: PairShape,
+    state: &mut PairState<A>,
+    values: &[A],
+    indices: impl Fn(usize) -> i64,
+    better: impl Fn(A, A) -> bool + Copy,
+) {
+    for (k, value) in values.iter().enumerate() {
+        insert(shape, state, k % shape.dim, (*value, indices(k)), better);
+    }
+}
+
+/// Puts one value of component `c` into its sorted column, if it is better than one that is there.
+fn insert<A: Real>(
+    shape: PairShape,
+    state: &mut PairState<A>,
+    c: usize,
+    (value, index): (A, i64),
+    better: impl Fn(A, A) -> bool,
+) {
+    if value.is_nan() || index < 0 {
+        return;
+    }
+    let before =
+        |held: A, at: i64| at >= 0 && (better(held, value) || (held == value && at < index));
+    let place = |k: usize| k * shape.dim + c;
+    let mut rank = shape.k;
+    while rank > 0 && !before(state.values[place(rank - 1)], state.indices[place(rank - 1)]) {
+        rank -= 1;
+    }
+    if rank == shape.k {
+        return;
+    }
+    for k in (rank + 1..shape.k).rev() {
+        state.values[place(k)] = state.values[place(k - 1)];
+        state.indices[place(k)] = state.indices[place(k - 1)];
+    }
+    state.values[place(rank)] = value;
+    state.indices[place(rank)] = index;
+}
+
+/// Adds sums that are scaled by exp(-exponent).
+fn shift_into<A: Real>(state: &mut PairState<A>, exponent: A, sums: &[A]) {
+    if exponent == A::of(f64::NEG_INFINITY) {
+        return;
+    }
+    let held = state.values[0];
+    // NaN wins, and stays.
+    let max = if held.is_nan() || held > exponent { held } else { exponent };
+    // Equal infinities would give inf - inf; their scale factor is one.
+    let factor = |of: A| if of == max { A::ONE } else { (of - max).by(f64::exp) };
+    let (keep, take) = (factor(held), factor(exponent));
+    state.values[0] = max;
+    for (held, sum) in state.values[1..].iter_mut().zip(sums) {
+        *held = *held * keep + *sum * take;
+    }
+}

@@ -1,0 +1,132 @@
+//! Reductions written as text: `Genred`.
+
+use tilework_error::{Error, Result};
+use tilework_formula::declare::{Declaration, declarations};
+use tilework_formula::parse::{Meaning, parse};
+use tilework_formula::{Axis, Expr, Reduction};
+
+use super::call::{Call, Options, Reduced, plan};
+use super::variable::Extent;
+use crate::array::Array;
+
+/// A reduction of a formula in text, ready to be called with arrays.
+///
+/// ```
+/// use tilework::Array;
+/// use tilework::pairs::Genred;
+/// let aliases = ["x = Vi(1)", "y = Vj(1)", "b = Vj(1)"];
+/// let sum = Genred::new("Exp(-SqDist(x,y)) * b", &aliases, "Sum", 1)?;
+/// let x = Array::from_nested(&[[0.0f64], [1.0]])?;
+/// let b = Array::from_nested(&[[1.0f64], [2.0]])?;
+/// let a = sum.call(&[&x, &x, &b])?;
+/// assert_eq!(a.shape(), [2, 1]);
+/// let error = sum.call(&[&x, &x.reshape(&[1, 2])?, &b]).unwrap_err().to_string();
+/// assert_eq!(error, "y: an array of shape (1, 2) has vectors of 2 components, not 1");
+/// # Ok::<(), tilework::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Genred {
+    reduction: Reduction,
+    declared: Vec<Declaration>,
+}
+
+impl Genred {
+    /// The reduction of this name (`Sum`, `LogSumExp`, `ArgKMin`, ...) over i (axis 0) or j (axis
+    /// 1) of a formula with these declarations, such as `x = Vi(3)`.
+    pub fn new(formula: &str, aliases: &[&str], reduction: &str, axis: usize) -> Result<Genred> {
+        Genred::with(formula, aliases, reduction, axis, None, None)
+    }
+
+    /// The same with K and a second formula, for reductions that take them.
+    pub fn with(
+        formula: &str,
+        aliases: &[&str],
+        reduction: &str,
+        axis: usize,
+        k: Option<usize>,
+        weight: Option<&str>,
+    ) -> Result<Genred> {
+        let mut declared = declarations(aliases)?;
+        let mut read = |text: &str| -> Result<Expr> {
+            let parsed = parse(text, aliases)?;
+            for variable in parsed.variables {
+                if !declared.iter().any(|known| known.variable == variable) {
+                    declared.push(Declaration { name: None, variable });
+                }
+            }
+            match parsed.meaning {
+                Meaning::Formula(expr) => Ok(expr),
+                Meaning::Reduction(_) => {
+                    let message = "a formula is expected here, not a reduction";
+                    Err(Error::formula(message, None))
+                }
+            }
+        };
+        let formula = read(formula)?;
+        let weight = weight.map(read).transpose()?;
+        let reduction = Reduction::new(reduction, &formula, axis_of(axis)?, k, weight.as_ref())?;
+        Ok(Genred { reduction, declared })
+    }
+
+    /// The reduction.
+    pub fn reduction(&self) -> &Reduction {
+        &self.reduction
+    }
+
+    /// How many arrays a call takes.
+    pub fn arguments(&self) -> usize {
+        self.declared.iter().map(|declared| declared.variable.position + 1).max().unwrap_or(0)
+    }
+
+    /// The values, or the indices of a reduction that gives only those.
+    ///
+    /// Arrays are `(..., M, D)` for i, `(..., N, D)` for j and `(..., D)` for parameters; batch
+    /// axes broadcast. The result is `(..., M, width)` or `(..., N, width)`.
+    pub fn call(&self, arrays: &[&Array]) -> Result<Array> {
+        self.call_with(arrays, &Options::default())?.only()
+    }
+
+    /// All that the reduction gives, with options. `k` is that of the reduction.
+    pub fn call_with(&self, arrays: &[&Array], options: &Options<'_>) -> Result<Reduced> {
+        let extent = self.extent(arrays)?;
+        let arrays: Vec<Array> = arrays.iter().map(|array| (*array).clone()).collect();
+        Call { reduction: &self.reduction, arrays: &arrays, extent: &extent }.run(options)
+    }
+
+    /// Checks arrays against the declarations.
+    fn extent(&self, arrays: &[&Array]) -> Result<Extent> {
+        if arrays.len() != self.arguments() {
+            let message = format!("takes {} arrays, not {}", self.arguments(), arrays.len());
+            return Err(Error::value("Genred", message));
+        }
+        let mut extent = Extent::default();
+        for declared in &self.declared {
+            let position = declared.variable.position;
+            let name = match &declared.name {
+                Some(name) => name.clone(),
+                None => format!("argument {position}"),
+            };
+            let of = Extent::of(&name, arrays[position], declared.variable)?;
+            extent = extent.union(&name, &of)?;
+        }
+        Ok(extent)
+    }
+
+    /// The tape that is run for variables of this dtype, section by section.
+    pub fn explain(&self, dtype: crate::DType) -> Result<String> {
+        let lowered = plan(self.reduction.outputs(), dtype, self.reduction.axis())?;
+        Ok(format!("{}\n{}", self.reduction, lowered.tape))
+    }
+}
+
+/// The index that an axis number means.
+pub(super) fn axis_of(axis: usize) -> Result<Axis> {
+    match axis {
+        0 => Ok(Axis::I),
+        1 => Ok(Axis::J),
+        _ => {
+            let message = format!("{axis} is not 0 (over i) or 1 (over j)");
+            Err(Error::axis("reduction", message))
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Gradients of reductions, which are reductions again.
+//!
+//! What the derivative needs beside the incoming gradient (the result, selected indices, ...) is
+//! computed here and given as further variables; see `tilework_formula::Adjoint`. Parameters add up
+//! their rows, broadcast batches are summed.
+
+use tilework_error::{Error, Result, tuple};
+use tilework_formula::{Category, Expr, Need, Reduction, Variable};
+use tilework_layout::Dims;
+use tilework_ops::DType;
+
+use super::call::{Call, Options};
+use super::genred::axis_of;
+use super::lazy::{LazyTensor, Numbered};
+use super::variable::Extent;
+use crate::array::Array;
+
+/// Indices above this are not exact in float32.
+const EXACT: usize = 1 << 24;
+
+impl LazyTensor {
+    /// The gradient of a reduction towards a variable: what the sum of `e` times the result changes
+    /// with it. `e` has the shape of the result; the gradient has that of the variable's array.
+    ///
+    /// Extremes pass the gradient to the selected elements. `k` and sums are those of the options.
+    ///
+    /// ```
+    /// use tilework::pairs::{LazyTensor, Options};
+    /// use tilework::{Array, DType};
+    /// let x = LazyTensor::vi(&Array::from_nested(&[[1.0f64], [2.0]])?)?;
+    /// let y = LazyTensor::vj(&Array::from_nested(&[[0.0f64], [5.0], [7.0]])?)?;
+    /// let e = Array::ones(&[2, 1], DType::Float64)?;
+    /// let g = x.sqdist(&y)?.reduction_grad("Sum", 1, None, &x, &e, &Options::default())?;
+    /// assert_eq!(g.to_vec::<f64>()?, [-18.0, -12.0]);
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn reduction_grad(
+        &self,
+        reduction: &str,
+        axis: usize,
+        weight: Option<&LazyTensor>,
+        variable: &LazyTensor,
+        e: &Array,
+        options: &Options<'_>,
+    ) -> Result<Array> {
+        let mut others: Vec<&LazyTensor> = vec![variable];
+        others.extend(weight);
+        let Numbered { exprs, arrays, variables, extent } = self.numbered(&others)?;
+        let axis = axis_of(axis)?;
+        let reduction = Reduction::new(reduction, &exprs[0], axis, options.k, exprs.get(2))?;
+        let of = exprs[1].as_variable().filter(|_| variable.is_variable(variable).is_some());
+        let Some(of) = of else {
+            let message = "the gradient is taken towards a variable, made by vi, vj or pm";
+            return Err(Error::value("grad", message));
+        };
+        let Some(dtype) = extent.dtype else {
+            return Err(Error::value("grad", "there is no array"));
+        };
+        let work = Work { reduction, arrays, variables, extent, dtype };
+        let selects = work.reduction.saved().iter().any(|saved| saved.need == Need::Selected);
+        let count = work.extent.rows(axis.reduced());
+        if selects && count > EXACT && dtype != DType::Float64 {
+            // Indices are compared as numbers, which must be exact.
+            return work
+                .cast(DType::Float64)?
+                .gradient(of, &e.astype(DType::Float64)?, options)?
+                .astype(dtype);
+        }
+        work.gradient(of, e, options)
+    }
+}
+
+struct Work {
+    reduction: Reduction,
+    arrays: Vec<Array>,
+    variables: Vec<Variable>,
+    extent: Extent,
+    dtype: DType,
+}
+
+impl Work {
+    fn cast(mut self, dtype: DType) -> Result<Work> {
+        self.arrays = self.arrays.iter().map(|array| array.astype(dtype)).collect::<Result<_>>()?;
+        self.extent.dtype = Some(dtype);
+        self.dtype = dtype;
+        Ok(self)
+    }
+
+    fn run(&self, reduction: &Reduction, arrays: &[Array], options: &Options<'_>) -> Result<Array> {
+        Call { reduction, arrays, extent: &self.extent }.run(options)?.only()
+    }
+
+    fn gradient(&self, of: Variable, e: &Array, options: &Options<'_>) -> Result<Array> {
+        let reduction = &self.reduction;
+        let (axis, width) = (reduction.axis(), reduction.width());
+        let rows = self.extent.rows(axis.survivor());
+        let full: Dims = self.extent.batch.iter().copied().chain([rows, width]).collect();
+        let expected: usize = full.iter().product();
+        if e.len() != expected || e.dtype() != self.dtype {
+            let message = format!(
+                "the incoming gradient is {} of shape {}, the result {} of {}",
+                e.dtype(),
+                tuple(e.shape()),
+                self.dtype,
+                tuple(&full)
+            );
+            return Err(Error::shape("grad", message));
+        }
+        let shape: Vec<isize> = full.iter().map(|&n| n as isize).collect();
+        let mut arrays = self.arrays.clone();
+        let mut bind = |array: Array, dim: usize, category: Category| {
+            arrays.push(array);
+            Expr::variable(Variable { position: arrays.len() - 1, dim, category })
+        };
+        let incoming = bind(e.reshape(&shape)?, width, axis.survivor())?;
+        let mut saved = Vec::new();
+        for need in reduction.saved() {
+            let array = self.saved(need.need, options)?;
+            let array = match need.need {
+                Need::Result | Need::Selected => array.reshape(&shape)?,
+                _ => array,
+            };
+            saved.push(bind(array, need.dim, need.category)?);
+        }
+        let adjoint = reduction.gradient(&Expr::variable(of)?, &incoming, &saved)?;
+        let options = Options { sums: options.sums, progress: options.progress, k: None };
+        let mut result = self.run(&adjoint.reduction, &arrays, &options)?;
+        if adjoint.sum_rows {
+            result = result.sum(-2)?;
+        }
+        let position = self.variables.iter().position(|variable| *variable == of);
+        self.summed_to(result, self.arrays[position.unwrap_or(0)].shape())
+    }
+
+    /// One of the things that derivatives need.
+    fn saved(&self, need: Need, options: &Options<'_>) -> Result<Array> {
+        let (reduction, dtype) = (&self.reduction, self.dtype);
+        let device = self.extent.device.unwrap_or_else(crate::Device::current);
+        let count = self.extent.rows(reduction.axis().reduced());
+        let other = |name: &str, k: Option<usize>, weight: Option<&Expr>| {
+            let other = Reduction::new(name, reduction.formula(), reduction.axis(), k, weight)?;
+            self.run(&other, &self.arrays, options)
+        };
+        match need {
+            Need::Result => {
+                let own = Call { reduction, arrays: &self.arrays, extent: &self.extent };
+                let values = own.run(options)?.values;
+                values.ok_or_else(|| Error::value("grad", "the reduction gives no values"))
+            }
+            Need::LogSumExp => other("LogSumExp", None, None),
+            Need::Selected => {
+                let row = reduction.row();
+                let smallest = row.monoid == tilework_ops::pair_fold::Monoid::Smallest;
+                let name = if smallest { "ArgKMin" } else { "ArgKMax" };
+                other(name, Some(reduction.k()), None)?.astype(dtype)
+            }
+            Need::Index => {
+                let indices = Array::arange(0, count as i64, 1, dtype)?.to_device(device)?;
+                indices.reshape(&[count as isize, 1])
+            }
+            Need::Count => Array::full_on(device, &[1], count as f64, dtype),
+        }
+    }
+
+    /// Sums over the batch axes that a variable was broadcast along.
+    fn summed_to(&self, result: Array, shape: &[usize]) -> Result<Array> {
+        let added = result.ndim() - shape.len();
+        let broadcast = |axis: &usize| {
+            *axis < added || (shape[axis - added] == 1 && result.shape()[*axis] != 1)
+        };
+        let axes: Vec<isize> =
+            (0..result.ndim()).filter(broadcast).map(|axis| axis as isize).collect();
+        let summed = if axes.is_empty() { result } else { result.sum(&axes[..])? };
+        let shape: Vec<isize> = shape.iter().map(|&n| n as isize).collect();
+        summed.reshape(&shape)
+    }
+}

@@ -1,0 +1,33 @@
+//! Reductions over pairs: Red_j F(p, x_i, y_j) without the matrix of values.
+//!
+//! A formula is written with [`LazyTensor`]s, which are formulas with arrays, or as text for a
+//! [`Genred`]. A reduction over i (axis 0) or j (axis 1) computes it tile by tile on the arrays'
+//! device; derivatives are symbolic and are reductions again. A [`Partial`] is a reduction over
+//! some of the indices that can be merged with others. Rooms: `variable` (arrays as variables),
+//! `lazy` and `methods` (LazyTensor), `genred`, `call` (checks and the request), `gradient`,
+//! `partial`.
+//!
+//! ```
+//! use tilework::Array;
+//! use tilework::pairs::LazyTensor;
+//! let x = LazyTensor::vi(&Array::from_nested(&[[0.0f32, 0.0], [1.0, 1.0]])?)?;
+//! let y = LazyTensor::vj(&Array::from_nested(&[[0.0f32, 1.0], [1.0, 1.0], [3.0, 0.0]])?)?;
+//! let nearest = x.sqdist(&y)?.argmin(1)?;
+//! assert_eq!(nearest.to_vec::<i64>()?, [0, 1]);
+//! # Ok::<(), tilework::Error>(())
+//! ```
+
+mod call;
+mod genred;
+mod gradient;
+mod lazy;
+mod methods;
+mod partial;
+mod variable;
+
+pub use call::{Options, Reduced};
+pub use genred::Genred;
+pub use lazy::{LazyArg, LazyTensor};
+pub use partial::Partial;
+pub use tilework_backend::{Progress, SumScheme};
+pub use tilework_formula::Axis;
