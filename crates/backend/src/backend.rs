@@ -79,6 +79,7 @@ pub trait Backend: Send + Sync + 'static {
 ///
 /// An error if the request's blocks are not all on the backend's device.
 pub fn run(backend: &dyn Backend, request: &Request<'_>) -> Result<()> {
-    let session = Session::open(request, backend.id())?;
+    let mut session = Session::new();
+    session.open(request, backend.id())?;
     backend.run(&session, request)
 }

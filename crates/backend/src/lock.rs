@@ -324,7 +324,7 @@ impl BlockLock {
 }
 
 /// A block that an operation wants, or holds.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Wish<'a> {
     lock: &'a BlockLock,
     access: Access,
@@ -346,7 +346,45 @@ pub struct OpGuards<'a> {
     held: Wishes<'a>,
 }
 
-impl OpGuards<'_> {
+impl Default for OpGuards<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<'a> OpGuards<'a> {
+    /// Guards on nothing, for [`take`](Self::take).
+    #[inline]
+    pub fn new() -> Self {
+        Self { held: Wishes::new() }
+    }
+
+    /// [`acquire`], or [`try_acquire`] unless `patient`, into these guards, which hold nothing yet;
+    /// `Ok(false)` where it would wait. Guards are large, and this spares small operations to
+    /// move them.
+    #[inline]
+    pub fn take(
+        &mut self,
+        locks: &[(&'a BlockLock, Access)],
+        patient: bool,
+    ) -> Result<bool, Conflict> {
+        debug_assert!(self.held.is_empty());
+        in_order(locks, &mut self.held);
+        for at in 0..self.held.len() {
+            let Wish { lock, access, index } = self.held[at];
+            let taken = match patient {
+                true => lock.lock_op(access).map(|()| true),
+                false => lock.try_lock_op(access),
+            };
+            if !matches!(taken, Ok(true)) {
+                release(&self.held[..at]);
+                self.held.clear();
+                return taken.map_err(|conflict| Conflict { index: index as usize, ..conflict });
+            }
+        }
+        Ok(true)
+    }
+
     /// How many different blocks are held.
     pub fn len(&self) -> usize {
         self.held.len()
@@ -370,14 +408,9 @@ impl Drop for OpGuards<'_> {
 /// one of them, none is held at the end.
 #[inline]
 pub fn acquire<'a>(locks: &[(&'a BlockLock, Access)]) -> Result<OpGuards<'a>, Conflict> {
-    let held = in_order(locks);
-    for (at, wish) in held.iter().enumerate() {
-        if let Err(conflict) = wish.lock.lock_op(wish.access) {
-            release(&held[..at]);
-            return Err(Conflict { index: wish.index as usize, ..conflict });
-        }
-    }
-    Ok(OpGuards { held })
+    let mut guards = OpGuards::new();
+    guards.take(locks, true)?;
+    Ok(guards)
 }
 
 /// As [`acquire`], but `Ok(None)`, with nothing held, where that would wait. This is what a thread
@@ -386,21 +419,8 @@ pub fn acquire<'a>(locks: &[(&'a BlockLock, Access)]) -> Result<OpGuards<'a>, Co
 pub fn try_acquire<'a>(
     locks: &[(&'a BlockLock, Access)],
 ) -> Result<Option<OpGuards<'a>>, Conflict> {
-    let held = in_order(locks);
-    for (at, wish) in held.iter().enumerate() {
-        match wish.lock.try_lock_op(wish.access) {
-            Ok(true) => {}
-            Ok(false) => {
-                release(&held[..at]);
-                return Ok(None);
-            }
-            Err(conflict) => {
-                release(&held[..at]);
-                return Err(Conflict { index: wish.index as usize, ..conflict });
-            }
-        }
-    }
-    Ok(Some(OpGuards { held }))
+    let mut guards = OpGuards::new();
+    Ok(if guards.take(locks, false)? { Some(guards) } else { None })
 }
 
 #[inline]
@@ -412,13 +432,11 @@ fn release(held: &[Wish<'_>]) {
 
 /// Sorts by address and merges what occurs twice.
 #[inline]
-fn in_order<'a>(locks: &[(&'a BlockLock, Access)]) -> Wishes<'a> {
+fn in_order<'a>(locks: &[(&'a BlockLock, Access)], wishes: &mut Wishes<'a>) {
     /// Up to here, insertion beats sorting.
     const FEW: usize = 8;
-    let mut wishes = Wishes::new();
     if locks.len() > FEW {
-        many_in_order(locks, &mut wishes);
-        return wishes;
+        return many_in_order(locks, wishes);
     }
     for (index, &(lock, access)) in locks.iter().enumerate() {
         let wish = Wish { lock, access, index: index as u32 };
@@ -436,7 +454,6 @@ fn in_order<'a>(locks: &[(&'a BlockLock, Access)]) -> Wishes<'a> {
             wishes.insert(at, wish);
         }
     }
-    wishes
 }
 
 /// [`in_order`] for long lists (joining many arrays).

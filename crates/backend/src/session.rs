@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use tilework_error::{Error, Result};
 
 use crate::backend::DeviceId;
-use crate::lock::{Access, BlockLock, Conflict, OpGuards, acquire, try_acquire};
+use crate::lock::{Access, BlockLock, Conflict, OpGuards};
 use crate::request::Request;
 use crate::storage::Storage;
 
@@ -37,6 +37,7 @@ thread_local! {
 ///
 /// For threads that hold something which a running operation may need: they let go of it and do
 /// the work again, waiting. Work that writes must do so in its last operation.
+#[inline]
 pub fn without_waiting<T>(work: impl FnOnce() -> Result<T>) -> Option<Result<T>> {
     /// Puts the former state back, also when `work` panics.
     struct Reset(Patience);
@@ -62,16 +63,23 @@ fn give_up(operation: &str) -> Error {
 /// It stays on the thread that opened it; kernels pass pointers to their workers and return before
 /// it ends.
 pub struct Session<'a> {
-    _guards: OpGuards<'a>,
+    guards: OpGuards<'a>,
     blocks: SmallVec<[(*const u8, Access); 4]>,
     _one_thread: PhantomData<*mut ()>,
 }
 
 impl<'a> Session<'a> {
+    /// A session that holds nothing yet.
+    #[inline]
+    pub(crate) fn new() -> Session<'a> {
+        Session { guards: OpGuards::new(), blocks: SmallVec::new(), _one_thread: PhantomData }
+    }
+
     /// Takes the guards of all blocks that `request` touches, which are all on the device `here`.
-    pub(crate) fn open(request: &Request<'a>, here: DeviceId) -> Result<Session<'a>> {
+    #[inline]
+    pub(crate) fn open(&mut self, request: &Request<'a>, here: DeviceId) -> Result<()> {
         let mut locks: SmallVec<[(&'a BlockLock, Access); 4]> = SmallVec::new();
-        let mut blocks = SmallVec::new();
+        let blocks = &mut self.blocks;
         let mut elsewhere = None;
         request.each_view(&mut |storage: &'a Storage, access, fresh| {
             blocks.push((storage.address() as *const u8, access));
@@ -87,17 +95,16 @@ impl<'a> Session<'a> {
                 format!("operands are on {here} and {there}; move one with to_device(\"{here}\")");
             return Err(Error::device(request.name(), message));
         }
-        let refused = |conflict| borrowed(request.name(), conflict);
-        let guards = if PATIENCE.get() == Patience::Waits {
-            acquire(&locks).map_err(refused)?
-        } else {
-            let guards = try_acquire(&locks).map_err(refused)?;
-            guards.ok_or_else(|| give_up(request.name()))?
-        };
-        Ok(Session { _guards: guards, blocks, _one_thread: PhantomData })
+        let patient = PATIENCE.get() == Patience::Waits;
+        match self.guards.take(&locks, patient) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(give_up(request.name())),
+            Err(conflict) => Err(borrowed(request.name(), conflict)),
+        }
     }
 
     /// That this session may read the block.
+    #[inline]
     pub(crate) fn assert_reads(&self, storage: &Storage) {
         let here = storage.address() as *const u8;
         assert!(
@@ -107,6 +114,7 @@ impl<'a> Session<'a> {
     }
 
     /// That this session may write the block.
+    #[inline]
     pub(crate) fn assert_writes(&self, storage: &Storage) {
         let here = storage.address() as *const u8;
         let writes =

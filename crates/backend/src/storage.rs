@@ -102,16 +102,19 @@ impl Storage {
     }
 
     /// Its size in bytes.
+    #[inline]
     pub fn bytes(&self) -> usize {
         self.0.bytes
     }
 
     /// The device it lives on.
+    #[inline]
     pub fn device(&self) -> DeviceId {
         self.0.device
     }
 
     /// Whether it may be written.
+    #[inline]
     pub fn is_writable(&self) -> bool {
         self.0.writable
     }
@@ -122,25 +125,30 @@ impl Storage {
     }
 
     /// Whether the host can read it directly.
+    #[inline]
     pub fn is_on_host(&self) -> bool {
         self.0.on_host
     }
 
     /// Where it begins. Reading or writing there is up to invariant 3 of the module.
+    #[inline]
     pub fn address(&self) -> *mut u8 {
         self.0.address
     }
 
     /// Whether both are the same block.
+    #[inline]
     pub fn is_same(&self, other: &Storage) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Whether somebody else holds the block too.
+    #[inline]
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
 
+    #[inline]
     pub(crate) fn block(&self) -> &Block {
         &self.0
     }

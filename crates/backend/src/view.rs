@@ -20,8 +20,9 @@ pub struct View {
 
 impl View {
     /// The view of `storage` through `layout`; an error if an index would leave the block.
+    #[inline]
     pub fn new(storage: Storage, layout: Layout, dtype: DType) -> Result<View> {
-        let elements = storage.bytes() / dtype.size();
+        let elements = elements(&storage, dtype);
         if !layout.fits(elements) {
             return Err(Error::index(
                 "view",
@@ -37,29 +38,40 @@ impl View {
     }
 
     /// The block.
+    #[inline]
     pub fn storage(&self) -> &Storage {
         &self.storage
     }
 
     /// The layout.
+    #[inline]
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
     /// The dtype.
+    #[inline]
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
     /// Another layout on the same block.
+    #[inline]
     pub fn with_layout(&self, layout: Layout) -> Result<View> {
         View::new(self.storage.clone(), layout, self.dtype)
     }
 
     /// This view, to be named in a request.
+    #[inline]
     pub fn borrow(&self) -> ViewRef<'_> {
         ViewRef { storage: &self.storage, layout: &self.layout, dtype: self.dtype }
     }
+}
+
+/// How many elements a block holds. Sizes of dtypes are powers of two, and this is asked often.
+#[inline]
+fn elements(storage: &Storage, dtype: DType) -> usize {
+    storage.bytes() >> dtype.size().trailing_zeros()
 }
 
 /// A borrowed [`View`]; what requests read.
@@ -72,23 +84,27 @@ pub struct ViewRef<'a> {
 
 impl<'a> ViewRef<'a> {
     /// The block.
+    #[inline]
     pub fn storage(&self) -> &'a Storage {
         self.storage
     }
 
     /// The layout.
+    #[inline]
     pub fn layout(&self) -> &'a Layout {
         self.layout
     }
 
     /// The dtype.
+    #[inline]
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
     /// The same block through another layout, checked like [`View::new`].
+    #[inline]
     pub fn with_layout(&self, layout: &'a Layout) -> Result<ViewRef<'a>> {
-        if !layout.fits(self.storage.bytes() / self.dtype.size()) {
+        if !layout.fits(elements(self.storage, self.dtype)) {
             return Err(Error::index("view", "the layout leaves its block"));
         }
         Ok(ViewRef { layout, ..*self })
@@ -113,6 +129,7 @@ impl<'a> ViewRef<'a> {
     }
 
     /// Where the block begins, for kernels that read it within the session.
+    #[inline]
     pub fn pointer(&self, session: &Session<'_>) -> *const u8 {
         session.assert_reads(self.storage);
         self.storage.address()
@@ -121,30 +138,40 @@ impl<'a> ViewRef<'a> {
 
 /// A new result that nobody else knows yet, and that needs no guard therefore.
 #[derive(Debug)]
-pub struct Fresh(View);
+pub struct Fresh(Box<View>);
 
 impl Fresh {
     /// The result of a new block, in row-major order.
     ///
     /// The block must be new: a clone of `storage` kept elsewhere is refused.
+    #[inline]
     pub fn new(storage: Storage, layout: Layout, dtype: DType) -> Result<Fresh> {
         if storage.is_shared() {
             return Err(Error::borrowed("allocate", "a new block has a second owner"));
         }
-        View::new(storage, layout, dtype).map(Fresh)
+        Ok(Fresh(Box::new(View::new(storage, layout, dtype)?)))
     }
 
     /// The finished result.
+    #[inline]
     pub fn finish(self) -> View {
+        *self.0
+    }
+
+    /// The finished result, where it has been all the time.
+    #[inline]
+    pub fn finish_in_place(self) -> Box<View> {
         self.0
     }
 
     /// What will be the result's layout.
+    #[inline]
     pub fn layout(&self) -> &Layout {
         self.0.layout()
     }
 
     /// The result as the target of a request.
+    #[inline]
     pub fn target(&mut self) -> Target<'_> {
         Target { view: self.0.borrow(), fresh: true }
     }
@@ -186,21 +213,25 @@ impl<'a> Target<'a> {
     }
 
     /// What is written, to be looked at.
+    #[inline]
     pub fn view(&self) -> ViewRef<'a> {
         self.view
     }
 
     /// The layout.
+    #[inline]
     pub fn layout(&self) -> &'a Layout {
         self.view.layout
     }
 
     /// The dtype.
+    #[inline]
     pub fn dtype(&self) -> DType {
         self.view.dtype
     }
 
     /// Whether nobody else knows the block.
+    #[inline]
     pub(crate) fn is_fresh(&self) -> bool {
         self.fresh
     }
@@ -227,6 +258,7 @@ impl<'a> Target<'a> {
     }
 
     /// Where the block begins, for kernels that write it within the session.
+    #[inline]
     pub fn pointer(&self, session: &Session<'_>) -> *mut u8 {
         session.assert_writes(self.view.storage);
         self.view.storage.address()

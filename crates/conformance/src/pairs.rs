@@ -149,7 +149,7 @@ pub fn reductions(device: Device) {
                 let formulas: &[&str] = match (row.scalar, row.name) {
                     (true, _) => &["(x|y) / 4"],
                     (_, "Prod") => &["1 + Square(x) * Square(y) / 5000"],
-                    _ => &["SqDist(x,y)", "x * y", "Where(x < y, x, s / 0.0)"],
+                    _ => &["SqDist(x,y)", "x * y", "Inv(Square(x)) * Sqrt(y)"],
                 };
                 let weight = (row.weight == Weight::Required).then_some("b");
                 let k = row.takes_k.then_some(4);

@@ -154,7 +154,11 @@ fn clip(n: usize, start: Option<isize>, stop: Option<isize>, step: isize) -> (is
     let (first, last) = if step < 0 { (high, low) } else { (low, high) };
     let (start, stop) = (start.map_or(first, place), stop.map_or(last, place));
     let ahead = if step < 0 { start - stop } else { stop - start };
-    let len = if ahead <= 0 { 0 } else { (ahead.unsigned_abs() - 1) / step.unsigned_abs() + 1 };
+    let len = match (ahead, step.unsigned_abs()) {
+        (..=0, _) => 0,
+        (_, 1) => ahead.unsigned_abs(),
+        (_, step) => (ahead.unsigned_abs() - 1) / step + 1,
+    };
     (start, len)
 }
 
@@ -174,9 +178,14 @@ impl Layout {
     /// ```
     pub fn slice(&self, indices: &[Index]) -> Result<Layout> {
         let op = "index";
-        let count = |wanted: fn(&Index) -> bool| indices.iter().filter(|i| wanted(i)).count();
-        let named = count(|i| matches!(i, Index::At(_) | Index::Slice { .. }));
-        let ellipses = count(|i| matches!(i, Index::Ellipsis));
+        let (mut named, mut ellipses, mut added) = (0, 0, 0);
+        for index in indices {
+            match index {
+                Index::At(_) | Index::Slice { .. } => named += 1,
+                Index::Ellipsis => ellipses += 1,
+                Index::NewAxis => added += 1,
+            }
+        }
         if ellipses > 1 {
             return Err(Error::index(op, format!("{ellipses} ellipses; there can be only one")));
         }
@@ -188,9 +197,9 @@ impl Layout {
         let (mut shape, mut strides) = (Dims::new(), Strides::new());
         let mut shift = 0isize;
         let mut axis = 0;
-        let rest = if ellipses == 0 { Some(Index::Ellipsis) } else { None };
-        for index in indices.iter().copied().chain(rest) {
-            match index {
+        let rest = if ellipses == 0 && unnamed > 0 { Some(Index::Ellipsis) } else { None };
+        for index in indices.iter().chain(&rest) {
+            match *index {
                 Index::At(i) => {
                     let n = self.shape()[axis];
                     let at = if i < 0 { i.saturating_add(n.cast_signed()) } else { i };
@@ -223,7 +232,10 @@ impl Layout {
                 }
             }
         }
-        check_shape(op, &shape)?;
+        if added > 0 {
+            // Otherwise there are no more axes than before, and none is longer.
+            check_shape(op, &shape)?;
+        }
         Ok(self.derived(shape, strides, shift))
     }
 }

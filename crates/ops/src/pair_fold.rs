@@ -267,12 +267,7 @@ impl PairFoldId {
     }
 
     /// The pairs of another state too.
-    pub fn merge<A: Real>(
-        self,
-        shape: PairShape,
-        state: &mut PairState<A>,
-        other: &PairState<A>,
-    ) {
+    pub fn merge<A: Real>(self, shape: PairShape, state: &mut PairState<A>, other: &PairState<A>) {
         state.count += other.count;
         let values = &other.values;
         match self.row().monoid {

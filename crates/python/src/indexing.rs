@@ -24,12 +24,6 @@ enum Entry {
 
 type Basics = SmallVec<[Index; 6]>;
 
-/// A key: a view, or entries with an array among them.
-enum Key {
-    View(Basics),
-    Mixed(Vec<Entry>),
-}
-
 /// The entry of an object if it makes a view.
 #[inline]
 fn basic(object: &Bound<'_, PyAny>) -> PyResult<Option<Index>> {
@@ -103,42 +97,44 @@ fn entry(object: &Bound<'_, PyAny>, device: Device) -> PyResult<Entry> {
     }
 }
 
-fn key(object: &Bound<'_, PyAny>, device: Device) -> PyResult<Key> {
+/// Reads a key: None, with the indices in `basics`, if it makes a view; its entries if an array is
+/// among them.
+#[inline]
+fn key(
+    object: &Bound<'_, PyAny>,
+    device: Device,
+    basics: &mut Basics,
+) -> PyResult<Option<Vec<Entry>>> {
     let Ok(entries) = object.cast_exact::<PyTuple>() else {
-        return Ok(match basic(object)? {
-            Some(index) => Key::View(SmallVec::from_slice(&[index])),
-            None => one(entry(object, device)?),
-        });
+        match basic(object)? {
+            Some(index) => basics.push(index),
+            None => return sorted_out(vec![entry(object, device)?], basics),
+        }
+        return Ok(None);
     };
-    let mut basics = Basics::new();
     for object in entries.iter_borrowed() {
         match basic(&object)? {
             Some(index) => basics.push(index),
-            None => return mixed(entries, device),
+            None => {
+                basics.clear();
+                let all = entries.iter().map(|object| entry(&object, device));
+                return sorted_out(all.collect::<PyResult<_>>()?, basics);
+            }
         }
     }
-    Ok(Key::View(basics))
+    Ok(None)
 }
 
-fn one(entry: Entry) -> Key {
-    match entry {
-        Entry::Basic(index) => Key::View(SmallVec::from_slice(&[index])),
-        array => Key::Mixed(vec![array]),
-    }
-}
-
+/// Entries that are all basic after all, such as NumPy's integers, make a view.
 #[cold]
-fn mixed(entries: &Bound<'_, PyTuple>, device: Device) -> PyResult<Key> {
-    let entries: Vec<Entry> =
-        entries.iter().map(|object| entry(&object, device)).collect::<PyResult<_>>()?;
-    let basics: Option<Basics> = entries
-        .iter()
-        .map(|entry| match entry {
-            Entry::Basic(index) => Some(*index),
-            Entry::Array(_) => None,
-        })
-        .collect();
-    Ok(basics.map_or(Key::Mixed(entries), Key::View))
+fn sorted_out(entries: Vec<Entry>, basics: &mut Basics) -> PyResult<Option<Vec<Entry>>> {
+    for entry in &entries {
+        match entry {
+            Entry::Basic(index) => basics.push(*index),
+            Entry::Array(_) => return Ok(Some(entries)),
+        }
+    }
+    Ok(None)
 }
 
 fn indexers(entries: &[Entry]) -> Vec<Indexer<'_>> {
@@ -170,13 +166,12 @@ pub fn for_writing(operation: &str, number: Number, dtype: DType) -> PyResult<Nu
 impl PyArray {
     fn __getitem__(slf: &Bound<'_, Self>, index: &Bound<'_, PyAny>) -> PyResult<PyArray> {
         let array = &slf.get().0;
-        match key(index, array.device())? {
-            Key::View(basics) => array.slice(&basics).py().map(PyArray),
-            Key::Mixed(entries) => {
-                let indexers = indexers(&entries);
-                run(slf.py(), array.len(), array.device(), || array.index(&indexers)).map(PyArray)
-            }
-        }
+        let mut basics = Basics::new();
+        let Some(entries) = key(index, array.device(), &mut basics)? else {
+            return array.slice(&basics).py().map(PyArray);
+        };
+        let indexers = indexers(&entries);
+        run(slf.py(), array.len(), array.device(), || array.index(&indexers)).map(PyArray)
     }
 
     fn __setitem__(
@@ -185,7 +180,8 @@ impl PyArray {
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let array = &slf.get().0;
-        let key = key(index, array.device())?;
+        let mut basics = Basics::new();
+        let entries = key(index, array.device(), &mut basics)?;
         let Some(mut value) = Operand::of(value, array.device())? else {
             let kind = value.get_type().name()?;
             return Err(PyTypeError::new_err(format!("set: {kind} is not an array or a number")));
@@ -194,12 +190,12 @@ impl PyArray {
             *number = for_writing("set", *number, array.dtype())?;
         }
         let source: Arg<'_> = value.arg();
-        match key {
-            Key::View(basics) => {
+        match entries {
+            None => {
                 let target = array.slice(&basics).py()?;
                 run(slf.py(), target.len(), array.device(), || target.assign(source))
             }
-            Key::Mixed(entries) => {
+            Some(entries) => {
                 let indexers = indexers(&entries);
                 run(slf.py(), array.len(), array.device(), || array.index_set(&indexers, source))
             }

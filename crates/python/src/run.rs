@@ -35,10 +35,13 @@ pub fn run<T: Send>(
     work: impl Fn() -> Result<T> + Sync,
 ) -> PyResult<T> {
     if !is_long(elements, device) {
-        match catch_unwind(AssertUnwindSafe(|| without_waiting(&work))) {
-            Ok(Some(result)) => return result.py(),
-            Ok(None) => {}
-            Err(panic) => return Err(bug(&*panic)),
+        // Through a slot and not as a value: results are large, and every way out copies them.
+        let mut done = None;
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| done = without_waiting(&work))) {
+            return Err(bug(&*panic));
+        }
+        if let Some(result) = done {
+            return result.py();
         }
     }
     let done = py.detach(|| catch_unwind(AssertUnwindSafe(&work)));

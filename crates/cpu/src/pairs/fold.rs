@@ -7,10 +7,10 @@
 //! means is said by the rows of `tilework_ops::pair_fold`. Called by `pairs::piece`.
 
 use tilework_backend::Accumulator;
-use tilework_ops::pair_fold::{Monoid, PairShape, PairState};
 use tilework_ops::Id;
+use tilework_ops::pair_fold::{Monoid, PairShape, PairState};
 
-use super::lanes::{Best, Tree, Summed, with_isa};
+use super::lanes::{Best, Largest, Shift, Summed, Tree, with_isa};
 use crate::isa::Isa;
 use crate::map::kernels::kernel;
 
@@ -44,8 +44,9 @@ pub(super) struct States<T, A> {
     levels: Vec<Option<Vec<A>>>,
     /// Sums of this block.
     block: Vec<A>,
-    /// Largest exponents.
+    /// Largest exponents, and room for the next.
     max: Vec<T>,
+    raised: Vec<T>,
     /// Best values and where they were, rank by rank.
     best: Vec<T>,
     at: Vec<u32>,
@@ -76,6 +77,7 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
             levels: Vec::new(),
             block: vec![neutral; sums],
             max: vec![monoid.neutral(0); if shifted { lanes } else { 0 }],
+            raised: Vec::new(),
             best: vec![monoid.neutral(0); kept],
             at: vec![NOWHERE; kept],
             terms: vec![T::ZERO; if shifted { pairs } else { 0 }],
@@ -158,7 +160,8 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
                 let lane = lane + l;
                 // Rows come in order, so whoever is equal was before.
                 let before = |held: T, at: u32| {
-                    at != NOWHERE && (if LESS { held < *value } else { held > *value } || held == *value)
+                    at != NOWHERE
+                        && (if LESS { held < *value } else { held > *value } || held == *value)
                 };
                 let mut rank = k;
                 while rank > 0
@@ -182,22 +185,12 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
     fn shifted(&mut self, values: &Values<'_, T>) {
         let (rows, lanes, n) = (values.rows, self.lanes, values.rows * self.lanes);
         let from = values.of(0);
-        // The largest exponent, NaN above all.
-        let larger = |a: T, b: T| if a > b || a.is_nan() { a } else { b };
-        let mut max = self.max.clone();
-        for row in from.chunks_exact(lanes) {
-            max.iter_mut().zip(row).for_each(|(max, value)| *max = larger(*max, *value));
-        }
+        let mut max = std::mem::take(&mut self.raised);
+        max.clone_from(&self.max);
+        with_isa(self.isa, Largest { from, max: &mut max });
         self.raise(&max);
-        let infinity = T::of(f64::INFINITY);
-        for (terms, row) in self.terms[..n].chunks_exact_mut(lanes).zip(from.chunks_exact(lanes)) {
-            for ((term, value), max) in terms.iter_mut().zip(row).zip(&max) {
-                // Equal infinities would give inf - inf; where all is minus infinity, nothing is
-                // added.
-                let shift = if *max == -infinity { T::ZERO } else { *max };
-                *term = if *value == shift { T::ZERO } else { *value - shift };
-            }
-        }
+        with_isa(self.isa, Shift { from, shift: &max, to: &mut self.terms[..n] });
+        self.raised = max;
         if let Some(exp) = kernel(Id::Exp, T::DTYPE) {
             let (to, from) = (self.exponentials.as_mut_ptr(), self.terms.as_ptr());
             // SAFETY: both have room for a tile of pairs, of the kernel's dtype, and are two.
@@ -308,8 +301,20 @@ fn better_than<T: Accumulator, const LESS: bool>(values: &[T], best: T) -> bool 
 fn join<A: Accumulator>(monoid: Monoid, into: &mut [A], from: &[A]) {
     let f = |a: A, b: A| match monoid {
         Monoid::Multiply => a * b,
-        Monoid::Any => if a > b { a } else { b },
-        Monoid::All => if a < b { a } else { b },
+        Monoid::Any => {
+            if a > b {
+                a
+            } else {
+                b
+            }
+        }
+        Monoid::All => {
+            if a < b {
+                a
+            } else {
+                b
+            }
+        }
         _ => a + b,
     };
     into.iter_mut().zip(from).for_each(|(a, b)| *a = f(*a, *b));

@@ -64,9 +64,6 @@ impl Rows {
     }
 }
 
-/// Lanes that are worked on at a time, in registers.
-const CHUNK: usize = 32;
-
 /// `out = a (id) b` for one component of a tile.
 ///
 /// # Safety
@@ -96,9 +93,8 @@ pub(super) unsafe fn arithmetic<T: Accumulator>(
                     let out = self.out.add(row * self.lanes);
                     let (a, b) = (self.a.at::<T>(0, row, 0), self.b.at::<T>(0, row, 0));
                     match (self.a.lanes, self.b.lanes) {
-                        (true, true) => {
-                            (0..self.lanes).for_each(|l| *out.add(l) = (self.f)(*a.add(l), *b.add(l)))
-                        }
+                        (true, true) => (0..self.lanes)
+                            .for_each(|l| *out.add(l) = (self.f)(*a.add(l), *b.add(l))),
                         (true, false) => {
                             let b = *b;
                             (0..self.lanes).for_each(|l| *out.add(l) = (self.f)(*a.add(l), b))
@@ -169,9 +165,16 @@ impl<T: Accumulator> Dot<'_, T> {
     fn over<const D: bool, const A: bool, const B: bool>(&self) {
         for row in 0..self.rows {
             let mut lane = 0;
-            while lane + CHUNK <= self.lanes {
-                self.chunk::<D, A, B, CHUNK>(row, lane);
-                lane += CHUNK;
+            // As many sums as hide the latency of a fused product: 256 bytes.
+            if size_of::<T>() == 4 {
+                while lane + 64 <= self.lanes {
+                    self.chunk::<D, A, B, 64>(row, lane);
+                    lane += 64;
+                }
+            }
+            while lane + 32 <= self.lanes {
+                self.chunk::<D, A, B, 32>(row, lane);
+                lane += 32;
             }
             while lane + 8 <= self.lanes {
                 self.chunk::<D, A, B, 8>(row, lane);
@@ -297,6 +300,45 @@ impl<T: Accumulator, const LESS: bool> Work for Best<'_, T, LESS> {
                 let wins = better | ((*value == *best) & (*at == u32::MAX));
                 *best = if wins { *value } else { *best };
                 *at = if wins { index } else { *at };
+            }
+        }
+    }
+}
+
+/// The largest of every lane, NaN above all.
+pub(super) struct Largest<'a, T> {
+    pub(super) from: &'a [T],
+    pub(super) max: &'a mut [T],
+}
+
+impl<T: Accumulator> Work for Largest<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        for row in self.from.chunks_exact(self.max.len()) {
+            for (max, value) in self.max.iter_mut().zip(row) {
+                *max = if (*max > *value) | max.is_nan() { *max } else { *value };
+            }
+        }
+    }
+}
+
+/// Every value less the shift of its lane; equal infinities give 0, and nothing is subtracted
+/// where the shift is minus infinity.
+pub(super) struct Shift<'a, T> {
+    pub(super) from: &'a [T],
+    pub(super) shift: &'a [T],
+    pub(super) to: &'a mut [T],
+}
+
+impl<T: Accumulator> Work for Shift<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let lanes = self.shift.len();
+        let nothing = T::of(f64::NEG_INFINITY);
+        for (to, row) in self.to.chunks_exact_mut(lanes).zip(self.from.chunks_exact(lanes)) {
+            for ((to, value), shift) in to.iter_mut().zip(row).zip(self.shift) {
+                let shift = if *shift == nothing { T::ZERO } else { *shift };
+                *to = if *value == shift { T::ZERO } else { *value - shift };
             }
         }
     }

@@ -192,7 +192,11 @@ impl<'r, T: Summed<A>, A: Accumulator> Job<'r, T, A> {
         };
         let pieces = self.batches * blocks * ranges;
         let pairs = self.batches.saturating_mul(self.m).saturating_mul(self.request.n);
-        if pairs < FEW_PAIRS { (0..pieces).for_each(piece) } else { pool::run(pieces, &piece) }
+        if pairs < FEW_PAIRS {
+            (0..pieces).for_each(piece)
+        } else {
+            pool::run(pieces, &piece)
+        }
         if let Some(error) = lock(&self.failed).take() {
             return Err(error);
         }
@@ -369,7 +373,8 @@ impl<'r, T: Summed<A>, A: Accumulator> Job<'r, T, A> {
 
     /// Loads the inputs of a section from an index on.
     fn load(&self, frame: &Frame<'_, '_>, batch: &[usize], section: Per, first: usize) {
-        for (slot, (source, input)) in self.sources.iter().zip(self.request.tape.inputs()).enumerate()
+        for (slot, (source, input)) in
+            self.sources.iter().zip(self.request.tape.inputs()).enumerate()
         {
             if input.per != section {
                 continue;

@@ -228,8 +228,7 @@ impl Frame<'_, '_> {
             let of = self.place(slot);
             of.len == place.len && of.stride == n * of.size && self.is_contiguous(slot)
         };
-        let at_once =
-            place.stride == n * place.size && x.iter().all(|&operand| follows(operand));
+        let at_once = place.stride == n * place.size && x.iter().all(|&operand| follows(operand));
         let (calls, n) = if at_once { (1, n * place.len) } else { (place.len, n) };
         for c in 0..calls {
             let operand = |k: usize| self.wide(x[k.min(x.len() - 1)], c, k);

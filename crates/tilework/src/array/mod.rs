@@ -54,20 +54,22 @@ pub use view::broadcast_arrays;
 /// ```
 #[derive(Clone)]
 pub struct Array {
-    view: View,
+    // In a box, since arrays are handed through many functions and a view is 150 bytes.
+    view: Box<View>,
     device: Device,
 }
 
 impl Array {
+    #[inline]
     pub(crate) fn from_fresh(fresh: Fresh, device: Device) -> Array {
-        Array { view: fresh.finish(), device }
+        Array { view: fresh.finish_in_place(), device }
     }
 
     /// An array on memory that was made elsewhere; an error if the layout leaves the block or the
     /// block's device is unknown.
     pub fn from_storage(storage: Storage, layout: Layout, dtype: DType) -> Result<Array> {
         let device = Device::parse(&storage.device().to_string())?;
-        Ok(Array { view: View::new(storage, layout, dtype)?, device })
+        Ok(Array { view: Box::new(View::new(storage, layout, dtype)?), device })
     }
 
     /// Length of each axis.
@@ -135,17 +137,20 @@ impl Array {
         self.storage().is_same(other.storage())
     }
 
+    #[inline]
     pub(crate) fn borrow(&self) -> ViewRef<'_> {
         self.view.borrow()
     }
 
     /// Another layout on the same memory.
+    #[inline]
     pub(crate) fn with_layout(&self, layout: Layout) -> Result<Array> {
-        Ok(Array { view: self.view.with_layout(layout)?, device: self.device })
+        Ok(Array { view: Box::new(self.view.with_layout(layout)?), device: self.device })
     }
 
     /// The same memory seen as elements of another dtype of the same size or a part of it.
     pub(crate) fn reinterpret(&self, layout: Layout, dtype: DType) -> Result<Array> {
-        Ok(Array { view: View::new(self.storage().clone(), layout, dtype)?, device: self.device })
+        let view = Box::new(View::new(self.storage().clone(), layout, dtype)?);
+        Ok(Array { view, device: self.device })
     }
 }

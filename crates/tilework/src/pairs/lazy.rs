@@ -262,7 +262,10 @@ impl LazyTensor {
             let (_, new) = renamed.iter().find(|(old, _)| *old == variable)?;
             Expr::variable(*new).ok()
         };
-        let exprs = [self].into_iter().chain(others.iter().copied()).map(|tensor| tensor.expr.substitute(rename));
+        let exprs = [self]
+            .into_iter()
+            .chain(others.iter().copied())
+            .map(|tensor| tensor.expr.substitute(rename));
         Ok(Numbered {
             exprs: exprs.collect::<Result<_>>()?,
             variables: arrays.iter().map(|(_, variable)| *variable).collect(),
