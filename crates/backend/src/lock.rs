@@ -576,7 +576,8 @@ mod tests {
                 wanted.push((&locks[count / 2], Access::Write));
                 wanted.push((&locks[count / 2], Access::Read));
             }
-            let wishes = in_order(&wanted);
+            let mut wishes = Wishes::new();
+            in_order(&wanted, &mut wishes);
             assert_eq!(wishes.len(), count);
             assert!(wishes.windows(2).all(|w| w[0].address() < w[1].address()));
             let writes: Vec<_> = wishes.iter().filter(|w| w.access == Access::Write).collect();
