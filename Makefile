@@ -4,7 +4,7 @@ PYTHON ?= python3
 CARGO ?= cargo
 VENV := .venv
 
-.PHONY: help demo test lint test-rust test-isas test-scalar test-features test-doc wheel test-python loom memcheck slow clean
+.PHONY: help demo test lint test-rust test-isas test-scalar test-doc wheel test-python loom memcheck slow clean
 
 help: ## Lists the commands.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -15,30 +15,36 @@ demo: ## Builds in release mode and shows what arrays can do on this machine.
 	$(CARGO) run --release --quiet --locked -p tilework --example kmeans
 	$(CARGO) run --release --quiet --locked -p tilework --example heat
 
-test: lint test-rust test-isas test-features test-scalar test-doc test-python ## Everything that must be green: exactly what CI runs.
+test: lint test-rust test-isas test-scalar test-doc test-python ## Everything that must be green: exactly what CI runs.
 
 lint: ## Formatting and lints.
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --workspace --all-targets --locked --features tilework/serde,tilework/ndarray -- -D warnings
+
+# What runs tests: cargo-nextest where it is installed. The whole workspace is always named, so that
+# every run uses the same build.
+ALL := --workspace --locked --exclude tilework-python --features tilework/serde,tilework/ndarray
+ifeq ($(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo yes),yes)
+TESTS := $(CARGO) nextest run $(ALL)
+SUITES := $(TESTS) -E 'package(tilework-cpu) | package(tilework-conformance)'
+else
+TESTS := $(CARGO) test --quiet $(ALL) --lib --bins --tests --examples
+SUITES := $(CARGO) test --quiet $(ALL) --exclude tilework-simd --exclude tilework-formula --tests
+endif
 
 test-rust: ## Unit, property and integration tests, on the best instruction set.
-	@if $(CARGO) nextest --version >/dev/null 2>&1; \
-	then $(CARGO) nextest run --workspace --locked --exclude tilework-python; \
-	else $(CARGO) test --workspace --locked --exclude tilework-python --lib --bins --tests --examples; fi
+	$(TESTS)
 
 test-isas: ## The suites of the CPU backend again, for each narrower instruction set.
-	TILEWORK_ISA=scalar $(CARGO) test --quiet --locked -p tilework-cpu -p tilework-conformance --tests
-	TILEWORK_ISA=avx2 $(CARGO) test --quiet --locked -p tilework-cpu -p tilework-conformance --tests
-
-test-features: ## Optional features of the Rust crate.
-	$(CARGO) test --quiet --locked -p tilework --features serde,ndarray --test interop
+	TILEWORK_ISA=scalar $(SUITES)
+	TILEWORK_ISA=avx2 $(SUITES)
 
 test-scalar: ## A build without x86 intrinsics compiles and passes.
 	RUSTFLAGS="--cfg tilework_scalar" CARGO_TARGET_DIR=target/scalar \
 	  $(CARGO) test --quiet --locked -p tilework-conformance --test devices
 
 test-doc: ## Examples in the documentation, and the documentation itself.
-	$(CARGO) test --quiet --workspace --locked --exclude tilework-python --doc
+	$(CARGO) test --quiet $(ALL) --doc
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --locked --no-deps --quiet
 
 $(VENV)/ready: requirements-dev.txt
