@@ -2,7 +2,7 @@
 
 use tilework::{Array, Result, s};
 
-/// The shape that the base arrays of [`cases`] have.
+/// The shape that the base arrays of [`CASES`] have.
 pub const BASE: [usize; 3] = [5, 6, 9];
 
 type MakeViews = fn(&[Array]) -> Result<Vec<Array>>;
