@@ -2,7 +2,7 @@
 //!
 //! To add an operation, add a row (see `docs/add-an-operation.md`). Everything else follows from
 //! it: the reference backend, CPU and CUDA kernels, Rust methods, Python functions, documentation
-//! and tests. The grammar of a row is in [`crate::table`]; the functions that meanings are made of
+//! and tests. The grammar of a row is in `table.rs`; the functions that meanings are made of
 //! are in [`crate::scalar`], [`crate::special`] and [`crate::complex`].
 
 use num_complex::Complex;

@@ -17,7 +17,8 @@ HERE = Path(__file__).parent
 def documented() -> list[tuple[str, str]]:
     """Every docstring of the native module that has an example."""
     found = []
-    for name, value in sorted(vars(core).items()):
+    for name in [*core.__all__, "Generator", "__array_namespace_info__"]:
+        value = getattr(core, name)
         members = vars(value).items() if inspect.isclass(value) else []
         for label, thing in [(name, value), *((f"{name}.{k}", v) for k, v in members)]:
             text = getattr(thing, "__doc__", None)

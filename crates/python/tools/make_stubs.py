@@ -18,6 +18,7 @@ TARGET = Path(__file__).parent.parent / "python" / "tilework" / "_core.pyi"
 HEAD = '''# Types of the native module. Made by tools/make_stubs.py from the module itself: do not edit.
 
 import builtins
+import sys
 from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import IO, Any, Literal, Protocol, TypeAlias, final
@@ -217,12 +218,16 @@ def class_lines(cls: type) -> list[str]:
         ignore = ""
         if cls.__name__ == "Array" and name in ("__eq__", "__ne__"):
             ignore = "  # type: ignore[override]"
+        if name == "__ipow__":
+            ignore = "  # type: ignore[misc]"
         lines.append(f"    {typed(cls.__name__, name, member)}{ignore}")
     if cls.__name__ == "Array":
         lines.append("    __array_priority__: builtins.float")
         lines.append("    __hash__: None  # type: ignore[assignment]")
-        lines.append("    def __buffer__(self, flags: builtins.int, /) -> builtins.memoryview: ...")
-        lines.append("    def __release_buffer__(self, buffer: builtins.memoryview, /) -> None: ...")
+        # Python shows the protocol's methods from 3.12 on.
+        lines.append("    if sys.version_info >= (3, 12):")
+        lines.append("        def __buffer__(self, flags: builtins.int, /) -> builtins.memoryview: ...")
+        lines.append("        def __release_buffer__(self, buffer: builtins.memoryview, /) -> None: ...")
     elif "__eq__" in vars(cls):
         lines.append("    def __hash__(self) -> builtins.int: ...")
     return lines
