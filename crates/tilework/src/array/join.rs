@@ -115,9 +115,11 @@ impl Array {
             if size == 0 {
                 return Err(Error::value("pad", format!("axis {axis} has no element to repeat")));
             }
-            let picks: Vec<i64> = (0..before + size + after)
-                .map(|k| source_of(k as i64 - before as i64, size as i64, mode))
-                .collect();
+            let grown = before.checked_add(size).and_then(|grown| grown.checked_add(after));
+            let grown = grown.ok_or_else(|| Error::shape("pad", "an axis would be too long"))?;
+            let sources =
+                (0..grown).map(|k| source_of(k as i64 - before as i64, size as i64, mode));
+            let picks = collected("pad", grown, sources)?;
             result = result.take(&Array::from_slice_on(self.device, &picks)?, axis as isize)?;
         }
         if result.shares_memory(self) { result.copy() } else { Ok(result) }
@@ -157,8 +159,10 @@ impl Array {
                 format!("{} counts for axis {axis} of {}", times.len(), tuple(self.shape()));
             return Err(Error::shape("repeat", message));
         }
-        let picks: Vec<i64> =
-            times.iter().enumerate().flat_map(|(k, &n)| std::iter::repeat_n(k as i64, n)).collect();
+        let grown = times.iter().try_fold(0usize, |grown, &n| grown.checked_add(n));
+        let grown = grown.ok_or_else(|| Error::shape("repeat", "the axis would be too long"))?;
+        let sources = times.iter().enumerate().flat_map(|(k, &n)| std::iter::repeat_n(k as i64, n));
+        let picks = collected("repeat", grown, sources)?;
         self.take(&Array::from_slice_on(self.device, &picks)?, axis as isize)
     }
 
@@ -207,6 +211,19 @@ impl Array {
         }
         if n == 0 { self.copy() } else { Ok(result) }
     }
+}
+
+/// So many indices as a list; an error where there is no memory for them.
+fn collected(
+    operation: &str,
+    count: usize,
+    indices: impl Iterator<Item = i64>,
+) -> Result<Vec<i64>> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(count)
+        .map_err(|_| Error::out_of_memory(operation, format!("no memory for {count} indices")))?;
+    list.extend(indices);
+    Ok(list)
 }
 
 /// Which element of an axis stands at place `k` of the padded one.
