@@ -168,7 +168,17 @@ const METHODS: &[Method] = &[
     |d, _, _| done(Array::full(&d.sizes(), d.number(), d.dtype())),
     |d, _, _| done(Array::eye(d.roll(9), d.roll(9), d.integer(), d.dtype())),
     |d, _, _| {
-        done(Array::arange(d.roll(50), d.number(), d.integer().clamp(-9, 9), d.dtype())).or(Ok(()))
+        // A few gigabytes could be had: ends are near, or where no memory reaches.
+        const ENDS: [Number; 6] = [
+            Number::Int(-40),
+            Number::Int(70),
+            Number::Int(i128::MAX),
+            Number::Int(i64::MAX as i128),
+            Number::Float(f64::NAN),
+            Number::Float(12.5),
+        ];
+        let end = ENDS[d.roll(ENDS.len())];
+        done(Array::arange(d.roll(50), end, d.integer().clamp(-9, 9), d.dtype()))
     },
     |d, _, _| done(Array::linspace(d.integer() as f64, f64::INFINITY, d.roll(5), true, d.dtype())),
     |d, _, _| done(Rng::new(1).uniform(&d.sizes(), d.dtype())),
