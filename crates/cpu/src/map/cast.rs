@@ -71,6 +71,9 @@ fn through(chain: &mut Chain, from: DType, by: DType, to: DType, isa: Isa) {
     extend(chain, by, to, isa);
 }
 
+/// Source, target, and the kernel between them for an instruction set.
+type Pair = (DType, DType, fn(Isa) -> Kernel);
+
 /// The kernel of a pair that has one.
 fn direct(from: DType, to: DType, isa: Isa) -> Option<Kernel> {
     use DType::*;
@@ -91,7 +94,8 @@ fn direct(from: DType, to: DType, isa: Isa) -> Option<Kernel> {
     }
     type C<T> = Complex<T>;
     let (from, to) = stand_in(from, to);
-    let kernels = kernels! {
+    // A constant: on the stack, the table would be built at every call.
+    const KERNELS: &[Pair] = &kernels! {
         Defined:
             bool => u8 u16 u32 u64 f32 f64,
             u8 => bool u8 u16 u32 u64 f32 f64, u16 => bool u8 u16 u32 u64 f32 f64,
@@ -105,7 +109,7 @@ fn direct(from: DType, to: DType, isa: Isa) -> Option<Kernel> {
             f64 => i8 i16 i32 i64 u8 u16 u32 u64;
         Parts: C<f32> => C<f64>, C<f64> => C<f32>;
     };
-    let found = kernels.iter().find(|(source, target, _)| (*source, *target) == (from, to));
+    let found = KERNELS.iter().find(|(source, target, _)| (*source, *target) == (from, to));
     found.map(|(_, _, kernel)| kernel(isa))
 }
 
