@@ -53,6 +53,13 @@ pub trait Backend: Send + Sync + 'static {
     /// Does what is asked. The session holds the guards of all blocks of the request.
     fn run(&self, session: &Session<'_>, request: &Request<'_>) -> Result<()>;
 
+    /// How it would do what is asked, for human eyes: sizes, the form chosen and its bounds. May
+    /// look at the inputs, and writes nothing.
+    fn explain(&self, session: &Session<'_>, request: &Request<'_>) -> Result<String> {
+        let _ = (session, request);
+        Ok(String::new())
+    }
+
     /// Waits until everything asked so far is done.
     fn synchronize(&self) -> Result<()>;
 
@@ -82,4 +89,11 @@ pub fn run(backend: &dyn Backend, request: &Request<'_>) -> Result<()> {
     let mut session = Session::new();
     session.open(request, backend.id())?;
     backend.run(&session, request)
+}
+
+/// How a request would be done; the same guards are taken as for doing it.
+pub fn explain(backend: &dyn Backend, request: &Request<'_>) -> Result<String> {
+    let mut session = Session::new();
+    session.open(request, backend.id())?;
+    backend.explain(&session, request)
 }

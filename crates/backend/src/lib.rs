@@ -15,10 +15,10 @@ mod session;
 mod storage;
 mod view;
 
-pub use backend::{Backend, DeviceId, Properties, run};
+pub use backend::{Backend, DeviceId, Properties, explain, run};
 pub use host::{empty_cache, memory_info};
 pub use mapped::{Mapping, map_file};
-pub use pairs::{Accumulator, PairReduce, Progress, SumScheme};
+pub use pairs::{Accumulator, Accuracy, PairReduce, Progress, Scheme, SumScheme};
 pub use request::{
     Gather, Map, Matmul, MatmulKernel, Nonzero, Operand, Random, Reduce, Request, Scan, Scatter,
     Search, Sort,

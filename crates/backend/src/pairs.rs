@@ -20,8 +20,36 @@ pub enum SumScheme {
     /// count.
     #[default]
     Blocks,
-    /// The same in float64.
+    /// In blocks with compensation: the error is that of one rounding, and no dtype wider than the
+    /// formula's is needed.
+    Kahan,
+    /// In blocks and pairs in float64.
     Double,
+}
+
+/// How freely a backend may choose the form that a formula is computed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Accuracy {
+    /// Cheaper forms within declared bounds: expanded squares where they are proven harmless,
+    /// exponentials as exact as the rounding of their argument.
+    #[default]
+    Declared,
+    /// The formula as it is written, with the operations of the table.
+    Strict,
+}
+
+/// How the plane of pairs is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Scheme {
+    /// Whatever suits M, N and the device.
+    #[default]
+    Auto,
+    /// Over i only: one worker sees all j of an i.
+    OneD,
+    /// Over i and over ranges of j, whose states are merged in order.
+    TwoD,
 }
 
 /// Who is told how far long work is, and may stop it.
@@ -60,6 +88,10 @@ pub struct PairReduce<'a> {
     pub start: i64,
     /// How sums are taken.
     pub sums: SumScheme,
+    /// Which forms are allowed.
+    pub accuracy: Accuracy,
+    /// How the plane is cut.
+    pub scheme: Scheme,
     /// Whether the outputs are results; otherwise they are the states of
     /// [`tilework_ops::PairState`], in what they are accumulated in.
     pub finish: bool,
@@ -90,7 +122,7 @@ impl PairReduce<'_> {
     /// What is accumulated in.
     pub fn accumulates(&self) -> DType {
         match self.sums {
-            SumScheme::Blocks => self.computes(),
+            SumScheme::Blocks | SumScheme::Kahan => self.computes(),
             SumScheme::Double => DType::Float64,
         }
     }

@@ -376,7 +376,7 @@ pub fn odds_and_ends(device: Device, n: usize) {
     close("matmul", &floats(&k.matmul(&b).expect("matmul")), &[6.6, 6.6], 1e-6);
     let turned = k.t().and_then(|t| t.sum(0)).expect("sum");
     close("transpose", &floats(&turned), &[3.3, 3.3], 1e-6);
-    assert!(k.explain(1).expect("explain").contains("per pair"));
+    assert!(k.explain("Sum", 1, None, &Options::default()).expect("explain").contains("per pair"));
 }
 
 /// The oracle is reached the way a user would: a formula without its text.

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::{OnceLock, RwLock};
 
-use tilework_backend::{Backend, DeviceId, Fresh, Properties, Request, run};
+use tilework_backend::{Backend, DeviceId, Fresh, Properties, Request, explain, run};
 use tilework_cpu::Cpu;
 use tilework_error::{Error, Result};
 use tilework_layout::Layout;
@@ -135,6 +135,10 @@ impl Device {
 
     pub(crate) fn run(self, request: &Request<'_>) -> Result<()> {
         run(self.0, request)
+    }
+
+    pub(crate) fn explain(self, request: &Request<'_>) -> Result<String> {
+        explain(self.0, request)
     }
 
     /// Memory for a new row-major array.

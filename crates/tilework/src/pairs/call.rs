@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use smallvec::SmallVec;
-use tilework_backend::{PairReduce, Progress, Request, SumScheme, ViewRef};
+use tilework_backend::{Accuracy, PairReduce, Progress, Request, Scheme, SumScheme, ViewRef};
 use tilework_error::{Error, Result};
 use tilework_formula::{Axis, Category, Expr, Lowered, Reduction, lower};
 use tilework_layout::{Dims, Layout};
@@ -25,6 +25,10 @@ pub struct Options<'a> {
     pub k: Option<usize>,
     /// How sums are taken.
     pub sums: SumScheme,
+    /// Which forms are allowed.
+    pub accuracy: Accuracy,
+    /// How the plane of pairs is cut.
+    pub scheme: Scheme,
     /// Is told the fraction that is done, from any thread, and says whether to go on.
     pub progress: Option<Progress<'a>>,
 }
@@ -87,6 +91,27 @@ pub(super) struct Raw {
     pub(super) indices: Option<Array>,
 }
 
+/// Which outputs a request has.
+struct Wanted {
+    /// Results, not states.
+    finish: bool,
+    /// How many values of which dtype.
+    values: Option<(usize, DType)>,
+    /// How many indices.
+    indices: Option<usize>,
+}
+
+impl Wanted {
+    fn results(reduction: &Reduction, dtype: DType) -> Wanted {
+        let (row, width) = (reduction.row(), reduction.width());
+        Wanted {
+            finish: true,
+            values: row.gives_values.then_some((width, dtype)),
+            indices: row.gives_indices.then_some(width),
+        }
+    }
+}
+
 impl Call<'_> {
     fn dtype(&self) -> DType {
         self.extent.dtype.unwrap_or(DType::Float32)
@@ -95,8 +120,8 @@ impl Call<'_> {
     /// What states are accumulated in.
     pub(super) fn accumulates(&self, sums: SumScheme) -> DType {
         match (sums, self.dtype()) {
-            (SumScheme::Blocks, dtype) if dtype != DType::Float64 => DType::Float32,
-            _ => DType::Float64,
+            (SumScheme::Double, _) | (_, DType::Float64) => DType::Float64,
+            _ => DType::Float32,
         }
     }
 
@@ -107,13 +132,18 @@ impl Call<'_> {
 
     /// The result.
     pub(super) fn run(&self, options: &Options<'_>) -> Result<Reduced> {
-        let row = self.reduction.row();
-        let width = self.reduction.width();
-        let values = row.gives_values.then_some((width, self.dtype()));
-        let indices = row.gives_indices.then_some(width);
-        let raw = self.ask(options, 0, true, values, indices)?;
+        let wanted = Wanted::results(self.reduction, self.dtype());
+        let ((), raw) = self.ask(options, 0, wanted, Device::run)?;
         let shaped = |array: Option<Array>| array.map(|array| self.ranked(array)).transpose();
         Ok(Reduced { values: shaped(raw.values)?, indices: shaped(raw.indices)? })
+    }
+
+    /// How the device would do it.
+    pub(super) fn explain(&self, options: &Options<'_>) -> Result<String> {
+        let lowered = plan(self.reduction.outputs(), self.dtype(), self.reduction.axis())?;
+        let wanted = Wanted::results(self.reduction, self.dtype());
+        let (how, _) = self.ask(options, 0, wanted, Device::explain)?;
+        Ok(format!("{}\n{}{how}", self.reduction, lowered.tape))
     }
 
     /// States, whose first index is `start`.
@@ -121,7 +151,8 @@ impl Call<'_> {
         let (monoid, shape) = (self.reduction.row().monoid, self.reduction.shape());
         let values = Some((monoid.values(shape), self.accumulates(options.sums)));
         let indices = Some(monoid.indices(shape)).filter(|width| *width > 0);
-        self.ask(options, start, false, values, indices)
+        let wanted = Wanted { finish: false, values, indices };
+        self.ask(options, start, wanted, Device::run).map(|((), raw)| raw)
     }
 
     /// The K values of each row on an axis of their own, if they are vectors.
@@ -135,15 +166,14 @@ impl Call<'_> {
         array.reshape(&[&shape[..], &[self.reduction.k() as isize, dim as isize]].concat())
     }
 
-    /// Asks the device for outputs of these widths.
-    fn ask(
+    /// Makes the request, asks the device through one of its doors, and gives the outputs.
+    fn ask<R>(
         &self,
         options: &Options<'_>,
         start: i64,
-        finish: bool,
-        values: Option<(usize, DType)>,
-        indices: Option<usize>,
-    ) -> Result<Raw> {
+        wanted: Wanted,
+        door: impl FnOnce(Device, &Request<'_>) -> Result<R>,
+    ) -> Result<(R, Raw)> {
         let (reduction, extent) = (self.reduction, self.extent);
         let device = extent.device.unwrap_or_else(Device::current);
         let lowered = plan(reduction.outputs(), self.dtype(), reduction.axis())?;
@@ -166,9 +196,11 @@ impl Call<'_> {
         }
         let allocate =
             |width: usize, dtype: DType| device.allocate(&full(&[rows, width]), dtype, false);
-        let mut value_block = values.map(|(width, dtype)| allocate(width, dtype)).transpose()?;
-        let mut index_block = indices.map(|width| allocate(width, DType::Int64)).transpose()?;
-        device.run(&Request::PairReduce(PairReduce {
+        let mut value_block =
+            wanted.values.map(|(width, dtype)| allocate(width, dtype)).transpose()?;
+        let mut index_block =
+            wanted.indices.map(|width| allocate(width, DType::Int64)).transpose()?;
+        let request = Request::PairReduce(PairReduce {
             tape: &lowered.tape,
             fold: reduction.row().fold,
             k: reduction.k(),
@@ -176,15 +208,19 @@ impl Call<'_> {
             n: self.count(),
             start,
             sums: options.sums,
-            finish,
+            accuracy: options.accuracy,
+            scheme: options.scheme,
+            finish: wanted.finish,
             values: value_block.as_mut().map(|block| block.target()),
             indices: index_block.as_mut().map(|block| block.target()),
             progress: options.progress,
-        }))?;
-        Ok(Raw {
+        });
+        let answer = door(device, &request)?;
+        let raw = Raw {
             values: value_block.map(|block| Array::from_fresh(block, device)),
             indices: index_block.map(|block| Array::from_fresh(block, device)),
-        })
+        };
+        Ok((answer, raw))
     }
 
     fn array(&self, position: usize) -> Result<&Array> {

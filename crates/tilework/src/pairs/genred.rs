@@ -5,7 +5,7 @@ use tilework_formula::declare::{Declaration, declarations};
 use tilework_formula::parse::{Meaning, parse};
 use tilework_formula::{Axis, Expr, Reduction};
 
-use super::call::{Call, Options, Reduced, plan};
+use super::call::{Call, Options, Reduced};
 use super::variable::Extent;
 use crate::array::Array;
 
@@ -88,9 +88,22 @@ impl Genred {
 
     /// All that the reduction gives, with options. `k` is that of the reduction.
     pub fn call_with(&self, arrays: &[&Array], options: &Options<'_>) -> Result<Reduced> {
+        self.with_call(arrays, |call| call.run(options))
+    }
+
+    /// How [`Genred::call_with`] of the same arguments would go.
+    pub fn explain(&self, arrays: &[&Array], options: &Options<'_>) -> Result<String> {
+        self.with_call(arrays, |call| call.explain(options))
+    }
+
+    fn with_call<R>(
+        &self,
+        arrays: &[&Array],
+        door: impl FnOnce(&Call<'_>) -> Result<R>,
+    ) -> Result<R> {
         let extent = self.extent(arrays)?;
         let arrays: Vec<Array> = arrays.iter().map(|array| (*array).clone()).collect();
-        Call { reduction: &self.reduction, arrays: &arrays, extent: &extent }.run(options)
+        door(&Call { reduction: &self.reduction, arrays: &arrays, extent: &extent })
     }
 
     /// Checks arrays against the declarations.
@@ -110,12 +123,6 @@ impl Genred {
             extent = extent.union(&name, &of)?;
         }
         Ok(extent)
-    }
-
-    /// The tape that is run for variables of this dtype, section by section.
-    pub fn explain(&self, dtype: crate::DType) -> Result<String> {
-        let lowered = plan(self.reduction.outputs(), dtype, self.reduction.axis())?;
-        Ok(format!("{}\n{}", self.reduction, lowered.tape))
     }
 }
 

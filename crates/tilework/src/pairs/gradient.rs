@@ -123,7 +123,7 @@ impl Work {
             saved.push(bind(array, need.dim, need.category)?);
         }
         let adjoint = reduction.gradient(&Expr::variable(of)?, &incoming, &saved)?;
-        let options = Options { sums: options.sums, progress: options.progress, k: None };
+        let options = Options { k: None, ..*options };
         let mut result = self.run(&adjoint.reduction, &arrays, &options)?;
         if adjoint.sum_rows {
             result = result.sum(-2)?;

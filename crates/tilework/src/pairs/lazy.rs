@@ -12,7 +12,7 @@ use tilework_error::{Error, Result, tuple};
 use tilework_formula::functions::{self, Argument};
 use tilework_formula::{Category, Expr, Reduction, Variable};
 
-use super::call::{Call, Options, Reduced, plan};
+use super::call::{Call, Options, Reduced};
 use super::genred::axis_of;
 use super::variable::Extent;
 use crate::array::Array;
@@ -282,20 +282,35 @@ impl LazyTensor {
         weight: Option<&LazyTensor>,
         options: &Options<'_>,
     ) -> Result<Reduced> {
+        self.with_call(reduction, axis, weight, options.k, |call| call.run(options))
+    }
+
+    /// How [`LazyTensor::reduce`] of the same arguments would go: the tape by sections (what is
+    /// computed once, once for each i, once for each j, and for every pair), and what the device
+    /// makes of it.
+    pub fn explain(
+        &self,
+        reduction: &str,
+        axis: usize,
+        weight: Option<&LazyTensor>,
+        options: &Options<'_>,
+    ) -> Result<String> {
+        self.with_call(reduction, axis, weight, options.k, |call| call.explain(options))
+    }
+
+    fn with_call<R>(
+        &self,
+        reduction: &str,
+        axis: usize,
+        weight: Option<&LazyTensor>,
+        k: Option<usize>,
+        door: impl FnOnce(&Call<'_>) -> Result<R>,
+    ) -> Result<R> {
         let weights: SmallVec<[&LazyTensor; 1]> = weight.into_iter().collect();
         let Numbered { exprs, arrays, extent, .. } = self.numbered(&weights)?;
         let axis = axis_of(axis)?;
-        let reduction = Reduction::new(reduction, &exprs[0], axis, options.k, exprs.get(1))?;
-        Call { reduction: &reduction, arrays: &arrays, extent: &extent }.run(options)
-    }
-
-    /// The tape that a reduction over this axis runs, section by section: what is computed once,
-    /// once for each i, once for each j, and for every pair.
-    pub fn explain(&self, axis: usize) -> Result<String> {
-        let numbered = self.numbered(&[])?;
-        let dtype = self.extent.dtype.unwrap_or(crate::DType::Float32);
-        let lowered = plan(numbered.exprs, dtype, axis_of(axis)?)?;
-        Ok(lowered.tape.to_string())
+        let reduction = Reduction::new(reduction, &exprs[0], axis, k, exprs.get(1))?;
+        door(&Call { reduction: &reduction, arrays: &arrays, extent: &extent })
     }
 
     /// Sum over j of this times `b`, an array of N numbers or of N rows; this must be a number for

@@ -29,5 +29,5 @@ pub use call::{Options, Reduced};
 pub use genred::Genred;
 pub use lazy::{LazyArg, LazyTensor};
 pub use partial::Partial;
-pub use tilework_backend::{Progress, SumScheme};
+pub use tilework_backend::{Accuracy, Progress, Scheme, SumScheme};
 pub use tilework_formula::Axis;
