@@ -16,6 +16,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("tilework-formula", 3),
     ("tilework-reference", 4),
     ("tilework-cpu", 4),
+    ("tilework-cuda", 4),
     ("tilework", 5),
     ("tilework-cli", 6),
     ("tilework-python", 6),

@@ -1,11 +1,11 @@
 //! Devices: the one file that names the backends.
 //!
 //! A [`Device`] is a handle on a backend. Arrays live on one; operations run where their operands
-//! are. A new backend is a line in [`backends`].
+//! are. A new backend is a line in [`KINDS`].
 
 use std::cell::RefCell;
 use std::fmt;
-use std::sync::{OnceLock, RwLock};
+use std::sync::RwLock;
 
 use tilework_backend::{Backend, DeviceId, Fresh, Properties, Request, explain, run};
 use tilework_cpu::Cpu;
@@ -14,12 +14,14 @@ use tilework_layout::Layout;
 use tilework_ops::DType;
 use tilework_reference::Reference;
 
-/// Where an array lives and operations run: `cpu`, `reference`, later `cuda:0`.
+/// Where an array lives and operations run: `cpu`, `reference`, `cuda:0`.
 ///
 /// ```
 /// use tilework::Device;
 /// assert_eq!(Device::parse("cpu")?, Device::cpu());
-/// assert!(Device::parse("cuda:0").unwrap_err().to_string().contains("cuda"));
+/// if let Err(why) = Device::parse("cuda:0") {
+///     assert!(why.to_string().contains("cuda"));
+/// }
 /// # Ok::<(), tilework::Error>(())
 /// ```
 #[derive(Clone, Copy)]
@@ -28,16 +30,16 @@ pub struct Device(&'static dyn Backend);
 static REFERENCE: Reference = Reference;
 static CPU: Cpu = Cpu;
 
-/// The backends that can be used, the default first.
-fn backends() -> &'static [&'static dyn Backend] {
-    static BACKENDS: OnceLock<Vec<&'static dyn Backend>> = OnceLock::new();
-    BACKENDS.get_or_init(|| vec![&CPU, &REFERENCE])
-}
+/// A kind of devices: its name, and how to find those of this machine, or in words why there are
+/// none. Kinds are asked only when one of their devices is, since some must be searched for.
+type Kind = (&'static str, fn() -> Result<Vec<&'static dyn Backend>, &'static str>);
 
-/// Backends that this build or machine lacks, and why.
-fn missing() -> Vec<(&'static str, String)> {
-    vec![("cuda", "this build of tilework has no CUDA backend yet".into())]
-}
+/// The backends, the default first.
+static KINDS: [Kind; 3] = [
+    ("cpu", || Ok(vec![&CPU])),
+    ("reference", || Ok(vec![&REFERENCE])),
+    ("cuda", || Ok(tilework_cuda::devices()?.iter().map(|device| device as _).collect())),
+];
 
 /// How many threads share the work of one operation on the CPU.
 pub fn num_threads() -> usize {
@@ -68,12 +70,14 @@ impl Device {
 
     /// The device of this name; an error that says why where there is none.
     pub fn parse(name: &str) -> Result<Device> {
-        if let Some(backend) = backends().iter().find(|backend| backend.id().to_string() == name) {
-            return Ok(Device(*backend));
-        }
         let kind = name.split(':').next().unwrap_or(name);
-        if let Some((_, why)) = missing().into_iter().find(|(missing, _)| *missing == kind) {
-            return Err(Error::device("device", format!("{name:?} is not available: {why}")));
+        if let Some((_, find)) = KINDS.iter().find(|(known, _)| *known == kind) {
+            let missing =
+                |why| Error::device("device", format!("{name:?} is not available: {why}"));
+            let found = find().map_err(missing)?;
+            if let Some(backend) = found.into_iter().find(|found| found.id().to_string() == name) {
+                return Ok(Device(backend));
+            }
         }
         let names: Vec<String> = Device::all().iter().map(Device::to_string).collect();
         Err(Error::device(
@@ -84,12 +88,12 @@ impl Device {
 
     /// All devices of this machine.
     pub fn all() -> Vec<Device> {
-        backends().iter().map(|backend| Device(*backend)).collect()
+        KINDS.iter().filter_map(|(_, find)| find().ok()).flatten().map(Device).collect()
     }
 
     /// Kinds of devices that cannot be used here, each with the reason.
     pub fn unavailable() -> Vec<(&'static str, String)> {
-        missing()
+        KINDS.iter().filter_map(|(kind, find)| Some((*kind, find().err()?.to_owned()))).collect()
     }
 
     /// Where new arrays are made: the innermost [`Device::scope`] of this thread, or the process's

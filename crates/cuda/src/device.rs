@@ -1,0 +1,191 @@
+//! One CUDA device as a backend: its context, its stream, and which room does what is asked.
+//!
+//! Everything is put into one stream, so that what is asked first is done first, whichever host
+//! thread asks; nothing waits for the device but downloads and [`Backend::synchronize`]. An error
+//! that the driver reports late is reported by the next call that hears of it.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use tilework_backend::{Backend, DeviceId, Properties, Request, Session, Storage};
+use tilework_error::{Error, Result};
+
+use crate::driver::{Address, Answer, Attribute, Driver, Fault, Handle, PoolAttribute};
+use crate::memory::Staging;
+use crate::probe::{Platform, dotted};
+
+/// The name of the backend.
+pub(crate) const BACKEND: &str = "cuda";
+
+/// A CUDA device.
+#[derive(Debug)]
+pub struct Cuda {
+    platform: &'static Platform,
+    index: u32,
+    /// Made when the device is first used: a context costs a tenth of a second and memory.
+    opened: OnceLock<Result<Opened>>,
+    staging: Staging,
+}
+
+/// What using a device takes.
+#[derive(Debug)]
+struct Opened {
+    context: Handle,
+    stream: Handle,
+    pool: Handle,
+    facts: Facts,
+}
+
+/// What kernels are chosen by.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    pub(crate) name: String,
+    /// Compute capability.
+    pub(crate) capability: (i32, i32),
+    pub(crate) multiprocessors: u32,
+    pub(crate) memory: usize,
+}
+
+impl Cuda {
+    pub(crate) fn new(platform: &'static Platform, index: u32) -> Cuda {
+        Cuda { platform, index, opened: OnceLock::new(), staging: Staging::default() }
+    }
+
+    /// Opens the device if nobody has, and makes its context, which is given back with the stream,
+    /// that of this thread.
+    pub(crate) fn enter(&self) -> Result<(Handle, Handle)> {
+        let Opened { context, stream, .. } = *self.opened()?;
+        self.driver().enter(context).map_err(|fault| self.fault("device", fault))?;
+        Ok((context, stream))
+    }
+
+    fn opened(&self) -> Result<&Opened> {
+        let opened = self.opened.get_or_init(|| {
+            open(&self.platform.driver, self.index).map_err(|fault| self.fault("device", fault))
+        });
+        opened.as_ref().map_err(Clone::clone)
+    }
+
+    pub(crate) fn driver(&self) -> &'static Driver {
+        &self.platform.driver
+    }
+
+    pub(crate) fn pool(&self) -> Result<Handle> {
+        Ok(self.opened()?.pool)
+    }
+
+    pub(crate) fn staging(&self) -> &Staging {
+        &self.staging
+    }
+
+    /// Waits until everything in the stream is done.
+    pub(crate) fn wait(&self, operation: &str) -> Result<()> {
+        let (_, stream) = self.enter()?;
+        self.driver().wait(stream).map_err(|fault| self.fault(operation, fault))
+    }
+
+    /// What the driver did not do, as an error of `operation`.
+    #[cold]
+    pub(crate) fn fault(&self, operation: &str, fault: Fault) -> Error {
+        Error::driver(operation, format!("{self}: {fault}"))
+    }
+
+    /// The address of `bytes` bytes of a block of this device from `at` on.
+    fn inside(
+        &self,
+        operation: &str,
+        storage: &Storage,
+        at: usize,
+        bytes: usize,
+    ) -> Result<Address> {
+        if storage.device() != self.id() {
+            let message = format!("the block is on {}, not on {self}", storage.device());
+            return Err(Error::device(operation, message));
+        }
+        if at.checked_add(bytes).is_none_or(|end| end > storage.bytes()) {
+            return Err(Error::index(operation, "outside of the block"));
+        }
+        Ok(storage.address() as Address + at as Address)
+    }
+}
+
+fn open(driver: &Driver, index: u32) -> Answer<Opened> {
+    let device = driver.device(index)?;
+    let facts = Facts {
+        name: driver.name(device)?,
+        capability: (
+            driver.attribute(device, Attribute::Major)?,
+            driver.attribute(device, Attribute::Minor)?,
+        ),
+        multiprocessors: driver.attribute(device, Attribute::Multiprocessors)? as u32,
+        memory: driver.total_memory(device)?,
+    };
+    if driver.attribute(device, Attribute::MemoryPools)? == 0 {
+        let meaning = "the device has no memory pools".to_owned();
+        return Err(Fault { call: "cuDeviceGetAttribute", code: 0, meaning });
+    }
+    let context = driver.retain_context(device)?;
+    driver.enter(context)?;
+    let (stream, pool) = (driver.create_stream()?, driver.default_pool(device)?);
+    // Freed memory stays with the process until it is asked back.
+    driver.set_pool(pool, PoolAttribute::ReleaseThreshold, u64::MAX)?;
+    Ok(Opened { context, stream, pool, facts })
+}
+
+impl Backend for Cuda {
+    fn id(&self) -> DeviceId {
+        DeviceId { backend: BACKEND, index: Some(self.index) }
+    }
+
+    fn properties(&self) -> Properties {
+        let versions =
+            [("driver", self.platform.version), ("nvrtc", self.platform.compiler)].into_iter();
+        let versions = versions.map(|(name, version)| (name, format!("CUDA {}", dotted(version))));
+        match self.opened() {
+            Ok(Opened { facts, .. }) => [
+                ("name", facts.name.clone()),
+                ("capability", dotted(facts.capability)),
+                ("processors", facts.multiprocessors.to_string()),
+                ("memory", format!("{} MiB", facts.memory >> 20)),
+            ]
+            .into_iter()
+            .chain(versions)
+            .collect(),
+            Err(error) => versions.chain([("error", error.to_string())]).collect(),
+        }
+    }
+
+    fn allocate(&self, bytes: usize, zeroed: bool) -> Result<Storage> {
+        self.allocate_storage(bytes, zeroed)
+    }
+
+    fn run(&self, _session: &Session<'_>, request: &Request<'_>) -> Result<()> {
+        Err(Error::unsupported(
+            request.name(),
+            format!("not on {self} yet; move the arrays with to_device(\"cpu\")"),
+        ))
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.wait("synchronize")
+    }
+
+    fn upload(&self, bytes: &[u8], storage: &Storage, at: usize) -> Result<()> {
+        let to = self.inside("upload", storage, at, bytes.len())?;
+        if !storage.is_writable() {
+            return Err(Error::read_only("upload", "the memory is read-only; copy it first"));
+        }
+        if bytes.is_empty() { Ok(()) } else { self.copy_in(bytes, to) }
+    }
+
+    fn download(&self, storage: &Storage, at: usize, bytes: &mut [u8]) -> Result<()> {
+        let from = self.inside("download", storage, at, bytes.len())?;
+        if bytes.is_empty() { Ok(()) } else { self.copy_out(from, bytes) }
+    }
+}
+
+impl fmt::Display for Cuda {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.id().fmt(f)
+    }
+}

@@ -1,0 +1,32 @@
+//! The CUDA backend: NVIDIA cards through the driver, with kernels compiled at run time.
+//!
+//! Nothing of CUDA is needed to build or install tilework. Driver and NVRTC are loaded when a
+//! device is first asked for; where one is missing, [`devices`] says why. Rooms: `driver` (foreign
+//! functions), `search` and `probe` (what there is), `device` (the backend), `memory`.
+
+#![expect(dead_code, reason = "what compiles and launches kernels comes with them")]
+
+mod device;
+mod driver;
+mod memory;
+mod probe;
+mod search;
+
+use std::sync::OnceLock;
+
+pub use device::Cuda;
+pub use memory::MemoryInfo;
+
+/// The devices of this machine, or in words why there are none.
+///
+/// Looks once and remembers; a device costs nothing until it is used.
+pub fn devices() -> Result<&'static [Cuda], &'static str> {
+    static DEVICES: OnceLock<Result<Vec<Cuda>, String>> = OnceLock::new();
+    let devices = DEVICES.get_or_init(|| {
+        static PLATFORM: OnceLock<probe::Platform> = OnceLock::new();
+        let found = probe::probe(&search::Search::of_process())?;
+        let platform = PLATFORM.get_or_init(|| found);
+        Ok((0..platform.devices).map(|index| Cuda::new(platform, index)).collect())
+    });
+    devices.as_ref().map(Vec::as_slice).map_err(String::as_str)
+}

@@ -1,0 +1,185 @@
+//! Device memory: blocks from the driver's pool in the order of the stream, and transfers.
+//!
+//! The pool keeps what is freed, so that allocating again costs a microsecond. Where it has
+//! nothing left, what is kept is given back and the allocation tried once more; then it is an error
+//! with the sizes, and the device stays usable. Transfers go through pinned buffers in pieces: one
+//! piece is copied by the host while the device moves the other. Used by `device.rs`.
+
+use std::sync::{Mutex, PoisonError};
+
+use tilework_backend::{Backend, Storage};
+use tilework_error::{Error, Result};
+
+use crate::device::Cuda;
+use crate::driver::{Address, Driver, Handle, OUT_OF_MEMORY, PoolAttribute};
+
+/// Bytes of one of the two pinned buffers.
+const PIECE: usize = 4 << 20;
+
+/// What a device knows about its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryInfo {
+    /// Bytes in use by arrays.
+    pub used: usize,
+    /// Bytes in use or kept for reuse.
+    pub reserved: usize,
+    /// Bytes that the device has left.
+    pub free: usize,
+    /// Bytes that the device has.
+    pub total: usize,
+}
+
+/// A block of device memory; freed in the stream's order when dropped.
+pub(crate) struct Block {
+    driver: &'static Driver,
+    context: Handle,
+    stream: Handle,
+    pub(crate) address: Address,
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if self.driver.enter(self.context).is_ok() {
+            // SAFETY: the block came from `allocate`; whatever used it was put into the device's
+            // only stream before its last owner went away. A failure leaves nothing to be done.
+            let _ = unsafe { self.driver.free(self.address, self.stream) };
+        }
+    }
+}
+
+/// The pinned buffers, made when they are first needed.
+#[derive(Debug, Default)]
+pub(crate) struct Staging(Mutex<Option<[usize; 2]>>);
+
+impl Cuda {
+    /// A block of at least `bytes` bytes that nobody else knows.
+    pub(crate) fn allocate_block(&self, bytes: usize) -> Result<Block> {
+        let (context, stream) = self.enter()?;
+        let allocate = || self.driver().allocate(bytes.max(1), stream);
+        let address = allocate().or_else(|fault| {
+            if fault.code != OUT_OF_MEMORY {
+                return Err(self.fault("allocate", fault));
+            }
+            self.release_cached()?;
+            allocate().map_err(|fault| match fault.code {
+                OUT_OF_MEMORY => self.out_of_memory(bytes),
+                _ => self.fault("allocate", fault),
+            })
+        })?;
+        Ok(Block { driver: self.driver(), context, stream, address })
+    }
+
+    fn out_of_memory(&self, bytes: usize) -> Error {
+        let left = match self.driver().memory_info() {
+            Ok((free, total)) => format!("{free} of {total} are free"),
+            Err(fault) => fault.to_string(),
+        };
+        Error::out_of_memory("allocate", format!("no memory for {bytes} bytes on {self}: {left}"))
+    }
+
+    /// The same as storage that arrays can share, with every byte zero if that is asked for.
+    pub(crate) fn allocate_storage(&self, bytes: usize, zeroed: bool) -> Result<Storage> {
+        let block = self.allocate_block(bytes)?;
+        if zeroed && bytes > 0 {
+            // SAFETY: the block has that many bytes and nobody else knows it yet.
+            let done = unsafe { self.driver().zero(block.address, bytes, block.stream) };
+            done.map_err(|fault| self.fault("allocate", fault))?;
+        }
+        let address = block.address as *mut u8;
+        // SAFETY: the memory belongs to the block, which goes into the storage. It is aligned to
+        // 256 bytes, and the host never touches it.
+        Ok(unsafe { Storage::foreign(self.id(), address, bytes, true, false, Box::new(block)) })
+    }
+
+    /// Gives memory that nobody uses back to the device.
+    pub fn release_cached(&self) -> Result<()> {
+        self.wait("empty_cache")?;
+        self.driver().trim_pool(self.pool()?).map_err(|fault| self.fault("empty_cache", fault))
+    }
+
+    /// How much memory is used, kept and free.
+    pub fn memory_info(&self) -> Result<MemoryInfo> {
+        self.enter()?;
+        let fault = |fault| self.fault("memory_info", fault);
+        let (free, total) = self.driver().memory_info().map_err(fault)?;
+        let pool = self.pool()?;
+        let pool = |what| self.driver().pool(pool, what).map_err(fault);
+        let (used, reserved) = (pool(PoolAttribute::Used)?, pool(PoolAttribute::Reserved)?);
+        Ok(MemoryInfo { used: used as usize, reserved: reserved as usize, free, total })
+    }
+
+    /// Copies bytes to the device. They may be used again when this returns.
+    pub(crate) fn copy_in(&self, bytes: &[u8], to: Address) -> Result<()> {
+        self.with_staging("upload", |buffers, stream| {
+            for (k, piece) in bytes.chunks(PIECE).enumerate() {
+                let buffer = buffers[k % 2] as *mut u8;
+                if k >= 2 && k % 2 == 0 {
+                    self.wait("upload")?;
+                }
+                // SAFETY: the piece fits the pinned buffer, which is ours while the lock is held,
+                // and whose last transfer is done: both were waited for before the first was
+                // filled again. The target is inside of the block.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(piece.as_ptr(), buffer, piece.len());
+                    let to = to + (k * PIECE) as Address;
+                    let done = self.driver().to_device(to, buffer, piece.len(), stream);
+                    done.map_err(|fault| self.fault("upload", fault))?;
+                }
+            }
+            self.wait("upload")
+        })
+    }
+
+    /// Copies bytes from the device, after everything asked before is done.
+    pub(crate) fn copy_out(&self, from: Address, bytes: &mut [u8]) -> Result<()> {
+        self.with_staging("download", |buffers, stream| {
+            let fetch = |k: usize, len: usize| {
+                let from = from + (k * PIECE) as Address;
+                let buffer = buffers[k % 2] as *mut u8;
+                // SAFETY: the piece fits the pinned buffer, which is ours while the lock is held
+                // and was emptied before. The source is inside of the block.
+                let done = unsafe { self.driver().to_host(buffer, from, len, stream) };
+                done.map_err(|fault| self.fault("download", fault))
+            };
+            let lens: Vec<usize> = bytes.chunks(PIECE).map(<[u8]>::len).collect();
+            if let Some(&first) = lens.first() {
+                fetch(0, first)?;
+            }
+            for (k, piece) in bytes.chunks_mut(PIECE).enumerate() {
+                self.wait("download")?;
+                if let Some(&next) = lens.get(k + 1) {
+                    fetch(k + 1, next)?;
+                }
+                // SAFETY: the piece lies in the pinned buffer since the wait above; the transfer
+                // that was started since goes into the other buffer.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(
+                        buffers[k % 2] as *const u8,
+                        piece.as_mut_ptr(),
+                        piece.len(),
+                    );
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Works with the pinned buffers while nobody else does.
+    fn with_staging(
+        &self,
+        operation: &str,
+        work: impl FnOnce([usize; 2], Handle) -> Result<()>,
+    ) -> Result<()> {
+        let (_, stream) = self.enter()?;
+        let mut staging = self.staging().0.lock().unwrap_or_else(PoisonError::into_inner);
+        let buffers = match *staging {
+            Some(buffers) => buffers,
+            None => {
+                let pinned = || self.driver().allocate_pinned(PIECE);
+                let both = pinned().and_then(|a| Ok([a as usize, pinned()? as usize]));
+                *staging.insert(both.map_err(|fault| self.fault(operation, fault))?)
+            }
+        };
+        work(buffers, stream)
+    }
+}
