@@ -7,25 +7,12 @@ use crate::compare::{assert_close, assert_close_beside};
 use crate::layouts::{BASE, CASES};
 use crate::values::{draw, draw_special};
 
-fn tolerance(fold: FoldId) -> Tolerance {
-    match fold {
-        // Sums are grouped differently; their error grows with the logarithm of the count.
-        FoldId::Sum | FoldId::Mean | FoldId::Prod | FoldId::Var | FoldId::LogSumExp => {
-            Tolerance::Ulp(64.0)
-        }
-        // Of zeros of both signs, which are equal, either may be found.
-        FoldId::Max | FoldId::Min => Tolerance::Ulp(0.0),
-        _ => Tolerance::Exact,
-    }
-}
-
-/// Where products of hundreds of numbers neither vanish nor overflow.
+/// Where elements are drawn from: the row's domain is one of magnitudes, and both parts of a complex
+/// number have a share in it.
 fn domain(fold: FoldId, dtype: DType) -> std::ops::Range<f64> {
-    match (fold, dtype.is_complex()) {
-        (FoldId::Prod, false) => 0.9..1.1,
-        (FoldId::Prod, true) => 0.66..0.75,
-        _ => 0.5..9.0,
-    }
+    let std::ops::Range { start, end } = fold.row().domain;
+    let share = if dtype.is_complex() { std::f64::consts::FRAC_1_SQRT_2 } else { 1.0 };
+    start * share..end * share
 }
 
 /// Every subset of the axes of an array of up to four axes.
@@ -44,7 +31,7 @@ pub fn folds(device: Device) {
         for dtype in DType::ALL.into_iter().filter(|dtype| row.accumulates(*dtype).is_some()) {
             for special in [false, true] {
                 // Sums of overflowing numbers depend on their order: keep to tame ones there.
-                if special && tolerance(fold) == Tolerance::Ulp(64.0) {
+                if special && matches!(row.tolerance, Tolerance::Ulp(ulp) if ulp > 0.0) {
                     continue;
                 }
                 // Which of several complex NaN an extreme is, is not promised.
@@ -72,13 +59,7 @@ pub fn folds(device: Device) {
                                 // A variance is a difference of squares that can cancel.
                                 let eps = got.dtype().finfo().map_or(0.0, |info| info.eps);
                                 let beside = if fold == FoldId::Var { 100.0 * eps } else { 0.0 };
-                                assert_close_beside(
-                                    &what,
-                                    &got,
-                                    &expected,
-                                    tolerance(fold),
-                                    beside,
-                                );
+                                assert_close_beside(&what, &got, &expected, row.tolerance, beside);
                             }
                             (Err(got), Err(expected)) => assert_eq!(got, expected, "{what}"),
                             (got, expected) => panic!("{what}: {got:?} but {expected:?}"),
@@ -108,7 +89,7 @@ pub fn scans(device: Device) {
                     let (got, expected) =
                         (x.scan(fold, axis).expect(&what), y.scan(fold, axis).expect(&what));
                     let tolerance =
-                        if dtype.is_inexact() { tolerance(fold) } else { Tolerance::Exact };
+                        if dtype.is_inexact() { fold.row().tolerance } else { Tolerance::Exact };
                     assert_close(&what, &got, &expected, tolerance);
                 }
             }

@@ -6,8 +6,11 @@
 //! on. Backends may fold in any grouping; the reference folds in pairs, so that rounding errors
 //! grow with the logarithm of the count.
 
+use std::ops::Range;
+
 use crate::dtype::{Class, DType};
-use crate::op::{Bool, Gives, Rule, Same};
+use crate::op::Tolerance::{Exact, Ulp};
+use crate::op::{Bool, Gives, Rule, Same, Tolerance};
 use crate::scalar::{Element, Value};
 
 /// The index of an element: int64.
@@ -40,7 +43,7 @@ pub enum OverNothing {
 }
 
 /// Everything about a reduction that is data.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct FoldRow {
     /// The public name.
     pub name: &'static str,
@@ -54,6 +57,10 @@ pub struct FoldRow {
     pub gives: Rule,
     /// What it gives over nothing.
     pub nothing: OverNothing,
+    /// Where tests draw elements from: magnitudes.
+    pub domain: Range<f64>,
+    /// How far backends, which fold in other groupings, may differ from the meaning.
+    pub tolerance: Tolerance,
 }
 
 impl FoldRow {
@@ -125,6 +132,7 @@ macro_rules! folds {
         step |$s:ident, $x:ident, $i:ident| $step:expr;
         merge |$a:ident, $b:ident| $merge:expr;
         finish |$f:ident, $n:ident, $correction:ident| $finish:expr;
+        test $domain:expr, $tolerance:expr;
     )+) => {
         /// The reductions, one for each row.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -165,6 +173,8 @@ macro_rules! folds {
                     classes: 0 $(| Class::$class as u8)+,
                     gives: <$gives as Gives>::RULE,
                     nothing: OverNothing::$nothing,
+                    domain: $domain,
+                    tolerance: $tolerance,
                 };
                 #[inline(always)]
                 fn init<V: Value>() -> $state { $init }
@@ -186,6 +196,7 @@ folds! {
         step |s, x, i| s.plus(x);
         merge |a, b| a.plus(b);
         finish |s, n, correction| s;
+        test 0.5..9.0, Ulp(64.0);
 
     /// Product of the elements; integers are multiplied in 64 bits.
     Prod prod in Wide -> Same, over nothing Neutral, on [Int Real Complex]
@@ -193,6 +204,7 @@ folds! {
         step |s, x, i| s.times(x);
         merge |a, b| a.times(b);
         finish |s, n, correction| s;
+        test 0.9..1.1, Ulp(64.0);
 
     /// Largest element; NaN if there is one.
     Max max in Same -> Same, over nothing Error, on [Bool Int Real Complex]
@@ -200,6 +212,7 @@ folds! {
         step |s, x, i| Some(match s { Some(m) if m.is_nan() || !m.precedes(x) && !x.is_nan() => m, _ => x });
         merge |a, b| match (a, b) { (Some(_), Some(x)) => Max::step(a, x, 0), (a, None) => a, (None, b) => b };
         finish |s, n, correction| s.unwrap_or(V::ZERO);
+        test 0.5..9.0, Ulp(0.0);
 
     /// Smallest element; NaN if there is one.
     Min min in Same -> Same, over nothing Error, on [Bool Int Real Complex]
@@ -207,6 +220,7 @@ folds! {
         step |s, x, i| Some(match s { Some(m) if m.is_nan() || !x.precedes(m) && !x.is_nan() => m, _ => x });
         merge |a, b| match (a, b) { (Some(_), Some(x)) => Min::step(a, x, 0), (a, None) => a, (None, b) => b };
         finish |s, n, correction| s.unwrap_or(V::ZERO);
+        test 0.5..9.0, Ulp(0.0);
 
     /// Index of the largest element, the first of equals; of the first NaN if there is one.
     ArgMax argmax in Same -> Index, over nothing Error, on [Bool Int Real Complex]
@@ -214,6 +228,7 @@ folds! {
         step |s, x, i| Some(match s { Some(m) if m.0.is_nan() || !m.0.precedes(x) && !x.is_nan() => m, _ => (x, i) });
         merge |a, b| match (a, b) { (Some(_), Some((x, i))) => ArgMax::step(a, x, i), (a, None) => a, (None, b) => b };
         finish |s, n, correction| s.map_or(-1, |m| m.1);
+        test 0.5..9.0, Exact;
 
     /// Index of the smallest element, the first of equals; of the first NaN if there is one.
     ArgMin argmin in Same -> Index, over nothing Error, on [Bool Int Real Complex]
@@ -221,6 +236,7 @@ folds! {
         step |s, x, i| Some(match s { Some(m) if m.0.is_nan() || !x.precedes(m.0) && !x.is_nan() => m, _ => (x, i) });
         merge |a, b| match (a, b) { (Some(_), Some((x, i))) => ArgMin::step(a, x, i), (a, None) => a, (None, b) => b };
         finish |s, n, correction| s.map_or(-1, |m| m.1);
+        test 0.5..9.0, Exact;
 
     /// Whether any element is true, that is, not zero.
     Any any in Same -> Bool, over nothing Neutral, on [Bool Int Real Complex]
@@ -228,6 +244,7 @@ folds! {
         step |s, x, i| s | x.is_true();
         merge |a, b| a | b;
         finish |s, n, correction| s;
+        test 0.5..9.0, Exact;
 
     /// Whether all elements are true, that is, not zero.
     All all in Same -> Bool, over nothing Neutral, on [Bool Int Real Complex]
@@ -235,6 +252,7 @@ folds! {
         step |s, x, i| s & x.is_true();
         merge |a, b| a & b;
         finish |s, n, correction| s;
+        test 0.5..9.0, Exact;
 
     /// How many elements are true, that is, not zero.
     CountNonzero count_nonzero in Same -> Index, over nothing Neutral, on [Bool Int Real Complex]
@@ -242,6 +260,7 @@ folds! {
         step |s, x, i| s + x.is_true() as i64;
         merge |a, b| a + b;
         finish |s, n, correction| s;
+        test 0.5..9.0, Exact;
 
     /// Arithmetic mean; NaN over nothing.
     Mean mean in Inexact -> Same, over nothing Neutral, on [Real Complex]
@@ -249,6 +268,7 @@ folds! {
         step |s, x, i| s.plus(x);
         merge |a, b| a.plus(b);
         finish |s, n, correction| s.over(n as f64);
+        test 0.5..9.0, Ulp(64.0);
 
     /// Variance: the mean square distance from the mean, over count minus correction.
     Var var in Inexact -> Same, over nothing Neutral, on [Real]
@@ -256,6 +276,7 @@ folds! {
         step |s, x, i| s.merge(Moments::of(x.to_f64()));
         merge |a, b| a.merge(b);
         finish |s, n, correction| V::of_f64(s.variance(correction));
+        test 0.5..9.0, Ulp(64.0);
 
     /// Logarithm of the sum of exponentials, without overflow; minus infinity over nothing.
     LogSumExp logsumexp in Inexact -> Same, over nothing Neutral, on [Real]
@@ -263,6 +284,7 @@ folds! {
         step |s, x, i| s.merge(ScaledSum { max: x.to_f64(), sum: 1.0 });
         merge |a, b| a.merge(b);
         finish |s, n, correction| V::of_f64(s.max + s.sum.ln());
+        test 0.5..9.0, Ulp(64.0);
 }
 
 /// Count, mean and sum of squared distances from the mean.
