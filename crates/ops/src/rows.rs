@@ -206,7 +206,7 @@ ops! { $
         cuda "a == 0 ? 0 : a * log(a)"; grad |y, g| [g * (a.f(Id::Log) + 1.0)]; test [0.01..1e3], Ulp(4.0);
 
     /// The error function.
-    Erf erf [a] -> Same { real: a.by(sp::erf); }
+    Erf erf [a] -> Same { real: a.by(libm::erf); }
         cuda "erf(a)"; grad |y, g| [g * (-(a * a)).f(Id::Exp) * TWO_OVER_SQRT_PI]; test [-4.0..4.0], Ulp(3.0);
 
     // Trigonometry.
