@@ -4,7 +4,7 @@ PYTHON ?= python3
 CARGO ?= cargo
 VENV := .venv
 
-.PHONY: help demo test lint test-rust test-isas test-scalar test-doc wheel test-python loom memcheck slow clean
+.PHONY: help demo test lint test-rust test-isas test-scalar test-doc wheel test-python bench loom memcheck slow clean
 
 help: ## Lists the commands.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -59,6 +59,27 @@ wheel: $(VENV)/ready ## Builds the Python package into dist/.
 test-python: wheel ## The Python tests, against the wheel in an environment of its own.
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps dist/*.whl
 	cd $(VENV) && bin/python -m pytest -q ../crates/python/tests
+
+# The peers live in an environment of their own; one that cannot be installed is "not checked".
+# Another place for them: make bench PEERS=FOLDER. For the figures in docs: make bench OUT=docs/benchmarks.
+PEERS ?= target/peers
+OUT ?= target/bench
+BENCH ?=
+
+$(PEERS)/ready: bench/requirements-bench.txt
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	grep -v '^#' $< | xargs -n 1 $(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check || true
+	touch $@
+
+bench: wheel $(PEERS)/ready ## Every operation against NumPy, PyTorch and the machine; BENCH="--quick --group gemm" for less.
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps dist/*.whl
+	rm -rf target/joined && mkdir -p target/joined
+	for rows in crates/python/bench/call_cost.py bench/pairs.py; do \
+	  to=target/joined/$$(basename $$rows .py).csv; \
+	  $(PEERS)/bin/python $$rows --csv > $$to || rm -f $$to; done
+	$(CARGO) run --release --quiet --locked -p tilework-cli -- bench --peers bench/peers.py \
+	  --python $(PEERS)/bin/python --join target/joined --out $(OUT) $(BENCH)
+	$(CARGO) run --release --quiet --locked -p tilework-cli -- bench --growth --out $(OUT)
 
 loom: ## The lock and the pool under every interleaving of a small model.
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \

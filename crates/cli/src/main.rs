@@ -1,7 +1,8 @@
-//! The command line: `tilework info`, later `bench` and `reduce`.
+//! The command line: a thin list of commands, each a module of its own.
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod info;
 
 use std::process::ExitCode;
@@ -20,12 +21,16 @@ struct Arguments {
 enum Command {
     /// Shows the devices of this machine, and why others are missing.
     Info,
+    /// Measures operations against the limits of this machine and against other libraries.
+    Bench(bench::Options),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    let mut out = std::io::stdout().lock();
     let done = match arguments.command {
-        Command::Info => info::run(&mut std::io::stdout().lock()),
+        Command::Info => info::run(&mut out),
+        Command::Bench(options) => bench::run(&mut out, &options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

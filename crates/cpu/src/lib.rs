@@ -4,6 +4,7 @@ mod backend;
 pub mod gemm;
 mod index;
 pub mod isa;
+pub mod limits;
 mod map;
 mod matmul;
 mod pairs;

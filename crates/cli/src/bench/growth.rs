@@ -1,0 +1,115 @@
+//! How cost grows with size: time against size for a product, a sum of two arrays and a reduction,
+//! and the check that neighbouring sizes cost about the same for each unit of work.
+
+use std::io::{self, Write};
+
+use tilework::{DType, FoldId, Id};
+
+use super::chart::Curve;
+use super::clock::{Times, window};
+use super::rows::Row;
+use super::work::{Work, ours};
+
+/// Sizes of a group may differ by this factor in the cost of a unit of work.
+const NEIGHBOURS: f64 = 1.3;
+
+/// One operation over sizes.
+struct Growth {
+    name: &'static str,
+    work: Work,
+    shape: fn(usize) -> Vec<usize>,
+    /// Units of work at a size.
+    units: fn(usize) -> f64,
+    /// Sizes whose neighbours below and above are measured too.
+    centres: &'static [usize],
+}
+
+const PLAIN: Work = Work::Matmul { a_transposed: false, b_transposed: false };
+
+/// Powers of two, and the edges of the tiles and blocks that kernels work in.
+static GROWTHS: &[Growth] = &[
+    Growth {
+        name: "matmul",
+        work: PLAIN,
+        shape: |n| vec![n; 3],
+        units: |n| (n as f64).powi(3),
+        centres: &[64, 84, 128, 224, 256, 448, 512, 640, 768, 1024, 1536],
+    },
+    Growth {
+        name: "add",
+        work: Work::Map { id: Id::Add, out: true },
+        shape: |n| vec![n],
+        units: |n| n as f64,
+        centres: &[1024, 4096, 1 << 14, 1 << 15, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24],
+    },
+    Growth {
+        name: "sum",
+        work: Work::Reduce { fold: FoldId::Sum, axis: None },
+        shape: |n| vec![n],
+        units: |n| n as f64,
+        centres: &[1024, 4096, 1 << 14, 1 << 15, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24],
+    },
+];
+
+/// Measures all curves, says for each size whether it keeps with its neighbours, and gives the
+/// curves and whether all do.
+pub(crate) fn run(
+    out: &mut impl Write,
+    rounds: usize,
+    length: f64,
+) -> io::Result<(Vec<Curve>, bool)> {
+    let (mut curves, mut even) = (Vec::new(), true);
+    for growth in GROWTHS {
+        let mut curve = Vec::new();
+        for &centre in growth.centres {
+            let sizes = [centre - 1, centre, centre + 1];
+            let times = measure(growth, &sizes, rounds, length).map_err(io::Error::other)?;
+            let costs: Vec<f64> =
+                sizes.iter().zip(&times).map(|(&n, time)| time / (growth.units)(n)).collect();
+            let spread = costs.iter().copied().fold(0.0, f64::max)
+                / costs.iter().copied().fold(f64::INFINITY, f64::min);
+            let fine = spread <= NEIGHBOURS;
+            even &= fine;
+            writeln!(
+                out,
+                "{:8} {centre:>9} -1 +0 +1: {:.3e} {:.3e} {:.3e} s, spread {spread:.2}, {}",
+                growth.name,
+                times[0],
+                times[1],
+                times[2],
+                if fine { "pass" } else { "MISS" }
+            )?;
+            curve.extend(sizes.iter().map(|&n| n as f64).zip(times));
+        }
+        curves.push((growth.name.to_owned(), curve));
+    }
+    Ok((curves, even))
+}
+
+fn measure(
+    growth: &Growth,
+    sizes: &[usize],
+    rounds: usize,
+    length: f64,
+) -> tilework::Result<Vec<f64>> {
+    let row = |&n: &usize| Row {
+        group: "growth",
+        work: growth.work,
+        dtype: DType::Float32,
+        shape: (growth.shape)(n),
+        target: 1.0.into(),
+    };
+    let mut calls = sizes.iter().map(|n| ours(&row(n))).collect::<tilework::Result<Vec<_>>>()?;
+    let mut times = vec![Times::default(); sizes.len()];
+    for _ in 0..rounds {
+        for (call, times) in calls.iter_mut().zip(&mut times) {
+            let mut failed = None;
+            let seconds = window(length, &mut || failed = call().err().or(failed.take()));
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            times.push(seconds);
+        }
+    }
+    Ok(times.iter().map(Times::best).collect())
+}

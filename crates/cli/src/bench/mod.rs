@@ -1,0 +1,246 @@
+//! `tilework bench`: every row of the table against the peers that are installed and against the
+//! limits of the machine.
+//!
+//! `rows` is the table, `work` what a row runs, `rust_peers` and `worker` the contestants from Rust
+//! and Python, `limit` the machine itself. The contestants of a row run in turn, round after
+//! round, since other work comes and goes on a machine; `outcome` judges, `report` and `chart`
+//! show. Needs no Python; with `--peers` it starts one and asks it for NumPy's and PyTorch's times.
+
+mod chart;
+mod clock;
+mod growth;
+mod limit;
+mod outcome;
+mod report;
+mod rows;
+mod rust_peers;
+mod work;
+mod worker;
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clock::{Times, window};
+use outcome::{Contestant, Outcome, Side, Verdict};
+use report::Table;
+use rows::Row;
+use work::Call;
+use worker::Worker;
+
+/// Options of `tilework bench`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Only these groups (see --list).
+    #[arg(long, value_delimiter = ',')]
+    group: Vec<String>,
+    /// Only rows whose name contains this.
+    #[arg(long, default_value = "")]
+    row: String,
+    /// How often each contestant of a row is timed; the best counts.
+    #[arg(long, default_value_t = 7)]
+    rounds: usize,
+    /// Two rounds with short windows, and no array beyond 2^24 elements.
+    #[arg(long)]
+    quick: bool,
+    /// The threads that every contestant may use.
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
+    /// Prints the rows with their groups and targets and ends.
+    #[arg(long)]
+    list: bool,
+    /// Measures time against size in place of the rows.
+    #[arg(long)]
+    growth: bool,
+    /// The script that runs NumPy and PyTorch: bench/peers.py.
+    #[arg(long)]
+    peers: Option<PathBuf>,
+    /// The Python for it.
+    #[arg(long, default_value = "python3")]
+    python: PathBuf,
+    /// A folder of CSV files with rows that were measured elsewhere, to join the table.
+    #[arg(long)]
+    join: Option<PathBuf>,
+    /// Where the CSV file and the charts go.
+    #[arg(long, default_value = "target/bench")]
+    out: PathBuf,
+}
+
+/// Seconds that a contestant is timed for in a round if its call is shorter.
+const WINDOW: f64 = 0.01;
+
+/// A pause before each contestant: threads of the last one may still be looking for work.
+const PAUSE: Duration = Duration::from_millis(3);
+
+/// Runs the benchmark; the table goes to `out`, files to the folder of the options.
+pub(crate) fn run(out: &mut impl Write, options: &Options) -> io::Result<()> {
+    let chosen = choose(options);
+    if options.list {
+        for row in &chosen {
+            writeln!(out, "{},{},{}", row.group, row.name(), row.target.ratio)?;
+        }
+        return Ok(());
+    }
+    tilework::set_num_threads(options.threads);
+    fs::create_dir_all(&options.out)?;
+    let rounds = if options.quick { 2 } else { options.rounds.max(1) };
+    let length = if options.quick { WINDOW / 4.0 } else { WINDOW };
+    if options.growth {
+        return grow(out, options, rounds, length);
+    }
+    let mut worker = match &options.peers {
+        Some(script) => Some(Worker::start(&options.python, script, options.threads)?),
+        None => None,
+    };
+    head(out, options, rounds, worker.as_mut())?;
+    let joined = join(options.join.as_deref())?;
+    let names = chosen.iter().map(Row::name).chain(joined.iter().map(|other| other.row.clone()));
+    let mut table = Table::begin(out, &names.collect::<Vec<_>>())?;
+    let mut outcomes = Vec::new();
+    for row in &chosen {
+        let outcome = measure(row, worker.as_mut(), rounds, length)?;
+        table.line(out, &outcome)?;
+        outcomes.push(outcome);
+    }
+    for outcome in joined {
+        table.line(out, &outcome)?;
+        outcomes.push(outcome);
+    }
+    summary(out, &outcomes)?;
+    write_files(&options.out, &outcomes)
+}
+
+/// The outcomes of rows that were measured elsewhere: all CSV files of a folder.
+fn join(folder: Option<&Path>) -> io::Result<Vec<Outcome>> {
+    let mut outcomes = Vec::new();
+    let Some(folder) = folder else { return Ok(outcomes) };
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "csv"));
+    paths.sort();
+    for path in paths {
+        let named = |error| io::Error::other(format!("{}: {error}", path.display()));
+        outcomes.extend(report::parse(&fs::read_to_string(&path)?).map_err(named)?);
+    }
+    Ok(outcomes)
+}
+
+/// The rows that the options name.
+fn choose(options: &Options) -> Vec<Row> {
+    let wanted = |row: &Row| {
+        let group =
+            options.group.is_empty() || options.group.iter().any(|group| group == row.group);
+        let small = !options.quick || row.shape.iter().product::<usize>() <= 1 << 24;
+        group && (small || row.shape.len() == 3) && row.name().contains(&options.row)
+    };
+    rows::rows().into_iter().filter(wanted).collect()
+}
+
+/// What was measured on what, with whom.
+fn head(
+    out: &mut impl Write,
+    options: &Options,
+    rounds: usize,
+    worker: Option<&mut Worker>,
+) -> io::Result<()> {
+    let peers = match worker {
+        Some(worker) => worker.versions()?,
+        None => "Python's peers not checked".to_owned(),
+    };
+    let threads = options.threads;
+    writeln!(
+        out,
+        "tilework {}, {threads} threads, {rounds} rounds; {peers}",
+        env!("CARGO_PKG_VERSION")
+    )?;
+    writeln!(out, "a ratio is the peer's time over ours; limit is the machine's time over ours")
+}
+
+/// All contestants of a row in turn, round after round.
+fn measure(
+    row: &Row,
+    mut worker: Option<&mut Worker>,
+    rounds: usize,
+    length: f64,
+) -> io::Result<Outcome> {
+    let native = || -> tilework::Result<Vec<(Contestant, Call)>> {
+        let mut calls = vec![(Contestant::new("tilework", Side::Ours), work::ours(row)?)];
+        for (name, call) in rust_peers::peers(row)? {
+            calls.push((Contestant::new(name, Side::Rust), call));
+        }
+        Ok(calls)
+    };
+    let mut native = native().map_err(io::Error::other)?;
+    let mut limit = work::limit(row);
+    let mut limits = Times::default();
+    let mut python = Vec::new();
+    if let Some(worker) = &mut worker {
+        python.extend(worker.row(&row.name())?.iter().map(|name| Contestant::from_python(name)));
+    }
+    for _ in 0..rounds {
+        for (contestant, call) in &mut native {
+            std::thread::sleep(PAUSE);
+            let mut failed = None;
+            let seconds = window(length, &mut || failed = call().err().or(failed.take()));
+            if let Some(error) = failed {
+                return Err(io::Error::other(error));
+            }
+            contestant.times.push(seconds);
+        }
+        if let Some(worker) = &mut worker {
+            for contestant in &mut python {
+                std::thread::sleep(PAUSE);
+                contestant.times.push(worker.time(&contestant.name, length)?);
+            }
+        }
+        if let Some(seconds) = limit.as_mut().and_then(|limit| limit.time(length)) {
+            limits.push(seconds);
+        }
+    }
+    let contestants = native.into_iter().map(|(contestant, _)| contestant).chain(python).collect();
+    Ok(Outcome {
+        group: row.group.to_owned(),
+        row: row.name(),
+        target: row.target,
+        contestants,
+        limit: limits,
+        memory_bound: limit.is_some_and(|limit| limit.is_memory()),
+    })
+}
+
+fn summary(out: &mut impl Write, outcomes: &[Outcome]) -> io::Result<()> {
+    let count = |verdict| outcomes.iter().filter(|outcome| outcome.verdict() == verdict).count();
+    let [pass, miss, unknown] = [Verdict::Pass, Verdict::Miss, Verdict::NotChecked].map(count);
+    writeln!(out, "{pass} pass, {miss} miss, {unknown} not checked")
+}
+
+/// `bench.csv` and a chart for each group.
+fn write_files(folder: &Path, outcomes: &[Outcome]) -> io::Result<()> {
+    report::csv(&mut fs::File::create(folder.join("bench.csv"))?, outcomes)?;
+    let mut groups: Vec<&str> = outcomes.iter().map(|outcome| outcome.group.as_str()).collect();
+    groups.dedup();
+    for group in groups {
+        let of_group: Vec<&Outcome> =
+            outcomes.iter().filter(|outcome| outcome.group == group).collect();
+        fs::write(folder.join(format!("{group}.svg")), chart::bars(group, &of_group))?;
+    }
+    Ok(())
+}
+
+/// Time against size, as a table, a chart and a CSV file.
+fn grow(out: &mut impl Write, options: &Options, rounds: usize, length: f64) -> io::Result<()> {
+    let (curves, even) = growth::run(out, rounds, length)?;
+    let mut csv = String::from("operation,size,seconds\n");
+    for (name, points) in &curves {
+        csv.extend(points.iter().map(|(size, seconds)| format!("{name},{size},{seconds:e}\n")));
+    }
+    fs::write(options.out.join("growth.csv"), csv)?;
+    let title = "time against size, float32";
+    let chart =
+        chart::curves(title, "size (side of the matrices, or elements)", "seconds", &curves);
+    fs::write(options.out.join("growth.svg"), chart)?;
+    let verdict =
+        if even { "all sizes keep with their neighbours" } else { "some sizes stand out" };
+    writeln!(out, "{verdict}")
+}

@@ -1,0 +1,169 @@
+//! What was measured for a row, and the verdict.
+
+use super::clock::Times;
+use super::rows::Target;
+
+/// Who ran the row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// tilework, called from Rust.
+    Ours,
+    /// tilework, called from Python.
+    OursFromPython,
+    /// A library of Rust: shown, but no target refers to it.
+    Rust,
+    /// A library of Python: what targets refer to.
+    Python,
+}
+
+/// One contestant's times.
+#[derive(Clone, Debug)]
+pub(crate) struct Contestant {
+    pub(crate) name: String,
+    pub(crate) side: Side,
+    pub(crate) times: Times,
+}
+
+/// The name of tilework called from Python.
+const OURS_FROM_PYTHON: &str = "tilework-python";
+
+impl Contestant {
+    pub(crate) fn new(name: &str, side: Side) -> Contestant {
+        Contestant { name: name.to_owned(), side, times: Times::default() }
+    }
+
+    /// A contestant of the Python side.
+    pub(crate) fn from_python(name: &str) -> Contestant {
+        let ours = name == OURS_FROM_PYTHON;
+        Contestant::new(name, if ours { Side::OursFromPython } else { Side::Python })
+    }
+}
+
+/// A row's times.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) group: String,
+    pub(crate) row: String,
+    pub(crate) target: Target,
+    pub(crate) contestants: Vec<Contestant>,
+    /// The machine's own time for the work.
+    pub(crate) limit: Times,
+    /// Whether that is a limit of memory.
+    pub(crate) memory_bound: bool,
+}
+
+/// Of the limit of memory: enough, whatever the peers do.
+const ENOUGH_OF_MEMORY: f64 = 0.9;
+
+/// Whether a row reaches its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Pass,
+    Miss,
+    /// No peer that a target refers to was there.
+    NotChecked,
+}
+
+impl Verdict {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Verdict::Pass => "pass",
+            Verdict::Miss => "MISS",
+            Verdict::NotChecked => "not checked",
+        }
+    }
+}
+
+impl Outcome {
+    fn seconds(&self, side: Side) -> Option<f64> {
+        let found = self.contestants.iter().find(|contestant| contestant.side == side)?;
+        Some(found.times.get(self.target.by_median))
+    }
+
+    /// Our time, called from where the peers of targets are called from if we were.
+    pub(crate) fn ours(&self) -> f64 {
+        let from_python = self.seconds(Side::OursFromPython);
+        from_python.or(self.seconds(Side::Ours)).unwrap_or(f64::INFINITY)
+    }
+
+    /// A contestant's time over ours, called from the same language: above 1 we are faster.
+    pub(crate) fn ratio(&self, contestant: &Contestant) -> f64 {
+        let ours = match contestant.side {
+            Side::Ours | Side::Rust => self.seconds(Side::Ours).unwrap_or(f64::INFINITY),
+            Side::OursFromPython | Side::Python => self.ours(),
+        };
+        contestant.times.get(self.target.by_median) / ours
+    }
+
+    /// The ratio to the better of the peers that targets refer to.
+    pub(crate) fn worst_ratio(&self) -> Option<f64> {
+        let judges = self.contestants.iter().filter(|other| other.side == Side::Python);
+        judges.map(|judge| self.ratio(judge)).min_by(f64::total_cmp)
+    }
+
+    /// The share of the machine's limit that we reach, if one is known.
+    pub(crate) fn share(&self) -> Option<f64> {
+        let limit = self.limit.get(self.target.by_median);
+        limit.is_finite().then(|| limit / self.ours())
+    }
+
+    pub(crate) fn verdict(&self) -> Verdict {
+        if self.memory_bound && self.share().is_some_and(|share| share >= ENOUGH_OF_MEMORY) {
+            return Verdict::Pass;
+        }
+        match self.worst_ratio() {
+            None => Verdict::NotChecked,
+            Some(ratio) if ratio >= self.target.ratio => Verdict::Pass,
+            Some(_) => Verdict::Miss,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(times: &[(&str, Side, f64)], limit: Option<f64>) -> Outcome {
+        let contestants = times.iter().map(|(name, side, seconds)| {
+            let mut contestant = Contestant::new(name, *side);
+            contestant.times.push(*seconds);
+            contestant
+        });
+        let mut outcome = Outcome {
+            group: "group".into(),
+            row: "row".into(),
+            target: 1.5.into(),
+            contestants: contestants.collect(),
+            limit: Times::default(),
+            memory_bound: true,
+        };
+        if let Some(limit) = limit {
+            outcome.limit.push(limit);
+        }
+        outcome
+    }
+
+    #[test]
+    fn the_better_peer_from_python_decides() {
+        let sides =
+            [("tilework", Side::Ours, 1.0), ("ndarray", Side::Rust, 0.1), ("a", Side::Python, 9.0)];
+        assert_eq!(outcome(&sides, None).verdict(), Verdict::Pass);
+        let better = [&sides[..], &[("b", Side::Python, 1.4)]].concat();
+        assert_eq!(outcome(&better, None).verdict(), Verdict::Miss);
+        assert_eq!(outcome(&better, Some(0.95)).verdict(), Verdict::Pass);
+        assert_eq!(outcome(&sides[..2], None).verdict(), Verdict::NotChecked);
+    }
+
+    #[test]
+    fn calls_from_python_are_compared_with_ours_from_python() {
+        let sides = [
+            ("tilework", Side::Ours, 1.0),
+            ("tilework-python", Side::OursFromPython, 2.0),
+            ("a", Side::Python, 2.0),
+            ("ndarray", Side::Rust, 2.0),
+        ];
+        let outcome = outcome(&sides, None);
+        assert_eq!(outcome.ratio(&outcome.contestants[2]), 1.0);
+        assert_eq!(outcome.ratio(&outcome.contestants[3]), 2.0);
+    }
+}
