@@ -13,6 +13,7 @@ mod plan;
 mod tile;
 
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -21,14 +22,14 @@ use tilework_backend::{Accumulator, PairReduce, Session, Target};
 use tilework_error::{Error, Result};
 use tilework_layout::Layout;
 use tilework_ops::{DType, Element, PairState, Scalar};
-use tilework_tape::Per;
+use tilework_tape::{Per, Tape};
 
 use crate::isa::Isa;
 use crate::map::moves;
 use crate::pool;
 use fold::{States, Values};
 use lanes::Summed;
-use plan::Plan;
+use plan::{GIVEN, Plan};
 use tile::{BUFFERS, Frame};
 
 /// Pieces that a call should have, so that no thread waits long for another.
@@ -51,17 +52,51 @@ const TOLD_EVERY: Duration = Duration::from_millis(50);
 
 /// Does what a `PairReduce` request asks.
 pub(crate) fn run(session: &Session<'_>, request: &PairReduce<'_>) -> Result<()> {
+    let source = |view: &tilework_backend::ViewRef<'_>| Source {
+        base: view.pointer(session),
+        layout: view.layout().clone(),
+    };
+    let sources = request.inputs.iter().map(source).collect();
+    run_as(session, request, Operands { tape: request.tape, sources, fill: None })
+}
+
+/// Does what a request asks with another tape in place of its own.
+fn run_as(session: &Session<'_>, request: &PairReduce<'_>, operands: Operands<'_>) -> Result<()> {
     match (request.computes(), request.accumulates()) {
-        (DType::Float64, _) => Job::<f64, f64>::new(session, request).run(),
-        (_, DType::Float64) => Job::<f32, f64>::new(session, request).run(),
-        _ => Job::<f32, f32>::new(session, request).run(),
+        (DType::Float64, _) => Job::<f64, f64>::new(session, request, operands).run(),
+        (_, DType::Float64) => Job::<f32, f64>::new(session, request, operands).run(),
+        _ => Job::<f32, f32>::new(session, request, operands).run(),
     }
 }
 
+/// A tape and where its inputs come from.
+struct Operands<'a> {
+    tape: &'a Tape,
+    /// One for each input; those given for every pair are not read.
+    sources: Vec<Source>,
+    /// Computes the inputs that are given for every pair.
+    fill: Option<&'a (dyn Fn(&Given<'_>) + Sync)>,
+}
+
+/// What is to be written for an input that is given for every pair.
+#[allow(dead_code, reason = "read by the forms that compute tiles beforehand")]
+struct Given<'a> {
+    /// Which input.
+    input: usize,
+    /// The batch.
+    batch: &'a [usize],
+    /// Rows of i.
+    i: Range<usize>,
+    /// Rows of j, from the first of the request on.
+    j: Range<usize>,
+    /// Where the numbers go: for each j a row of all i.
+    to: *mut u8,
+}
+
 /// An input of the tape as an address.
-struct Source<'a> {
+struct Source {
     base: *const u8,
-    layout: &'a Layout,
+    layout: Layout,
 }
 
 /// An output as an address.
@@ -105,9 +140,9 @@ fn position(layout: &Layout, batch: &[usize]) -> isize {
 /// A request, its plan, and how it is cut.
 struct Job<'r, T, A> {
     request: &'r PairReduce<'r>,
+    operands: Operands<'r>,
     plan: Plan<'r>,
     isa: Isa,
-    sources: Vec<Source<'r>>,
     values: Option<Sink<'r>>,
     indices: Option<Sink<'r>>,
     batch: &'r [usize],
@@ -129,14 +164,18 @@ struct Job<'r, T, A> {
 unsafe impl<T, A> Sync for Job<'_, T, A> {}
 
 impl<'r, T: Summed<A>, A: Accumulator> Job<'r, T, A> {
-    fn new(session: &Session<'_>, request: &'r PairReduce<'r>) -> Job<'r, T, A> {
+    fn new(
+        session: &Session<'_>,
+        request: &'r PairReduce<'r>,
+        operands: Operands<'r>,
+    ) -> Job<'r, T, A> {
         let shape = request.output_shape();
         let (batch, m) = match shape {
             [batch @ .., m, _] => (batch, *m),
             _ => (&[][..], 0),
         };
         let n = request.n;
-        let plan = Plan::new(request.tape, m, n);
+        let plan = Plan::new(operands.tape, m, n);
         let batches = batch.iter().product();
         let tiles = if plan.lanes == 1 { PIECES } else { TILES };
         let block = plan.lanes * tiles;
@@ -144,15 +183,11 @@ impl<'r, T: Summed<A>, A: Accumulator> Job<'r, T, A> {
         // Few i: ranges of j are pieces too, by size only.
         let ranges = (PIECES / pieces).min(n / RANGE).max(n.div_ceil(LONG_RANGE)).max(1);
         let range = n.div_ceil(ranges).next_multiple_of(plan.block);
-        let source = |view: &tilework_backend::ViewRef<'r>| Source {
-            base: view.pointer(session),
-            layout: view.layout(),
-        };
         Job {
-            sources: request.inputs.iter().map(source).collect(),
             values: request.values.as_ref().map(|target| Sink::new(session, target)),
             indices: request.indices.as_ref().map(|target| Sink::new(session, target)),
             request,
+            operands,
             plan,
             isa: Isa::current(),
             batch,
@@ -250,17 +285,17 @@ impl<'r, T: Summed<A>, A: Accumulator> Job<'r, T, A> {
         let tiles = self.block / plan.lanes;
         let elements = plan.pairs.max(plan.block).max(plan.lanes).next_multiple_of(64);
         let buffer = elements * 8;
-        let [once, i, j, pair] = plan.bytes;
+        let [once, i, j, pair, given] = plan.bytes;
         let shape = self.request.shape();
         let gathered = (shape.dim + shape.weights) * plan.pairs * size_of::<T>();
-        let bytes = once + j + pair + i * tiles + BUFFERS * buffer + gathered;
-        moves::with_scratch(bytes, |arena| {
+        let buffers = once + j + pair + given + i * tiles;
+        moves::with_scratch(buffers + BUFFERS * buffer + gathered, |arena| {
             let at = |offset: usize| arena.wrapping_add(offset);
             let frame = Frame {
                 plan,
                 isa: self.isa,
-                regions: [at(0), at(once + j + pair), at(once), at(once + j)],
-                buffers: at(once + j + pair + i * tiles),
+                regions: [0, once + j + pair + given, once, once + j, once + j + pair].map(at),
+                buffers: at(buffers),
                 buffer,
                 section: Per::Once,
                 rows: 1,
@@ -268,7 +303,7 @@ impl<'r, T: Summed<A>, A: Accumulator> Job<'r, T, A> {
                 first: 0,
                 across: plan.lanes == 1,
             };
-            let gathered = at(once + j + pair + i * tiles + BUFFERS * buffer).cast::<T>();
+            let gathered = at(buffers + BUFFERS * buffer).cast::<T>();
             self.piece_in(frame, gathered, &self.batch_index(batch), block, range)
         })
     }
@@ -298,7 +333,7 @@ impl<'r, T: Summed<A>, A: Accumulator> Job<'r, T, A> {
             tile.run()?;
             let states =
                 States::<T, A>::new(monoid, request.shape(), tile.lanes, plan.pairs, self.isa);
-            tiles.push((tile, states));
+            tiles.push((tile, first..first + tile.lanes, states));
         }
         for first in js.clone().step_by(plan.block) {
             let mut of_block = frame;
@@ -306,8 +341,9 @@ impl<'r, T: Summed<A>, A: Accumulator> Job<'r, T, A> {
             of_block.lanes = plan.block.min(js.end - first);
             self.load(&of_block, batch, Per::J, first);
             of_block.run()?;
-            for (tile, states) in &mut tiles {
+            for (tile, of_tile, states) in &mut tiles {
                 let lanes = tile.lanes;
+                self.fill(tile, batch, of_tile, first..first + of_block.lanes);
                 for row in (0..of_block.lanes).step_by(plan.rows) {
                     let rows = plan.rows.min(of_block.lanes - row);
                     let mut pairs = *tile;
@@ -328,7 +364,7 @@ impl<'r, T: Summed<A>, A: Accumulator> Job<'r, T, A> {
         }
         let start = request.start + js.start as i64;
         let count = js.len() as u64;
-        Ok(tiles.into_iter().flat_map(|(_, states)| states.finish(count, start)).collect())
+        Ok(tiles.into_iter().flat_map(|(_, _, states)| states.finish(count, start)).collect())
     }
 
     /// Folds the outputs of a tile.
@@ -343,7 +379,7 @@ impl<'r, T: Summed<A>, A: Accumulator> Job<'r, T, A> {
         first: usize,
         states: &mut States<T, A>,
     ) {
-        let (tape, stride) = (self.request.tape, self.plan.pairs);
+        let (tape, stride) = (self.operands.tape, self.plan.pairs);
         let outputs = tape.outputs();
         let len = |k: usize| outputs.get(k).map_or(0, |&slot| tape.slot(slot).len as usize);
         let components = |k: usize, room: *mut T| -> &[T] {
@@ -374,7 +410,7 @@ impl<'r, T: Summed<A>, A: Accumulator> Job<'r, T, A> {
     /// Loads the inputs of a section from an index on.
     fn load(&self, frame: &Frame<'_, '_>, batch: &[usize], section: Per, first: usize) {
         for (slot, (source, input)) in
-            self.sources.iter().zip(self.request.tape.inputs()).enumerate()
+            self.operands.sources.iter().zip(self.operands.tape.inputs()).enumerate()
         {
             if input.per != section {
                 continue;
@@ -386,13 +422,26 @@ impl<'r, T: Summed<A>, A: Accumulator> Job<'r, T, A> {
                 Per::Once => (0, strides[0]),
                 _ => (strides[0], strides[1]),
             };
-            let at = position(source.layout, batch) + first as isize * step;
+            let at = position(&source.layout, batch) + first as isize * step;
             let from = source.base.wrapping_offset(at * place.size as isize);
             let shape = (place.len, frame.lanes);
             let steps = ((place.stride / place.size) as isize, 1);
             // SAFETY: indices of the layout, which lie inside of the block (the invariant of
             // views), whose guard the session holds; a place has room for all components and lanes.
             unsafe { moves::block(place.size, shape, (to, steps), (from, (component, step))) };
+        }
+    }
+
+    /// Has the inputs that are given for every pair of a tile of i and a block of j written.
+    fn fill(&self, tile: &Frame<'_, '_>, batch: &[usize], i: &Range<usize>, j: Range<usize>) {
+        let Some(fill) = self.operands.fill else { return };
+        for (input, place) in
+            self.plan.places[..self.operands.tape.inputs().len()].iter().enumerate()
+        {
+            if place.region == GIVEN {
+                let to = tile.regions[GIVEN].wrapping_add(place.offset);
+                fill(&Given { input, batch, i: i.clone(), j: j.clone(), to });
+            }
         }
     }
 

@@ -3,7 +3,8 @@
 //! A slot lives in the region of its section: one number for each component (once), a tile of i, a
 //! block of j, or a tile of pairs. Components lie one after the other, each with room for a whole
 //! tile, so that kernels run along lanes. Places of pairs are reused when their value is dead;
-//! everything else stays. Sizes depend on the tape and on M and N only, never on threads, so that
+//! everything else stays. Inputs that are given for every pair have a region of their own, with room
+//! for a tile of i and a whole block of j, row after row of lanes. Sizes depend on the tape and on M and N only, never on threads, so that
 //! the order of every sum does too. Made once a call by `pairs::run`.
 
 use smallvec::SmallVec;
@@ -24,11 +25,19 @@ const BLOCK: usize = 256;
 /// Bytes that a block of j may take.
 const BLOCK_BYTES: usize = 256 << 10;
 
+/// How many regions there are.
+pub(super) const REGIONS: usize = 5;
+
+/// The region of what is given for every pair.
+pub(super) const GIVEN: usize = 4;
+
 /// Where the components of a slot are.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
-    /// What it varies with: the region that it is in.
+    /// What it varies with.
     pub(super) section: Per,
+    /// The region that it is in: that of its section, or [`GIVEN`].
+    pub(super) region: usize,
     /// Bytes from the beginning of the region.
     pub(super) offset: usize,
     /// Bytes from one component to the next.
@@ -64,8 +73,8 @@ pub(super) struct Plan<'a> {
     pub(super) block: usize,
     /// Pairs that a place has room for.
     pub(super) pairs: usize,
-    /// Bytes of each region, by section; that of i is one tile.
-    pub(super) bytes: [usize; 4],
+    /// Bytes of each region; that of i is one tile.
+    pub(super) bytes: [usize; REGIONS],
 }
 
 impl<'a> Plan<'a> {
@@ -82,20 +91,18 @@ impl<'a> Plan<'a> {
         let rows = (pairs / lanes).clamp(1, n.max(1));
         let fits = BLOCK_BYTES / units[Per::J as usize].max(1);
         let block = fits.min(BLOCK).next_multiple_of(rows).max(rows);
-        let room = |section: Per| match section {
-            Per::Once => 1,
-            Per::I => lanes.next_multiple_of(64),
-            Per::J => block.next_multiple_of(64),
-            Per::Pair => pairs,
-        };
+        // Elements that a component has room for, by region.
+        let room =
+            [1, lanes.next_multiple_of(64), block.next_multiple_of(64), pairs, lanes * block];
         let place = |slot: usize| {
             let (section, held) = (sections[slot], tape.slot(slot as SlotId));
             let (len, size) = (held.len as usize, held.dtype.size());
-            let room = room(section);
-            Place { section, offset: offsets[slot] * room, stride: size * room, len, size }
+            let region = region_of(tape, section, slot);
+            let (offset, stride) = (offsets[slot] * room[region], size * room[region]);
+            Place { section, region, offset, stride, len, size }
         };
-        let bytes = [Per::Once, Per::I, Per::J, Per::Pair]
-            .map(|section| (units[section as usize] * room(section)).next_multiple_of(64));
+        let bytes =
+            std::array::from_fn(|region| (units[region] * room[region]).next_multiple_of(64));
         Plan {
             places: (0..tape.slots()).map(place).collect(),
             tape,
@@ -120,6 +127,12 @@ impl<'a> Plan<'a> {
             here.then_some((slot as SlotId, how, step))
         })
     }
+}
+
+/// The region that a slot is in.
+fn region_of(tape: &Tape, section: Per, slot: usize) -> usize {
+    let is_given = section == Per::Pair && slot < tape.inputs().len();
+    if is_given { GIVEN } else { section as usize }
 }
 
 /// What is to be done with each step.
@@ -164,7 +177,7 @@ fn reads(step: &tilework_tape::Step, how: How) -> SmallVec<[SlotId; 3]> {
 }
 
 /// Offsets of all slots in their regions, and the sizes of the regions, in bytes for each element.
-fn assign(tape: &Tape, sections: &[Per], how: &[How]) -> (Vec<usize>, [usize; 4]) {
+fn assign(tape: &Tape, sections: &[Per], how: &[How]) -> (Vec<usize>, [usize; REGIONS]) {
     let first = tape.inputs().len();
     let bytes = |slot: usize| {
         let held = tape.slot(slot as SlotId);
@@ -177,22 +190,20 @@ fn assign(tape: &Tape, sections: &[Per], how: &[How]) -> (Vec<usize>, [usize; 4]
     }
     tape.outputs().iter().for_each(|&slot| last_use[slot as usize] = usize::MAX);
     let mut offsets = vec![0; tape.slots()];
-    let mut units = [0; 4];
+    let mut units = [0; REGIONS];
     let mut free: Vec<(usize, usize)> = Vec::new();
     for slot in 0..tape.slots() {
-        let section = sections[slot];
+        let region = region_of(tape, sections[slot], slot);
         if slot >= first && how[slot - first] == How::Skip {
             continue;
         }
-        let reused = match section {
-            Per::Pair => free.iter().position(|(size, _)| *size == bytes(slot)),
-            _ => None,
-        };
+        let reused =
+            free.iter().position(|(size, _)| region == Per::Pair as usize && *size == bytes(slot));
         offsets[slot] = match reused {
             Some(at) => free.swap_remove(at).1,
             None => {
-                units[section as usize] += bytes(slot);
-                units[section as usize] - bytes(slot)
+                units[region] += bytes(slot);
+                units[region] - bytes(slot)
             }
         };
         let Some(k) = slot.checked_sub(first) else { continue };
@@ -201,7 +212,8 @@ fn assign(tape: &Tape, sections: &[Per], how: &[How]) -> (Vec<usize>, [usize; 4]
         dead.sort_unstable();
         dead.dedup();
         for operand in dead.into_iter().map(usize::from) {
-            if sections[operand] == Per::Pair && last_use[operand] == k {
+            let region = region_of(tape, sections[operand], operand);
+            if region == Per::Pair as usize && last_use[operand] == k {
                 free.push((bytes(operand), offsets[operand]));
             }
         }

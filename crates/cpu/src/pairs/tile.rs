@@ -12,7 +12,7 @@ use tilework_ops::{DType, FoldId, Id};
 use tilework_tape::{Action, Contraction, Per, SlotId, Step};
 
 use super::lanes::{Dot, Rows, arithmetic, is_arithmetic, with_isa};
-use super::plan::{How, Place, Plan};
+use super::plan::{GIVEN, How, Place, Plan, REGIONS};
 use crate::isa::Isa;
 use crate::map::{cast, kernels, moves};
 
@@ -24,8 +24,8 @@ pub(super) const BUFFERS: usize = 4;
 pub(super) struct Frame<'p, 'a> {
     pub(super) plan: &'p Plan<'a>,
     pub(super) isa: Isa,
-    /// The beginning of each region, by section; that of i is the tile's.
-    pub(super) regions: [*mut u8; 4],
+    /// The beginning of each region; that of i is the tile's.
+    pub(super) regions: [*mut u8; REGIONS],
     /// Buffers, each with room for as many numbers as the largest region has elements.
     pub(super) buffers: *mut u8,
     /// Bytes of a buffer.
@@ -56,10 +56,16 @@ impl Frame<'_, '_> {
     fn pointer(&self, slot: SlotId, component: usize) -> *mut u8 {
         let place = self.place(slot);
         let component = if place.len == 1 { 0 } else { component };
-        let of_block = self.section == Per::Pair && place.section == Per::J;
-        let first = if of_block { self.first * place.size } else { 0 };
-        let region = self.regions[place.section as usize];
-        region.wrapping_add(place.offset + component * place.stride + first)
+        // Regions that hold a whole block of j are seen from the tile's first one on.
+        let first = match (self.section, place.section) {
+            (Per::Pair, Per::J) => self.first,
+            (Per::Pair, Per::Pair) if place.region == GIVEN => {
+                self.first * if self.across { 1 } else { self.lanes }
+            }
+            _ => 0,
+        };
+        let region = self.regions[place.region];
+        region.wrapping_add(place.offset + component * place.stride + first * place.size)
     }
 
     /// A slot as the loops over rows see it, from a component on.
