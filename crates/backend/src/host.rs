@@ -1,24 +1,24 @@
 //! Host memory: aligned blocks that are recycled.
 //!
-//! A fresh page costs more than the arithmetic of an addition on it, so blocks go back to a list
-//! of their size class and are handed out again: small ones per thread without a lock, large ones
-//! through one bounded list. Every block is zeroed when it is first taken from the system, so its
-//! bytes are always initialised; what a recycled block holds is old data, never undefined.
+//! A fresh page costs more than the arithmetic of an addition on it, so blocks go back to where
+//! their size class is kept and are handed out again: small ones per thread (`small`), large ones
+//! for the whole process (`large`). Every block is zeroed when it is first taken from the system,
+//! so its bytes are always initialised; what a recycled block holds is old data, never undefined.
+//! Called by `storage` and `recycled`.
+
+mod large;
+mod small;
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::cell::RefCell;
 use std::ptr::NonNull;
-use std::sync::Mutex;
 
 /// Alignment of every block, in bytes: a cache line, and the widest vector.
 pub(crate) const ALIGNMENT: usize = 64;
 
 /// Blocks up to this size are kept per thread.
 const SMALL: usize = 32 << 10;
-/// How many blocks of one small class a thread keeps.
-const SMALL_KEPT: usize = 16;
-/// How many bytes of large blocks the process keeps.
-const LARGE_KEPT: usize = 2 << 30;
+/// How many size classes there are up to [`SMALL`].
+const CLASSES: usize = Class::of(SMALL).index + 1;
 /// Blocks from this size on are pages of their own.
 const MAPPED: usize = 1 << 20;
 
@@ -30,111 +30,91 @@ pub(crate) struct HostBlock {
     pub(crate) zeroed: bool,
 }
 
-/// Size classes grow by a quarter of a power of two, so that at most a fifth is wasted.
-fn class(bytes: usize) -> (usize, usize) {
-    let bytes = bytes.max(ALIGNMENT);
-    let power = usize::BITS - 1 - bytes.leading_zeros();
-    let quarter = (1usize << power) / 4;
-    let steps = (bytes - (1 << power)).div_ceil(quarter);
-    let size = (1usize << power) + steps * quarter;
-    // Rounding to the alignment merges the smallest classes, which is what they want.
-    (((power as usize) << 2) + steps, size.next_multiple_of(ALIGNMENT))
+/// Blocks are taken and given back in sizes that grow by a quarter of a power of two, so that at
+/// most a fifth is wasted, and that are multiples of the alignment.
+#[derive(Debug, Clone, Copy)]
+struct Class {
+    /// Counts the classes, smallest first.
+    index: usize,
+    size: usize,
 }
 
-struct Small(Vec<Vec<NonNull<u8>>>);
+/// What the sizes of the smallest class come to before they are counted from zero.
+const FIRST: usize = Class::uncounted(ALIGNMENT);
 
-impl Drop for Small {
-    fn drop(&mut self) {
-        for (index, blocks) in self.0.iter_mut().enumerate() {
-            for block in blocks.drain(..) {
-                let size = class_size(index);
-                // SAFETY: the block was allocated by `fresh` with the size of its class.
-                unsafe { release(block, size) };
-            }
-        }
+impl Class {
+    /// The three highest bits of the last byte's number say it all.
+    const fn uncounted(bytes: usize) -> usize {
+        let last = bytes - 1;
+        let power = last.ilog2() as usize;
+        power * 4 + ((last >> (power - 2)) & 3)
     }
-}
 
-/// The size of the blocks in a class; the inverse of [`class`].
-fn class_size(index: usize) -> usize {
-    let (power, steps) = (index >> 2, index & 3);
-    ((1usize << power) + steps * ((1usize << power) / 4)).next_multiple_of(ALIGNMENT)
-}
+    /// The class whose blocks hold so many bytes.
+    #[inline]
+    const fn of(bytes: usize) -> Class {
+        let bytes = if bytes == 0 { 1 } else { bytes };
+        let uncounted = Class::uncounted(bytes.next_multiple_of(ALIGNMENT));
+        Class { index: uncounted - FIRST, size: Class::size(uncounted) }
+    }
 
-thread_local! {
-    static KEPT: RefCell<Small> = const { RefCell::new(Small(Vec::new())) };
-}
+    /// The class with this number.
+    const fn at(index: usize) -> Class {
+        Class { index, size: Class::size(index + FIRST) }
+    }
 
-struct Large {
-    blocks: Vec<(usize, usize)>,
-    bytes: usize,
-}
-
-static LARGE: Mutex<Large> = Mutex::new(Large { blocks: Vec::new(), bytes: 0 });
-
-fn large() -> std::sync::MutexGuard<'static, Large> {
-    // The list is consistent between any two statements, so a panic elsewhere does not spoil it.
-    LARGE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    const fn size(uncounted: usize) -> usize {
+        (5 + uncounted % 4) << (uncounted / 4 - 2)
+    }
 }
 
 /// A block of at least `bytes`, or None if the system has no memory left.
+#[inline]
 pub(crate) fn allocate(bytes: usize) -> Option<HostBlock> {
+    if bytes <= SMALL {
+        let class = Class::of(bytes);
+        return match small::take(class) {
+            Some(address) => Some(HostBlock { address, zeroed: false }),
+            None => fresh_or_freed(class.size),
+        };
+    }
     if bytes > isize::MAX as usize / 2 {
         return None;
     }
-    let (index, size) = class(bytes);
-    if size <= SMALL {
-        let kept = KEPT.try_with(|kept| kept.borrow_mut().0.get_mut(index).and_then(Vec::pop));
-        if let Ok(Some(address)) = kept {
-            return Some(HostBlock { address, zeroed: false });
-        }
-    } else {
-        let mut large = large();
-        if let Some(place) = large.blocks.iter().rposition(|&(_, have)| have == size) {
-            let (address, _) = large.blocks.swap_remove(place);
-            large.bytes -= size;
-            let address = NonNull::new(address as *mut u8)?;
-            return Some(HostBlock { address, zeroed: false });
-        }
+    let size = Class::of(bytes).size;
+    match large::take(size) {
+        Some(address) => Some(HostBlock { address, zeroed: false }),
+        None => fresh_or_freed(size),
     }
-    fresh(size).or_else(|| {
-        empty_cache();
-        fresh(size)
-    })
 }
 
 /// Gives a block of `allocate(bytes)` back.
 ///
 /// # Safety
 /// `address` comes from `allocate` with the same `bytes`, and nobody uses the block any more.
+#[inline]
 pub(crate) unsafe fn free(address: NonNull<u8>, bytes: usize) {
-    let (index, size) = class(bytes);
-    if size <= SMALL {
-        let kept = KEPT.try_with(|kept| {
-            let lists = &mut kept.borrow_mut().0;
-            if lists.len() <= index {
-                lists.resize_with(index + 1, Vec::new);
-            }
-            let list = &mut lists[index];
-            let room = list.len() < SMALL_KEPT;
-            if room {
-                list.push(address);
-            }
-            room
-        });
-        if kept == Ok(true) {
-            return;
-        }
-    } else {
-        let mut large = large();
-        if large.bytes + size <= LARGE_KEPT {
-            large.bytes += size;
-            large.blocks.push((address.as_ptr() as usize, size));
-            return;
+    let class = Class::of(bytes);
+    // SAFETY: every block is allocated by `fresh` with the size of its class; it is released only
+    // if it is not kept.
+    unsafe {
+        let kept = match bytes <= SMALL {
+            true => small::put(class, address),
+            false => large::put(address, class.size),
+        };
+        if !kept {
+            release(address, class.size);
         }
     }
-    // SAFETY: every block is allocated by `fresh` with the size of its class.
-    unsafe { release(address, size) }
+}
+
+/// A zeroed block from the system, which is given what is kept if it has nothing else.
+#[cold]
+fn fresh_or_freed(size: usize) -> Option<HostBlock> {
+    fresh(size).or_else(|| {
+        empty_cache();
+        fresh(size)
+    })
 }
 
 /// A zeroed block from the system.
@@ -204,23 +184,16 @@ unsafe fn unmapped(address: NonNull<u8>, size: usize) {
 /// Gives all recycled blocks of the process, and the small ones of this thread, back to the
 /// system.
 pub fn empty_cache() {
-    let _ = KEPT.try_with(|kept| kept.replace(Small(Vec::new())));
-    let blocks = {
-        let mut large = large();
-        large.bytes = 0;
-        std::mem::take(&mut large.blocks)
-    };
-    for (address, size) in blocks {
-        if let Some(address) = NonNull::new(address as *mut u8) {
-            // SAFETY: only blocks of `fresh(size)` are in the list, and this one has left it.
-            unsafe { release(address, size) };
-        }
+    small::empty();
+    while let Some((address, size)) = large::take_any() {
+        // SAFETY: only blocks of `fresh(size)` are kept, and this one has left its place.
+        unsafe { release(address, size) };
     }
 }
 
 /// How many bytes of host memory are kept for reuse.
 pub fn memory_info() -> usize {
-    large().bytes
+    large::bytes()
 }
 
 #[cfg(test)]
@@ -230,13 +203,15 @@ mod tests {
     #[test]
     fn classes_hold_their_bytes_and_waste_little() {
         for bytes in (1..100_000).chain([1 << 20, (1 << 20) + 1, 12_345_678, (3 << 30) + 7]) {
-            let (index, size) = class(bytes);
+            let Class { index, size } = Class::of(bytes);
             assert!(
                 size >= bytes && size <= (bytes + bytes / 4).max(bytes + ALIGNMENT),
                 "{bytes} {size}"
             );
-            assert_eq!(class_size(index), size, "{bytes}");
+            assert_eq!((Class::at(index).size, size % ALIGNMENT), (size, 0), "{bytes}");
+            assert_eq!(Class::of(size).index, index, "{bytes}");
         }
+        assert_eq!(Class::of(0).index, 0);
     }
 
     #[test]
@@ -251,7 +226,29 @@ mod tests {
             // SAFETY: as above.
             unsafe { free(again.address, bytes) };
         }
-        empty_cache();
         assert!(allocate(usize::MAX / 2).is_none());
+    }
+
+    /// Threads take and put blocks of a few sizes, and nobody ever meets another's stamp.
+    #[test]
+    fn a_block_has_one_owner() {
+        std::thread::scope(|scope| {
+            for thread in 1..=4u64 {
+                scope.spawn(move || {
+                    for round in 0..20_000u64 {
+                        let bytes = [90_000, 120_000, 200_000][(round % 3) as usize];
+                        let stamp = thread << 32 | round;
+                        let block = allocate(bytes).unwrap().address.cast::<u64>();
+                        // SAFETY: the block is this thread's until it is freed.
+                        unsafe {
+                            block.write_volatile(stamp);
+                            std::thread::yield_now();
+                            assert_eq!(block.read_volatile(), stamp);
+                            free(block.cast(), bytes);
+                        }
+                    }
+                });
+            }
+        });
     }
 }

@@ -10,6 +10,7 @@ mod host;
 pub mod lock;
 mod mapped;
 mod pairs;
+mod recycled;
 mod request;
 mod session;
 mod storage;
@@ -19,6 +20,7 @@ pub use backend::{Backend, DeviceId, Properties, explain, run};
 pub use host::{empty_cache, memory_info};
 pub use mapped::{Mapping, map_file};
 pub use pairs::{Accumulator, Accuracy, PairReduce, Progress, Scheme, SumScheme};
+pub use recycled::Recycled;
 pub use request::{
     Gather, Map, Matmul, MatmulKernel, Nonzero, Operand, Random, Reduce, Request, Scan, Scatter,
     Search, Sort,

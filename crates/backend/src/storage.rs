@@ -7,9 +7,12 @@
 //! 3. Bytes are read or written only inside a [`crate::Session`] that holds the block's guard, or
 //!    through a guard that the user holds. Foreign code outside is on its own.
 
+use std::alloc::{Layout, handle_alloc_error};
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicUsize, fence};
 
 use tilework_error::{Error, Result};
 
@@ -18,61 +21,125 @@ use crate::host;
 use crate::lock::BlockLock;
 
 /// A shared block of memory; cloning shares it.
-#[derive(Clone)]
-pub struct Storage(Arc<Block>);
+pub struct Storage(NonNull<Block>);
 
+/// What all owners of a block share: one cache line, which small memory follows directly.
+#[repr(align(64))]
 pub(crate) struct Block {
+    /// How many [`Storage`]s there are.
+    owners: AtomicUsize,
     address: *mut u8,
     bytes: usize,
     device: DeviceId,
+    pub(crate) lock: BlockLock,
     writable: bool,
     /// Whether the host can read the address.
     on_host: bool,
-    pub(crate) lock: BlockLock,
-    owner: Owner,
+    /// What foreign memory lives as long as; None for memory of `host`. Boxed twice, since the
+    /// line has room for a thin pointer only.
+    keep: Option<Box<Keep>>,
 }
 
-enum Owner {
-    /// Memory of `host::allocate`.
-    Host,
-    /// Memory that lives as long as this value.
-    Other { _keep: Box<dyn Any + Send + Sync> },
-}
+/// Owns foreign memory.
+type Keep = Box<dyn Any + Send + Sync>;
+
+const HEADER: usize = size_of::<Block>();
+const _: () = assert!(HEADER == host::ALIGNMENT, "what follows a header must be aligned");
+
+/// Memory up to this size follows its header in one block of `host`: for small arrays half the
+/// work of making one. For larger ones it would only spoil sizes that are powers of two.
+const TOGETHER: usize = 2 << 10;
 
 // SAFETY: the address is only used under the block's lock (invariant 3), and the memory behind it
-// is not tied to a thread.
-unsafe impl Send for Block {}
+// is not tied to a thread; what keeps it is `Send` and `Sync`.
+unsafe impl Send for Storage {}
 // SAFETY: as above.
-unsafe impl Sync for Block {}
+unsafe impl Sync for Storage {}
 
-impl Drop for Block {
-    fn drop(&mut self) {
-        if let (Owner::Host, Some(address)) = (&self.owner, std::ptr::NonNull::new(self.address)) {
-            // SAFETY: the block came from `host::allocate` with this size, and the last owner is gone.
-            unsafe { host::free(address, self.bytes) };
+impl Clone for Storage {
+    #[inline]
+    fn clone(&self) -> Storage {
+        if self.block().owners.fetch_add(1, Relaxed) > isize::MAX as usize {
+            // Only a program that forgets clones in a loop comes here, and it must not go on to
+            // where the count wraps.
+            std::process::abort();
         }
+        Storage(self.0)
+    }
+}
+
+impl Drop for Storage {
+    #[inline]
+    fn drop(&mut self) {
+        let owners = &self.block().owners;
+        // A sole owner stays alone, since nobody else has anything to clone: it needs no locked
+        // instruction. Either way, what others did with the block comes before its end.
+        if owners.load(Acquire) != 1 {
+            if owners.fetch_sub(1, Release) != 1 {
+                return;
+            }
+            fence(Acquire);
+        }
+        // SAFETY: this was the last owner.
+        unsafe { end(self.0) }
+    }
+}
+
+/// Gives a block's memory and header back.
+///
+/// # Safety
+/// The block has no owner any more.
+#[inline]
+unsafe fn end(block: NonNull<Block>) {
+    // SAFETY: the header is initialised, and nobody has it any more. Memory of the host came from
+    // `host::allocate` with these sizes: see `Storage::host` and `Storage::apart`.
+    unsafe {
+        let Block { address, bytes, keep, .. } = block.read();
+        if keep.is_none() && bytes <= TOGETHER {
+            return host::free(block.cast(), HEADER + bytes);
+        }
+        match keep {
+            Some(keep) => drop(keep),
+            None => host::free(NonNull::new_unchecked(address), bytes),
+        }
+        host::free(block.cast(), HEADER);
     }
 }
 
 impl Storage {
     /// A new block of host memory for `device`, with every byte zero if that is asked for.
+    #[inline]
     pub fn host(device: DeviceId, bytes: usize, zeroed: bool) -> Result<Storage> {
-        let block = host::allocate(bytes).ok_or_else(|| {
-            Error::out_of_memory("allocate", format!("no memory for {bytes} bytes on {device}"))
-        })?;
-        if zeroed && !block.zeroed {
-            // SAFETY: the block has at least `bytes` bytes and nobody else knows it yet.
-            unsafe { block.address.as_ptr().write_bytes(0, bytes) };
-        }
-        Ok(Storage(Arc::new(Block {
-            address: block.address.as_ptr(),
+        let header = if bytes <= TOGETHER { HEADER } else { 0 };
+        let Some(block) = host::allocate(header + bytes) else {
+            let message = format!("no memory for {bytes} bytes on {device}");
+            return Err(Error::out_of_memory("allocate", message));
+        };
+        // SAFETY: the block is this long, and nobody else knows it yet.
+        let address = unsafe {
+            let address = block.address.add(header).as_ptr();
+            if zeroed && !block.zeroed {
+                address.write_bytes(0, bytes);
+            }
+            address
+        };
+        let about = Block {
+            owners: AtomicUsize::new(1),
+            address,
             bytes,
             device,
+            lock: BlockLock::new(),
             writable: true,
             on_host: true,
-            lock: BlockLock::new(),
-            owner: Owner::Host,
-        })))
+            keep: None,
+        };
+        if bytes > TOGETHER {
+            return Ok(Storage::apart(about));
+        }
+        let header = block.address.cast();
+        // SAFETY: the block begins with room for the header, aligned.
+        unsafe { header.write(about) };
+        Ok(Storage(header))
     }
 
     /// Memory that belongs to `keep`, which is dropped with the last view of it.
@@ -87,75 +154,94 @@ impl Storage {
         bytes: usize,
         writable: bool,
         on_host: bool,
-        keep: Box<dyn Any + Send + Sync>,
+        keep: Keep,
     ) -> Storage {
-        let owner = Owner::Other { _keep: keep };
-        Storage(Arc::new(Block {
+        Storage::apart(Block {
+            owners: AtomicUsize::new(1),
             address,
             bytes,
             device,
+            lock: BlockLock::new(),
             writable,
             on_host,
-            lock: BlockLock::new(),
-            owner,
-        }))
+            keep: Some(Box::new(keep)),
+        })
+    }
+
+    /// The only owner of a block whose memory does not follow its header.
+    fn apart(about: Block) -> Storage {
+        let Some(header) = host::allocate(HEADER) else {
+            handle_alloc_error(Layout::new::<Block>());
+        };
+        let header = header.address.cast();
+        // SAFETY: there is room for a header, aligned, and nobody else knows it yet.
+        unsafe { header.write(about) };
+        Storage(header)
     }
 
     /// Its size in bytes.
     #[inline]
     pub fn bytes(&self) -> usize {
-        self.0.bytes
+        self.block().bytes
     }
 
     /// The device it lives on.
     #[inline]
     pub fn device(&self) -> DeviceId {
-        self.0.device
+        self.block().device
     }
 
     /// Whether it may be written.
     #[inline]
     pub fn is_writable(&self) -> bool {
-        self.0.writable
+        self.block().writable
     }
 
     /// Whether it is memory that was made elsewhere: see [`Storage::foreign`].
     pub fn is_foreign(&self) -> bool {
-        matches!(self.0.owner, Owner::Other { .. })
+        self.block().keep.is_some()
     }
 
     /// Whether the host can read it directly.
     #[inline]
     pub fn is_on_host(&self) -> bool {
-        self.0.on_host
+        self.block().on_host
     }
 
     /// Where it begins. Reading or writing there is up to invariant 3 of the module.
     #[inline]
     pub fn address(&self) -> *mut u8 {
-        self.0.address
+        self.block().address
     }
 
     /// Whether both are the same block.
     #[inline]
     pub fn is_same(&self, other: &Storage) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        self.0 == other.0
     }
 
     /// Whether somebody else holds the block too.
     #[inline]
     pub fn is_shared(&self) -> bool {
-        Arc::strong_count(&self.0) > 1
+        self.block().owners.load(Acquire) > 1
     }
 
     #[inline]
     pub(crate) fn block(&self) -> &Block {
-        &self.0
+        // SAFETY: the header is initialised, never changed but through its atomics, and lives as
+        // long as there is an owner.
+        unsafe { self.0.as_ref() }
     }
 }
 
 impl fmt::Debug for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Storage({} bytes on {} at {:?})", self.0.bytes, self.0.device, self.0.address)
+        write!(
+            f,
+            "Storage({} bytes on {} at {:?})",
+            self.block().bytes,
+            self.block().device,
+            self.block().address
+        )
     }
 }

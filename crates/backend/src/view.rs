@@ -4,6 +4,7 @@ use tilework_error::{Error, Result, tuple};
 use tilework_layout::Layout;
 use tilework_ops::{DType, Scalar};
 
+use crate::recycled::Recycled;
 use crate::session::Session;
 use crate::storage::Storage;
 
@@ -138,7 +139,7 @@ impl<'a> ViewRef<'a> {
 
 /// A new result that nobody else knows yet, and that needs no guard therefore.
 #[derive(Debug)]
-pub struct Fresh(Box<View>);
+pub struct Fresh(Recycled<View>);
 
 impl Fresh {
     /// The result of a new block, in row-major order.
@@ -149,18 +150,12 @@ impl Fresh {
         if storage.is_shared() {
             return Err(Error::borrowed("allocate", "a new block has a second owner"));
         }
-        Ok(Fresh(Box::new(View::new(storage, layout, dtype)?)))
-    }
-
-    /// The finished result.
-    #[inline]
-    pub fn finish(self) -> View {
-        *self.0
+        Ok(Fresh(Recycled::new(View::new(storage, layout, dtype)?)))
     }
 
     /// The finished result, where it has been all the time.
     #[inline]
-    pub fn finish_in_place(self) -> Box<View> {
+    pub fn finish(self) -> Recycled<View> {
         self.0
     }
 

@@ -111,7 +111,7 @@ fn reduce_as(fold: FoldId, input: &View, axes: &[usize], correction: f64, dtype:
     let output = fresh.target();
     let request = Reduce { fold, input: input.borrow(), axes, correction, output };
     run(&Cpu, &Request::Reduce(request)).unwrap();
-    fresh.finish()
+    View::clone(&fresh.finish())
 }
 
 fn reduce(fold: FoldId, input: &View, axes: &[usize], correction: f64) -> View {
@@ -539,7 +539,7 @@ fn scan(fold: FoldId, input: &View, axis: usize) -> View {
     let mut fresh = Fresh::new(storage, layout, dtype).unwrap();
     let output = fresh.target();
     run(&Cpu, &Request::Scan(Scan { fold, input: input.borrow(), axis, output })).unwrap();
-    fresh.finish()
+    View::clone(&fresh.finish())
 }
 
 fn check_scan(fold: FoldId, view: &View, axis: usize, what: &str) {

@@ -110,7 +110,7 @@ fn sort(view: &View, axis: usize, descending: bool, indices: bool) -> View {
     let output = fresh.target();
     let request = Sort { input: view.borrow(), axis, descending, output, indices };
     run(&Cpu, &Request::Sort(request)).unwrap();
-    fresh.finish()
+    View::clone(&fresh.finish())
 }
 
 /// Lines along an axis, in row-major order of the others.

@@ -20,7 +20,7 @@ mod reduce;
 mod show;
 mod view;
 
-use tilework_backend::{Fresh, Storage, View, ViewRef};
+use tilework_backend::{Fresh, Recycled, Storage, View, ViewRef};
 use tilework_error::Result;
 use tilework_layout::Layout;
 use tilework_ops::DType;
@@ -55,21 +55,21 @@ pub use view::broadcast_arrays;
 #[derive(Clone)]
 pub struct Array {
     // In a box, since arrays are handed through many functions and a view is 150 bytes.
-    view: Box<View>,
+    view: Recycled<View>,
     device: Device,
 }
 
 impl Array {
     #[inline]
     pub(crate) fn from_fresh(fresh: Fresh, device: Device) -> Array {
-        Array { view: fresh.finish_in_place(), device }
+        Array { view: fresh.finish(), device }
     }
 
     /// An array on memory that was made elsewhere; an error if the layout leaves the block or the
     /// block's device is unknown.
     pub fn from_storage(storage: Storage, layout: Layout, dtype: DType) -> Result<Array> {
         let device = Device::parse(&storage.device().to_string())?;
-        Ok(Array { view: Box::new(View::new(storage, layout, dtype)?), device })
+        Ok(Array { view: Recycled::new(View::new(storage, layout, dtype)?), device })
     }
 
     /// Length of each axis.
@@ -145,12 +145,12 @@ impl Array {
     /// Another layout on the same memory.
     #[inline]
     pub(crate) fn with_layout(&self, layout: Layout) -> Result<Array> {
-        Ok(Array { view: Box::new(self.view.with_layout(layout)?), device: self.device })
+        Ok(Array { view: Recycled::new(self.view.with_layout(layout)?), device: self.device })
     }
 
     /// The same memory seen as elements of another dtype of the same size or a part of it.
     pub(crate) fn reinterpret(&self, layout: Layout, dtype: DType) -> Result<Array> {
-        let view = Box::new(View::new(self.storage().clone(), layout, dtype)?);
+        let view = Recycled::new(View::new(self.storage().clone(), layout, dtype)?);
         Ok(Array { view, device: self.device })
     }
 }
