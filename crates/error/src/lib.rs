@@ -31,6 +31,9 @@ pub enum Error {
     /// An argument of the right kind with a value that makes no sense.
     #[error("{0}")]
     Value(String),
+    /// A number outside of the range of its dtype.
+    #[error("{0}")]
+    Overflow(String),
     /// A device that does not exist, or operands on different devices.
     #[error("{0}")]
     Device(String),
@@ -91,6 +94,8 @@ constructors! {
     axis => Axis,
     /// A [`Error::Value`] of `operation`.
     value => Value,
+    /// A [`Error::Overflow`] of `operation`.
+    overflow => Overflow,
     /// A [`Error::Device`] of `operation`.
     device => Device,
     /// A [`Error::Borrowed`] of `operation`.

@@ -164,7 +164,7 @@ impl Number {
             && let Ok(limits) = dtype.iinfo()
             && (i < limits.min || i > limits.max)
         {
-            return Err(Error::value(
+            return Err(Error::overflow(
                 operation,
                 format!("{i} is out of bounds for {dtype} ({} to {})", limits.min, limits.max),
             ));

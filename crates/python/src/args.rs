@@ -1,8 +1,8 @@
 //! Arguments of functions: shapes, axes, lists of integers, targets.
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::{PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
 use tilework::{Array, Axes, DType, Device};
 use tilework_layout::Dims;
@@ -19,6 +19,13 @@ impl<'py> FromPyObject<'_, 'py> for Integers {
         if let Ok(one) = object.extract::<isize>() {
             return Ok(Integers(SmallVec::from_slice(&[one])));
         }
+        let too_large = |object: &Bound<'_, PyAny>| {
+            let message = format!("{object} is too large for a length or an axis");
+            PyOverflowError::new_err(message)
+        };
+        if object.is_instance_of::<PyInt>() {
+            return Err(too_large(&object));
+        }
         let wrong = || {
             let kind = object.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
             PyTypeError::new_err(format!("an integer or a tuple of integers, not {kind}"))
@@ -27,7 +34,13 @@ impl<'py> FromPyObject<'_, 'py> for Integers {
             return Err(wrong());
         }
         let items = object.try_iter().map_err(|_| wrong())?;
-        let items = items.map(|item| item?.extract::<isize>().map_err(|_| wrong()));
+        let items = items.map(|item| {
+            let item = item?;
+            item.extract::<isize>().map_err(|_| match item.is_instance_of::<PyInt>() {
+                true => too_large(&item),
+                false => wrong(),
+            })
+        });
         items.collect::<PyResult<_>>().map(Integers)
     }
 }

@@ -163,6 +163,13 @@ impl PyArray {
         Ok(PyArrayIter { array: slf.get().0.clone(), next: 0.into() })
     }
 
+    fn __reversed__(slf: &Bound<'_, Self>) -> PyResult<PyArrayIter> {
+        if slf.get().0.ndim() == 0 {
+            return Err(PyTypeError::new_err("iteration over an array of no axes"));
+        }
+        Ok(PyArrayIter { array: slf.get().0.flip(Some(&[0])).py()?, next: 0.into() })
+    }
+
     fn __contains__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Some(value) = Operand::of(value, self.0.device())? else { return Ok(false) };
         run(py, self.0.len(), self.0.device(), || {

@@ -36,8 +36,15 @@ pub fn array(object: &Bound<'_, PyAny>, device: Device) -> PyResult<Option<Array
     if !view.suboffsets.is_null() {
         return Err(PyBufferError::new_err("asarray: buffers of pointers are not supported"));
     }
-    let (shape, strides) = (buffer.list(view.shape), buffer.list(view.strides));
+    let shape = buffer.list(view.shape);
     let shape: Vec<usize> = shape.iter().map(|&n| n.max(0) as usize).collect();
+    let strides = if view.strides.is_null() {
+        // What ctypes gives: elements in a row need no strides.
+        let steps = tilework_layout::contiguous_strides(&shape);
+        steps.iter().map(|step| step * view.itemsize).collect()
+    } else {
+        buffer.list(view.strides)
+    };
     let foreign = Foreign {
         address: view.buf.cast(),
         shape: &shape,

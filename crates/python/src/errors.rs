@@ -4,7 +4,7 @@
 
 use pyo3::exceptions::{
     PyBufferError, PyIndexError, PyKeyboardInterrupt, PyMemoryError, PyNotImplementedError,
-    PyOSError, PyRuntimeError, PyTypeError, PyValueError,
+    PyOSError, PyOverflowError, PyRuntimeError, PyTypeError, PyValueError,
 };
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -47,6 +47,7 @@ pub fn raise(error: Error) -> PyErr {
             PyValueError::new_err(message)
         }
         Error::DType(_) => PyTypeError::new_err(message),
+        Error::Overflow(_) => PyOverflowError::new_err(message),
         Error::Index(_) => PyIndexError::new_err(message),
         Error::Axis(_) => Python::attach(|py| match axis_error(py) {
             Ok(class) => PyErr::from_type(class.clone(), message),

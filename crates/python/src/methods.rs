@@ -3,12 +3,11 @@
 //! The reductions take NumPy's arguments in NumPy's order, since NumPy's own functions call them
 //! (`np.sum(x)`); everything else is a name for a function of the namespace.
 
-use pyo3::exceptions::{PyNotImplementedError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use tilework::{FoldId, Index};
 
-use crate::args::{Integers, axes, one_axis, spread};
+use crate::args::{self, Integers, axes, one_axis, spread};
 use crate::array::{PyArray, to_object};
 use crate::convert::ArrayArg;
 use crate::dtype::DTypeArg;
@@ -347,16 +346,21 @@ impl PyArray {
         elementwise::clip(slf.py(), slf.as_any(), min, max, out)
     }
 
-    /// The nearest integers, halves to even.
+    /// Rounded to so many decimals, halves to even; to tens if `decimals` is negative.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.asarray([1.234, -2.5]).round(1).tolist()
+    /// [1.2, -2.5]
     #[pyo3(signature = (decimals=0, out=None))]
-    fn round(&self, py: Python<'_>, decimals: isize, out: Out<'_, '_>) -> PyResult<PyArray> {
-        if decimals != 0 {
-            return Err(PyNotImplementedError::new_err("round: to whole numbers only"));
-        }
-        if out.is_some() {
-            return Err(PyTypeError::new_err("round: tilework.round takes out"));
-        }
-        run(py, self.0.len(), self.0.device(), || self.0.round()).map(PyArray)
+    fn round(&self, py: Python<'_>, decimals: i32, out: Out<'_, '_>) -> PyResult<Py<PyAny>> {
+        let device = self.0.device();
+        let Some(out) = out else {
+            let rounded = run(py, self.0.len(), device, || self.0.round_to(decimals))?;
+            return Ok(Py::new(py, PyArray(rounded))?.into_any());
+        };
+        let target = args::target(out, device)?;
+        run(py, self.0.len(), device, || target.assign(&self.0.round_to(decimals)?))?;
+        Ok(out.clone().unbind())
     }
 
     /// Complex conjugate.

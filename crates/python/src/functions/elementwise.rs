@@ -208,7 +208,12 @@ impl PyArray {
             else {
                 return refuse();
             };
-            return Ok(array.call_method(method, (), options)?.unbind());
+            // NumPy's `reduce` takes the first axis where none is named; the methods take all.
+            let options = options.map_or_else(|| Ok(PyDict::new(py)), |options| options.copy())?;
+            if !options.contains("axis")? {
+                options.set_item("axis", 0)?;
+            }
+            return Ok(array.call_method(method, (), Some(&options))?.unbind());
         }
         let mut out = None;
         for (key, value) in options.map(|options| options.iter()).into_iter().flatten() {

@@ -87,16 +87,23 @@ fn pad(
     mode: &str,
     constant_values: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyArray> {
-    let widths: Vec<(usize, usize)> = if let Ok(one) = pad_width.extract::<usize>() {
+    let widths: Vec<(isize, isize)> = if let Ok(one) = pad_width.extract::<isize>() {
         vec![(one, one); x.0.ndim()]
-    } else if let Ok(pair) = pad_width.extract::<(usize, usize)>() {
+    } else if let Ok(pair) = pad_width.extract::<(isize, isize)>() {
         vec![pair; x.0.ndim()]
     } else {
-        let pairs: Vec<(usize, usize)> = pad_width.extract().map_err(|_| {
+        let pairs: Vec<(isize, isize)> = pad_width.extract().map_err(|_| {
             PyTypeError::new_err("pad: widths are a number, a pair, or one pair for each axis")
         })?;
         if let [one] = pairs[..] { vec![one; x.0.ndim()] } else { pairs }
     };
+    let natural = |&(before, after): &(isize, isize)| {
+        let width = |n: isize| usize::try_from(n).ok();
+        width(before).zip(width(after)).ok_or_else(|| {
+            PyValueError::new_err(format!("pad: a margin of ({before}, {after}) is negative"))
+        })
+    };
+    let widths: Vec<(usize, usize)> = widths.iter().map(natural).collect::<PyResult<_>>()?;
     let mode = match mode {
         "constant" => {
             let value = match constant_values {
@@ -151,6 +158,11 @@ fn sliding_window_view(
 }
 
 /// Whether two arrays are views of one block of memory.
+///
+/// >>> import tilework as tw
+/// >>> x = tw.arange(6)
+/// >>> tw.shares_memory(x, x[::2]), tw.shares_memory(x, x.copy())
+/// (True, False)
 #[pyfunction]
 #[pyo3(signature = (x1, x2, /))]
 fn shares_memory(x1: &Bound<'_, PyArray>, x2: &Bound<'_, PyArray>) -> bool {
@@ -205,6 +217,10 @@ fn set_printoptions(
 }
 
 /// How arrays are printed, by NumPy's names.
+///
+/// >>> import tilework as tw
+/// >>> tw.get_printoptions()["threshold"]
+/// 1000
 #[pyfunction]
 fn get_printoptions(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let now = PrintOptions::current();

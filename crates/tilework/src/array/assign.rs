@@ -35,19 +35,9 @@ impl Array {
     fn write(&self, operation: &str, source: Arg<'_>) -> Result<()> {
         common_device(operation, &[Arg::Array(self), source])?;
         let target = Target::shared(operation, self.borrow())?;
-        let (source, held) = match source {
-            Arg::Array(array) => {
-                let all = broadcast_shapes(operation, &[self.shape(), array.shape()]);
-                if !all.is_ok_and(|all| all[..] == *self.shape()) {
-                    let (from, to) = (tuple(array.shape()), tuple(self.shape()));
-                    return Err(Error::shape(
-                        operation,
-                        format!("shape {from} does not broadcast into {to}"),
-                    ));
-                }
-                if array.overlaps(self)? { (source, Some(array.copy()?)) } else { (source, None) }
-            }
-            Arg::Number(_) => (source, None),
+        let held = match source {
+            Arg::Array(array) => self.readable(operation, array)?,
+            Arg::Number(_) => None,
         };
         let source = held.as_ref().map_or(source, Arg::Array);
         let tape = match source {
@@ -55,5 +45,24 @@ impl Array {
             Arg::Number(_) => Tape::copy(self.dtype()),
         };
         run_map(operation, self.device, &tape, &[source], self.dtype(), target)
+    }
+
+    /// What to read in the place of `source`, None if it serves as it is: a copy if it overlaps this
+    /// array, and, as NumPy permits, no leading axes of length 1 that this array does not have.
+    fn readable(&self, operation: &str, source: &Array) -> Result<Option<Array>> {
+        let extra = source.ndim().saturating_sub(self.ndim());
+        let (leading, shape) = source.shape().split_at(extra);
+        let all = broadcast_shapes(operation, &[self.shape(), shape]);
+        if leading.iter().any(|&n| n != 1) || !all.is_ok_and(|all| all[..] == *self.shape()) {
+            let (from, to) = (tuple(source.shape()), tuple(self.shape()));
+            let message = format!("shape {from} does not broadcast into {to}");
+            return Err(Error::shape(operation, message));
+        }
+        let trimmed = match extra {
+            0 => None,
+            _ => Some(source.slice(&vec![Index::At(0); extra])?),
+        };
+        let source = trimmed.as_ref().unwrap_or(source);
+        if source.overlaps(self)? { source.copy().map(Some) } else { Ok(trimmed) }
     }
 }

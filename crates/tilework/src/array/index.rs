@@ -266,7 +266,8 @@ impl Array {
         }
         let viewed = self.slice(&view)?;
         let shapes: Vec<&[usize]> = arrays.iter().map(|(_, array)| array.shape()).collect();
-        let shape = broadcast_shapes(operation, &shapes)?;
+        let shape = broadcast_shapes(operation, &shapes)
+            .map_err(|error| Error::Index(error.to_string()))?;
         let place = if runs == 1 { arrays.first().map_or(0, |(axis, _)| *axis) } else { 0 };
         let mut checked = Vec::with_capacity(arrays.len());
         for (axis, array) in &arrays {

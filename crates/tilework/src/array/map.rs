@@ -13,6 +13,7 @@ use tilework_ops::{DType, Id, Number, Row};
 use tilework_tape::{Action, Builder, Per, Slot, Tape};
 
 use super::Array;
+use super::integers::{in_range, refuse_negative_powers};
 use crate::device::Device;
 
 /// An operand: an array, or a number that takes the array's dtype.
@@ -133,7 +134,9 @@ fn common_shape<'a>(operation: &str, operands: &'a [Arg<'_>]) -> Result<Dims> {
 /// ```
 pub fn apply(id: Id, operands: &[Arg<'_>]) -> Result<Array> {
     let row = id.row();
+    let operands = &*in_range(row, operands);
     let computes = computes(row, operands)?;
+    refuse_negative_powers(id, operands, computes)?;
     let device = common_device(row.name, operands)?;
     let shape = common_shape(row.name, operands)?;
     let tape = tape_of(id, operands, computes);
@@ -146,7 +149,9 @@ pub fn apply(id: Id, operands: &[Arg<'_>]) -> Result<Array> {
 /// cast to its dtype without falling to a lower kind.
 pub fn apply_into(id: Id, operands: &[Arg<'_>], out: &Array) -> Result<()> {
     let row = id.row();
+    let operands = &*in_range(row, operands);
     let computes = computes(row, operands)?;
+    refuse_negative_powers(id, operands, computes)?;
     let device = common_device(row.name, operands)?;
     if device != out.device {
         let message = format!(
@@ -189,7 +194,11 @@ fn same_kind(from: DType, to: DType) -> bool {
     use tilework_ops::Kind::*;
     matches!(
         (from.kind(), to.kind()),
-        (Bool, _) | (_, Complex) | (Float, Float) | (Unsigned | Signed, Unsigned | Signed | Float)
+        (Bool, _)
+            | (_, Complex)
+            | (Unsigned | Signed | Float, Float)
+            | (Unsigned | Signed, Signed)
+            | (Unsigned, Unsigned)
     )
 }
 

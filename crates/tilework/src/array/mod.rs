@@ -11,6 +11,7 @@ mod compare;
 mod create;
 mod einsum;
 mod index;
+mod integers;
 mod join;
 mod linalg;
 mod map;

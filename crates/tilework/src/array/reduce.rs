@@ -81,7 +81,7 @@ impl Array {
             .map(|axis| self.shape()[axis])
             .collect();
         let over_nothing = axes.iter().any(|&axis| self.shape()[axis] == 0);
-        if over_nothing && !kept.contains(&0) && row.nothing == OverNothing::Error {
+        if over_nothing && row.nothing == OverNothing::Error {
             let message = format!(
                 "shape {} has no element to choose from along {}",
                 tuple(self.shape()),

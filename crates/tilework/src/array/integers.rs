@@ -1,0 +1,81 @@
+//! What integers ask for beyond their rows: numbers outside of their dtype in comparisons, negative
+//! powers, and rounding to tens. `map` calls the first two before it settles anything else.
+
+use std::borrow::Cow;
+
+use tilework_error::{Error, Result};
+use tilework_ops::{DType, Id, Kind, Number, Row, Rule};
+
+use super::Array;
+use super::map::{Arg, result_type};
+
+/// The operands, with integers beyond the dtype of the others as infinities where only a truth is
+/// asked: such a number is larger or smaller than every element, and not zero.
+pub(super) fn in_range<'a, 'b>(row: &Row, operands: &'a [Arg<'b>]) -> Cow<'a, [Arg<'b>]> {
+    if !matches!(row.gives, Rule::Bool) {
+        return Cow::Borrowed(operands);
+    }
+    let beyond = |operand: &Arg<'_>| match operand {
+        Arg::Number(Number::Int(i)) => {
+            let limits = result_type(operands).and_then(DType::iinfo);
+            limits.is_ok_and(|limits| *i < limits.min || *i > limits.max).then_some(*i)
+        }
+        _ => None,
+    };
+    if operands.iter().all(|operand| beyond(operand).is_none()) {
+        return Cow::Borrowed(operands);
+    }
+    let infinite = |operand: &Arg<'b>| match beyond(operand) {
+        Some(i) => Arg::Number(Number::Float(if i > 0 { f64::INFINITY } else { -f64::INFINITY })),
+        None => *operand,
+    };
+    Cow::Owned(operands.iter().map(infinite).collect())
+}
+
+/// Integers have no negative powers; NumPy refuses them too.
+pub(super) fn refuse_negative_powers(id: Id, operands: &[Arg<'_>], computes: DType) -> Result<()> {
+    if id != Id::Pow || !computes.is_integer() {
+        return Ok(());
+    }
+    let negative = match operands {
+        [_, Arg::Number(Number::Int(exponent))] => *exponent < 0,
+        [_, Arg::Array(exponents)] if exponents.dtype().kind() == Kind::Signed => {
+            exponents.less(0)?.any(())?.item::<bool>()?
+        }
+        _ => false,
+    };
+    if negative {
+        let message = "integers have no negative powers; cast one operand to a float";
+        return Err(Error::value(id.row().name, message));
+    }
+    Ok(())
+}
+
+impl Array {
+    /// Rounded to so many decimals, halves to even; to tens and hundreds if there are less than
+    /// none. As in NumPy the scaled number is rounded, so a half that is none in binary may go
+    /// either way.
+    ///
+    /// ```
+    /// use tilework::Array;
+    /// let x = Array::from_slice(&[1.25f64, -3.14159])?;
+    /// assert_eq!(x.round_to(1)?.to_vec::<f64>()?, [1.2, -3.1]);
+    /// assert_eq!(Array::from_slice(&[25i32, 35])?.round_to(-1)?.to_vec::<i32>()?, [20, 40]);
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn round_to(&self, decimals: i32) -> Result<Array> {
+        let whole = !self.dtype().is_inexact();
+        if decimals == 0 || whole && decimals > 0 {
+            return self.round();
+        }
+        if whole {
+            let rounded = self.to_dtype(DType::Float64)?.round_to(decimals)?;
+            return rounded.to_dtype(self.dtype());
+        }
+        let scale = 10f64.powi(decimals.abs());
+        match decimals > 0 {
+            true => self.multiply(scale)?.round()?.divide(scale),
+            false => self.divide(scale)?.round()?.multiply(scale),
+        }
+    }
+}
