@@ -1,10 +1,19 @@
-"""Every test that asks for `device` runs on each device of this machine."""
+"""Every test that asks for `device` runs on each device of this machine; random tests share a seed."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
 import tilework as tw
+
+# A new one for each run, unless the environment says which.
+SEED = int(os.environ.get("TILEWORK_TEST_SEED", str(int.from_bytes(os.urandom(4)))))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The seed among the last lines of a run, quiet or not."""
+    terminalreporter.write_line(f"random tests ran with TILEWORK_TEST_SEED={SEED}")
 
 
 @pytest.fixture(params=[str(device) for device in tw.devices()])
