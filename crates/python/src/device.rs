@@ -139,12 +139,24 @@ fn devices(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
 }
 
 /// Where new arrays are made.
+///
+/// >>> import tilework as tw
+/// >>> with tw.device("reference"):
+/// ...     str(tw.default_device())
+/// 'reference'
 #[pyfunction]
 fn default_device() -> PyDevice {
     PyDevice(Device::current())
 }
 
 /// Makes a device the one where new arrays are made, in all threads.
+///
+/// >>> import tilework as tw
+/// >>> before = tw.default_device()
+/// >>> tw.set_default_device("reference")
+/// >>> tw.zeros(2).device == "reference"
+/// True
+/// >>> tw.set_default_device(before)
 #[pyfunction]
 #[pyo3(signature = (device, /))]
 fn set_default_device(device: DeviceArg) {
@@ -152,12 +164,23 @@ fn set_default_device(device: DeviceArg) {
 }
 
 /// How many threads share the work of one operation.
+///
+/// >>> import tilework as tw
+/// >>> tw.get_num_threads() >= 1
+/// True
 #[pyfunction]
 fn get_num_threads() -> usize {
     tilework::num_threads()
 }
 
 /// Sets how many threads share the work of one operation.
+///
+/// >>> import tilework as tw
+/// >>> before = tw.get_num_threads()
+/// >>> tw.set_num_threads(2)
+/// >>> tw.get_num_threads()
+/// 2
+/// >>> tw.set_num_threads(before)
 #[pyfunction]
 #[pyo3(signature = (threads, /))]
 fn set_num_threads(threads: usize) -> PyResult<()> {
@@ -169,6 +192,9 @@ fn set_num_threads(threads: usize) -> PyResult<()> {
 }
 
 /// Gives memory that is kept for reuse back to the system.
+///
+/// >>> import tilework as tw
+/// >>> tw.empty_cache()
 #[pyfunction]
 fn empty_cache() {
     tilework::empty_cache();

@@ -47,6 +47,10 @@ fn float(dtype: Option<DTypeArg>) -> DType {
 #[pymethods]
 impl Generator {
     /// Uniform numbers on [0, 1).
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.random.default_rng(1).random((2, 3)).shape
+    /// (2, 3)
     #[pyo3(signature = (size=None, dtype=None))]
     fn random(
         &self,
@@ -58,6 +62,10 @@ impl Generator {
     }
 
     /// Normal numbers of mean 0 and variance 1.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.random.default_rng(1).standard_normal(4, dtype="float32").dtype
+    /// dtype('float32')
     #[pyo3(signature = (size=None, dtype=None))]
     fn standard_normal(
         &self,
@@ -69,6 +77,11 @@ impl Generator {
     }
 
     /// Normal numbers of mean `loc` and standard deviation `scale`.
+    ///
+    /// >>> import tilework as tw
+    /// >>> x = tw.random.default_rng(1).normal(5.0, 0.1, 1000)
+    /// >>> abs(float(x.mean()) - 5) < 0.02
+    /// True
     #[pyo3(signature = (loc=0.0, scale=1.0, size=None, dtype=None))]
     fn normal(
         &self,
@@ -90,6 +103,11 @@ impl Generator {
     }
 
     /// Uniform numbers on [low, high).
+    ///
+    /// >>> import tilework as tw
+    /// >>> x = tw.random.default_rng(1).uniform(-1, 1, 1000)
+    /// >>> -1 <= float(x.min()) and float(x.max()) < 1
+    /// True
     #[pyo3(signature = (low=0.0, high=1.0, size=None, dtype=None))]
     fn uniform(
         &self,
@@ -111,6 +129,11 @@ impl Generator {
     }
 
     /// Integers from `low` up to, not including, `high`; from 0 if only one number is given.
+    ///
+    /// >>> import tilework as tw
+    /// >>> x = tw.random.default_rng(1).integers(1, 7, 1000)
+    /// >>> int(x.min()), int(x.max())
+    /// (1, 6)
     #[pyo3(signature = (low, high=None, size=None, dtype=None, endpoint=false))]
     fn integers(
         &self,
@@ -131,6 +154,10 @@ impl Generator {
     }
 
     /// The numbers 0 .. n in random order, or the parts of an array along an axis.
+    ///
+    /// >>> import tilework as tw
+    /// >>> sorted(tw.random.default_rng(1).permutation(4).tolist())
+    /// [0, 1, 2, 3]
     #[pyo3(signature = (x, axis=0))]
     fn permutation(&self, py: Python<'_>, x: &Bound<'_, PyAny>, axis: isize) -> PyResult<PyArray> {
         if let Ok(n) = x.extract::<usize>() {
@@ -147,6 +174,11 @@ impl Generator {
 
     /// Elements picked at random from an array or from 0 .. n, with or without replacement, with
     /// probabilities `p` if they are given.
+    ///
+    /// >>> import tilework as tw
+    /// >>> x = tw.random.default_rng(1).choice(tw.asarray([10, 20, 30]), 2, replace=False)
+    /// >>> len(set(x.tolist()) & {10, 20, 30})
+    /// 2
     #[pyo3(signature = (a, size=None, replace=true, p=None))]
     fn choice(
         &self,

@@ -1,7 +1,8 @@
-"""Docstrings run as they stand, and types agree with the module."""
+"""Docstrings and pages run as they stand, and types and reference agree with the module."""
 
 import doctest
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,13 @@ import pytest
 
 import tilework
 import tilework._core as core
+import tilework.needle as nd
+import tilework.needle._functions
+import tilework.needle._settings
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+PAGES = ["docs/numpy.md", "docs/views.md"]
 
 
 def documented() -> list[tuple[str, str]]:
@@ -35,7 +41,32 @@ def test_docstring(name: str, text: str) -> None:
     assert runner.failures == 0
 
 
-@pytest.mark.parametrize("module", [tilework, tilework.cuda, tilework.random])
+@pytest.mark.parametrize("page", PAGES)
+def test_page(page: str) -> None:
+    # The fence after an example is no part of what it prints.
+    text = re.sub(r"^```.*$", "", (ROOT / page).read_text(), flags=re.MULTILINE)
+    test = doctest.DocTestParser().get_doctest(text, {}, page, page, 0)
+    runner = doctest.DocTestRunner()
+    runner.run(test)
+    assert runner.failures == 0 and runner.tries > 0
+
+
+def test_every_function_has_an_example() -> None:
+    # `show_config` prints what this machine is.
+    functions = [name for name in core.__all__ if inspect.isroutine(getattr(core, name))]
+    bare = [name for name in functions if ">>>" not in getattr(core, name).__doc__]
+    assert bare == ["show_config"]
+
+
+def test_the_reference_is_what_the_docstrings_say() -> None:
+    script = ROOT / "scripts" / "api_reference.py"
+    subprocess.run([sys.executable, str(script), "--check"], check=True)
+
+
+MODULES = [tilework, tilework.cuda, tilework.random, nd, nd._array, nd._devices, nd._functions, nd._settings]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
 def test_module_docstring(module: object) -> None:
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
 

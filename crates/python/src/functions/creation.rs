@@ -119,6 +119,10 @@ fn like(x: &Array, dtype: Option<DTypeArg>, device: Option<DeviceArg>) -> (DType
 }
 
 /// A new array of the shape of another, whose elements are not set.
+///
+/// >>> import tilework as tw
+/// >>> tw.empty_like(tw.asarray([1, 2]), dtype="float32").dtype
+/// dtype('float32')
 #[pyfunction]
 #[pyo3(signature = (x, /, *, dtype=None, device=None))]
 fn empty_like(
@@ -132,6 +136,10 @@ fn empty_like(
 }
 
 /// Zeros in the shape of another array.
+///
+/// >>> import tilework as tw
+/// >>> tw.zeros_like(tw.asarray([1.5, 2.5])).tolist()
+/// [0.0, 0.0]
 #[pyfunction]
 #[pyo3(signature = (x, /, *, dtype=None, device=None))]
 fn zeros_like(
@@ -145,6 +153,10 @@ fn zeros_like(
 }
 
 /// Ones in the shape of another array.
+///
+/// >>> import tilework as tw
+/// >>> tw.ones_like(tw.asarray([[5, 6]])).tolist()
+/// [[1, 1]]
 #[pyfunction]
 #[pyo3(signature = (x, /, *, dtype=None, device=None))]
 fn ones_like(
@@ -158,6 +170,10 @@ fn ones_like(
 }
 
 /// One value in the shape of another array.
+///
+/// >>> import tilework as tw
+/// >>> tw.full_like(tw.asarray([5, 6]), 9).tolist()
+/// [9, 9]
 #[pyfunction]
 #[pyo3(signature = (x, /, fill_value, *, dtype=None, device=None))]
 fn full_like(
@@ -274,6 +290,10 @@ fn eye(
 }
 
 /// The lower triangle of the last two axes, zeros above diagonal `k`.
+///
+/// >>> import tilework as tw
+/// >>> tw.tril(tw.asarray([[1, 2], [3, 4]])).tolist()
+/// [[1, 0], [3, 4]]
 #[pyfunction]
 #[pyo3(signature = (x, /, *, k=0))]
 fn tril(py: Python<'_>, x: ArrayArg, k: isize) -> PyResult<PyArray> {
@@ -281,6 +301,10 @@ fn tril(py: Python<'_>, x: ArrayArg, k: isize) -> PyResult<PyArray> {
 }
 
 /// The upper triangle of the last two axes, zeros below diagonal `k`.
+///
+/// >>> import tilework as tw
+/// >>> tw.triu(tw.asarray([[1, 2], [3, 4]]), k=1).tolist()
+/// [[0, 2], [0, 0]]
 #[pyfunction]
 #[pyo3(signature = (x, /, *, k=0))]
 fn triu(py: Python<'_>, x: ArrayArg, k: isize) -> PyResult<PyArray> {

@@ -42,6 +42,14 @@ fn ending(path: PathBuf, ending: &str) -> PathBuf {
 }
 
 /// Writes an array to a .npy file, by path or to an open file.
+///
+/// >>> import tilework as tw
+/// >>> import io
+/// >>> file = io.BytesIO()
+/// >>> tw.save(file, tw.asarray([1, 2]))
+/// >>> _ = file.seek(0)
+/// >>> tw.load(file).tolist()
+/// [1, 2]
 #[pyfunction]
 #[pyo3(signature = (file, arr, /))]
 fn save(py: Python<'_>, file: &Bound<'_, PyAny>, arr: ArrayArg) -> PyResult<()> {
@@ -59,6 +67,14 @@ fn save(py: Python<'_>, file: &Bound<'_, PyAny>, arr: ArrayArg) -> PyResult<()> 
 ///
 /// With `mmap_mode="r"` the elements stay in the file until they are used and cannot be written;
 /// with "c" they can, but the file does not change.
+///
+/// >>> import tilework as tw
+/// >>> import io
+/// >>> file = io.BytesIO()
+/// >>> tw.save(file, tw.zeros(2))
+/// >>> _ = file.seek(0)
+/// >>> tw.load(file).tolist()
+/// [0.0, 0.0]
 #[pyfunction]
 #[pyo3(signature = (file, /, *, mmap_mode=None))]
 fn load(py: Python<'_>, file: &Bound<'_, PyAny>, mmap_mode: Option<&str>) -> PyResult<Py<PyAny>> {
@@ -137,6 +153,13 @@ fn archive(
 }
 
 /// Writes arrays to a .npz file, under the names given, or arr_0, arr_1, ...
+///
+/// >>> import tilework as tw
+/// >>> import pathlib, tempfile
+/// >>> path = pathlib.Path(tempfile.mkdtemp()) / "two.npz"
+/// >>> tw.savez(path, tw.zeros(2), weights=tw.ones(3))
+/// >>> sorted(tw.load(path))
+/// ['arr_0', 'weights']
 #[pyfunction]
 #[pyo3(signature = (file, /, *args, **kwds))]
 fn savez(
@@ -149,6 +172,13 @@ fn savez(
 }
 
 /// Writes arrays to a .npz file that is compressed.
+///
+/// >>> import tilework as tw
+/// >>> import pathlib, tempfile
+/// >>> path = pathlib.Path(tempfile.mkdtemp()) / "small.npz"
+/// >>> tw.savez_compressed(path, zeros=tw.zeros(10_000))
+/// >>> path.stat().st_size < 1000
+/// True
 #[pyfunction]
 #[pyo3(signature = (file, /, *args, **kwds))]
 fn savez_compressed(

@@ -56,6 +56,10 @@ pub fn matmul<'py>(
 }
 
 /// The last two axes swapped; a view.
+///
+/// >>> import tilework as tw
+/// >>> tw.matrix_transpose(tw.asarray([[1, 2], [3, 4]])).tolist()
+/// [[1, 3], [2, 4]]
 #[pyfunction]
 #[pyo3(signature = (x, /))]
 fn matrix_transpose(x: ArrayArg) -> PyResult<PyArray> {
@@ -134,6 +138,10 @@ fn einsum(py: Python<'_>, subscripts: &str, operands: &Bound<'_, PyTuple>) -> Py
 }
 
 /// All products of an element of one array with one of another, both flattened.
+///
+/// >>> import tilework as tw
+/// >>> tw.outer(tw.asarray([1, 2]), tw.asarray([3, 4])).tolist()
+/// [[3, 4], [6, 8]]
 #[pyfunction]
 #[pyo3(signature = (x1, x2, /))]
 fn outer(py: Python<'_>, x1: &Bound<'_, PyAny>, x2: &Bound<'_, PyAny>) -> PyResult<PyArray> {

@@ -69,6 +69,10 @@ fn stack(py: Python<'_>, arrays: &Bound<'_, PyAny>, axis: isize) -> PyResult<PyA
 }
 
 /// The parts of an array along an axis, without that axis; views.
+///
+/// >>> import tilework as tw
+/// >>> [part.tolist() for part in tw.unstack(tw.asarray([[1, 2], [3, 4]]), axis=1)]
+/// [[1, 3], [2, 4]]
 #[pyfunction]
 #[pyo3(signature = (x, /, *, axis=0))]
 fn unstack(py: Python<'_>, x: ArrayArg, axis: isize) -> PyResult<Bound<'_, PyTuple>> {
@@ -108,6 +112,10 @@ fn broadcast_shapes<'py>(
 }
 
 /// The array repeated along axes of length 1 and new leading axes; a view.
+///
+/// >>> import tilework as tw
+/// >>> tw.broadcast_to(tw.asarray([1, 2]), (2, 2)).tolist()
+/// [[1, 2], [1, 2]]
 #[pyfunction]
 #[pyo3(signature = (x, /, shape))]
 fn broadcast_to(x: ArrayArg, shape: ShapeArg) -> PyResult<PyArray> {
@@ -115,6 +123,10 @@ fn broadcast_to(x: ArrayArg, shape: ShapeArg) -> PyResult<PyArray> {
 }
 
 /// A new axis of length 1; a view.
+///
+/// >>> import tilework as tw
+/// >>> tw.expand_dims(tw.zeros((2, 3)), 1).shape
+/// (2, 1, 3)
 #[pyfunction]
 #[pyo3(signature = (x, /, axis))]
 fn expand_dims(x: ArrayArg, axis: Integers) -> PyResult<PyArray> {
@@ -134,6 +146,10 @@ fn expand_dims(x: ArrayArg, axis: Integers) -> PyResult<PyArray> {
 }
 
 /// Without these axes of length 1; a view.
+///
+/// >>> import tilework as tw
+/// >>> tw.squeeze(tw.zeros((2, 1, 3)), 1).shape
+/// (2, 3)
 #[pyfunction]
 #[pyo3(signature = (x, /, axis))]
 fn squeeze(x: ArrayArg, axis: Integers) -> PyResult<PyArray> {
@@ -141,6 +157,10 @@ fn squeeze(x: ArrayArg, axis: Integers) -> PyResult<PyArray> {
 }
 
 /// Reversed along axes, or along all; a view.
+///
+/// >>> import tilework as tw
+/// >>> tw.flip(tw.asarray([1, 2, 3])).tolist()
+/// [3, 2, 1]
 #[pyfunction]
 #[pyo3(signature = (x, /, *, axis=None))]
 fn flip(x: ArrayArg, axis: Option<Integers>) -> PyResult<PyArray> {
@@ -148,6 +168,10 @@ fn flip(x: ArrayArg, axis: Option<Integers>) -> PyResult<PyArray> {
 }
 
 /// Axes moved to other places, the others keeping their order; a view.
+///
+/// >>> import tilework as tw
+/// >>> tw.moveaxis(tw.zeros((2, 3, 4)), 0, -1).shape
+/// (3, 4, 2)
 #[pyfunction]
 #[pyo3(signature = (x, source, destination, /))]
 fn moveaxis(x: ArrayArg, source: Integers, destination: Integers) -> PyResult<PyArray> {
@@ -155,6 +179,10 @@ fn moveaxis(x: ArrayArg, source: Integers, destination: Integers) -> PyResult<Py
 }
 
 /// The axes in another order; a view.
+///
+/// >>> import tilework as tw
+/// >>> tw.permute_dims(tw.zeros((2, 3, 4)), (2, 0, 1)).shape
+/// (4, 2, 3)
 #[pyfunction]
 #[pyo3(signature = (x, /, axes))]
 fn permute_dims(x: ArrayArg, axes: Integers) -> PyResult<PyArray> {

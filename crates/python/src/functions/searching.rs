@@ -47,6 +47,10 @@ pub fn nonzero(py: Python<'_>, x: ArrayArg) -> PyResult<Bound<'_, PyTuple>> {
 }
 
 /// The indices of elements that are not zero, one row each.
+///
+/// >>> import tilework as tw
+/// >>> tw.argwhere(tw.asarray([[0, 3], [5, 0]])).tolist()
+/// [[0, 1], [1, 0]]
 #[pyfunction]
 #[pyo3(signature = (x, /))]
 fn argwhere(py: Python<'_>, x: ArrayArg) -> PyResult<PyArray> {
@@ -221,6 +225,11 @@ fn unique_all<'py>(py: Python<'py>, x: ArrayArg) -> PyResult<Bound<'py, PyAny>> 
 }
 
 /// The different elements and how often each occurs.
+///
+/// >>> import tilework as tw
+/// >>> values, counts = tw.unique_counts(tw.asarray([2, 1, 2]))
+/// >>> values.tolist(), counts.tolist()
+/// ([1, 2], [1, 2])
 #[pyfunction]
 #[pyo3(signature = (x, /))]
 fn unique_counts<'py>(py: Python<'py>, x: ArrayArg) -> PyResult<Bound<'py, PyAny>> {
@@ -229,6 +238,11 @@ fn unique_counts<'py>(py: Python<'py>, x: ArrayArg) -> PyResult<Bound<'py, PyAny
 }
 
 /// The different elements and for each element its place among them.
+///
+/// >>> import tilework as tw
+/// >>> values, places = tw.unique_inverse(tw.asarray([7, 5, 7]))
+/// >>> values[places].tolist()
+/// [7, 5, 7]
 #[pyfunction]
 #[pyo3(signature = (x, /))]
 fn unique_inverse<'py>(py: Python<'py>, x: ArrayArg) -> PyResult<Bound<'py, PyAny>> {
