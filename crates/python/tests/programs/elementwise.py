@@ -129,6 +129,32 @@ def unary(machine: Machine) -> None:
     )
 
 
+def plane(machine: Machine) -> None:
+    """Functions of two floats: exact ones, and curves that promise two units in the last place."""
+    a = machine.pick(lambda pair: pair.dtype in FLOATS)
+    fits = lambda pair: pair.dtype == a.dtype and reach(pair.theirs.shape, a.theirs.shape)
+    b = machine.pick(fits)
+    name = machine.choice(["copysign", "nextafter", "hypot", "atan2"])
+    if name == "nextafter" and a.dtype == "float16":
+        # What depends on the last bit cannot be computed in float32.
+        return
+
+    def check(ours: tw.Array, theirs: np.ndarray) -> None:
+        if name in ("copysign", "nextafter"):
+            return same_bits(ours, theirs)
+        with np.errstate(all="ignore"):
+            wide = WIDER[a.dtype]
+            exact = np.asarray(getattr(np, name)(a.theirs.astype(wide), b.theirs.astype(wide)))
+            close(ours, theirs, exact, 2 * np.finfo(theirs.dtype).eps * np.abs(exact))
+
+    machine.fresh(
+        f"{name}({a.name}, {b.name})",
+        lambda: getattr(tw, name)(a.ours, b.ours),
+        lambda: getattr(np, name)(a.theirs, b.theirs),
+        check,
+    )
+
+
 def curve(machine: Machine) -> None:
     a = machine.pick(lambda pair: pair.dtype in FLOATS)
     name = machine.choice(CURVES)
@@ -192,4 +218,4 @@ def clip(machine: Machine) -> None:
     )
 
 
-OPERATIONS = [binary, binary, binary, binary, power, shift, unary, curve, choose, cast, clip]
+OPERATIONS = [binary, binary, binary, binary, power, shift, unary, plane, curve, choose, cast, clip]

@@ -42,6 +42,40 @@ def total(machine: Machine) -> None:
     )
 
 
+def spread(machine: Machine) -> None:
+    """Variances: the roundings of a sum of squares, and those of a running mean, each of which
+    enters times the spread."""
+    a = machine.pick(lambda pair: pair.theirs.dtype.kind == "f" and pair.theirs.size)
+    if not np.isfinite(a.theirs).all():
+        return
+    name, correction = machine.choice(["var", "std"]), machine.below(2)
+    axis = machine.choice([None, *range(-a.theirs.ndim, a.theirs.ndim)])
+    count = a.theirs.size if axis is None else a.theirs.shape[axis]
+    if count <= correction:
+        return
+
+    def check(ours: tw.Array, theirs: np.ndarray) -> None:
+        x = a.theirs.astype(WIDER[a.dtype])
+        exact = np.asarray(getattr(np, name)(x, axis=axis, correction=correction))
+        size = np.asarray(np.max(np.abs(x), axis=axis))
+        eps = np.finfo(np.float32 if a.dtype == "float16" else a.dtype).eps
+        deviation = exact if name == "std" else np.sqrt(exact)
+        bound = (8 + np.log2(count)) * eps * (deviation + size)
+        if name == "var":
+            bound = bound * (deviation + eps * size)
+        elif a.dtype == "float16":
+            # The root is taken of a variance that was rounded already.
+            bound = bound + np.finfo(a.dtype).eps / 2 * exact
+        close(ours, theirs, exact, bound)
+
+    machine.fresh(
+        f"{name}({a.name}, {axis}, correction={correction})",
+        lambda: getattr(tw, name)(a.ours, axis=axis, correction=correction),
+        lambda: getattr(np, name)(a.theirs, axis=axis, correction=correction),
+        check,
+    )
+
+
 def extreme(machine: Machine) -> None:
     a = machine.pick(lambda pair: pair.theirs.dtype.kind != "c")
     name = machine.choice(["max", "min", "argmax", "argmin", "any", "all", "count_nonzero"])
@@ -54,13 +88,28 @@ def extreme(machine: Machine) -> None:
 
 
 def running(machine: Machine) -> None:
-    a = machine.pick(lambda pair: pair.theirs.ndim and pair.theirs.dtype.kind in "biu")
+    """Running sums and products; of floats, one rounding more for each element."""
+    a = machine.pick(lambda pair: pair.theirs.ndim and pair.theirs.dtype.kind != "c")
     name = machine.choice(["cumulative_sum", "cumulative_prod"])
     axis, initial = machine.axis(a), machine.chance(2)
+
+    def check(ours: tw.Array, theirs: np.ndarray) -> None:
+        if theirs.dtype.kind != "f":
+            return same_values(ours, theirs)
+        options = {"axis": axis, "include_initial": initial}
+        with np.errstate(all="ignore"):
+            x = a.theirs.astype(WIDER[theirs.dtype.name])
+            exact, size = (getattr(np, name)(v, **options) for v in (x, np.abs(x)))
+            known = np.isfinite(exact)
+            assert not np.isfinite(same_kind(ours, theirs)[~known]).any()
+            exact, size = np.where(known, exact, np.asarray(ours)), np.where(known, size, 0)
+            close(ours, theirs, exact, a.theirs.shape[axis] * np.finfo(theirs.dtype).eps * size)
+
     machine.fresh(
         f"{name}({a.name}, {axis}, {initial})",
         lambda: getattr(tw, name)(a.ours, axis=axis, include_initial=initial),
         lambda: getattr(np, name)(a.theirs, axis=axis, include_initial=initial),
+        check,
     )
 
 
@@ -115,6 +164,29 @@ def join(machine: Machine) -> None:
         lambda: getattr(tw, name)([a.ours, *(p.ours for p in others)], axis=axis),
         lambda: getattr(np, name)([a.theirs, *(p.theirs for p in others)], axis=axis),
         same_bits,
+    )
+
+
+def along(machine: Machine) -> None:
+    """Picking along an axis by what an order says."""
+    a = machine.pick(lambda pair: pair.theirs.ndim and pair.theirs.dtype.kind in "biuf")
+    axis = machine.axis(a)
+    machine.fresh(
+        f"take_along_axis({a.name}, argsort, {axis})",
+        lambda: tw.take_along_axis(a.ours, tw.argsort(a.ours, axis=axis), axis=axis),
+        lambda: np.take_along_axis(a.theirs, np.argsort(a.theirs, axis=axis, stable=True), axis=axis),
+        same_bits,
+    )
+
+
+def member(machine: Machine) -> None:
+    a = machine.pick()
+    b = machine.pick(lambda pair: pair.dtype == a.dtype)
+    invert = machine.chance(2)
+    machine.fresh(
+        f"isin({a.name}, {b.name}, invert={invert})",
+        lambda: tw.isin(a.ours, b.ours, invert=invert),
+        lambda: np.isin(a.theirs, b.theirs, invert=invert),
     )
 
 
@@ -179,4 +251,7 @@ def product(machine: Machine) -> None:
     machine.fresh(f"{a.name} @ {b.name}", lambda: a.ours @ b.ours, lambda: a.theirs @ b.theirs, check)
 
 
-GATHERINGS = [total, total, extreme, running, order, different, search, join, arrange, product]
+GATHERINGS = [
+    total, total, spread, extreme, running, order, along, different, member, search, join, arrange,
+    product, product,
+]  # fmt: skip
