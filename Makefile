@@ -4,7 +4,7 @@ PYTHON ?= python3
 CARGO ?= cargo
 VENV := .venv
 
-.PHONY: help demo test lint test-rust test-isas test-scalar test-doc wheel test-python bench loom memcheck slow clean
+.PHONY: help demo test lint test-rust test-isas test-scalar test-doc test-kernels cuda-bundle wheel test-python bench loom memcheck slow clean
 
 help: ## Lists the commands.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -15,7 +15,7 @@ demo: ## Builds in release mode and shows what arrays can do on this machine.
 	$(CARGO) run --release --quiet --locked -p tilework --example kmeans
 	$(CARGO) run --release --quiet --locked -p tilework --example heat
 
-test: lint test-rust test-isas test-scalar test-doc test-python ## Everything that must be green: exactly what CI runs.
+test: lint test-rust test-isas test-scalar test-doc test-kernels test-python ## Everything that must be green: exactly what CI runs.
 
 lint: ## Formatting and lints.
 	$(CARGO) fmt --all --check
@@ -51,6 +51,18 @@ $(VENV)/ready: requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	touch $@
+
+test-kernels: $(VENV)/ready ## CUDA kernels compile for three generations of cards; needs no card.
+	$(CARGO) test --quiet --locked -p tilework-cuda --lib compile -- --nocapture
+
+# The suites of all devices for a machine with a card, which needs neither Rust nor a network there.
+cuda-bundle: ## A folder with the CUDA test suite and a script that runs it.
+	rm -rf cuda-bundle
+	mkdir cuda-bundle
+	$(CARGO) test --locked -p tilework-conformance --test devices --no-run \
+	  --message-format=json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | xargs -I{} cp {} cuda-bundle/devices
+	strip cuda-bundle/devices
+	cp scripts/cuda-bundle.sh cuda-bundle/run.sh
 
 wheel: $(VENV)/ready ## Builds the Python package into dist/.
 	rm -rf dist

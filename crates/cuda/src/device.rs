@@ -10,7 +10,10 @@ use std::sync::OnceLock;
 use tilework_backend::{Backend, DeviceId, Properties, Request, Session, Storage};
 use tilework_error::{Error, Result};
 
-use crate::driver::{Address, Answer, Attribute, Driver, Fault, Handle, PoolAttribute};
+use crate::compile::Kernels;
+use crate::driver::{Address, Answer, Attribute, Driver, Fault, Grid, Handle, PoolAttribute};
+use crate::launch::Args;
+use crate::map;
 use crate::memory::Staging;
 use crate::probe::{Platform, dotted};
 
@@ -25,6 +28,7 @@ pub struct Cuda {
     /// Made when the device is first used: a context costs a tenth of a second and memory.
     opened: OnceLock<Result<Opened>>,
     staging: Staging,
+    kernels: Kernels,
 }
 
 /// What using a device takes.
@@ -48,7 +52,13 @@ pub(crate) struct Facts {
 
 impl Cuda {
     pub(crate) fn new(platform: &'static Platform, index: u32) -> Cuda {
-        Cuda { platform, index, opened: OnceLock::new(), staging: Staging::default() }
+        Cuda {
+            platform,
+            index,
+            opened: OnceLock::new(),
+            staging: Staging::default(),
+            kernels: Kernels::default(),
+        }
     }
 
     /// Opens the device if nobody has, and makes its context, which is given back with the stream,
@@ -74,8 +84,38 @@ impl Cuda {
         Ok(self.opened()?.pool)
     }
 
+    pub(crate) fn facts(&self) -> Result<&Facts> {
+        Ok(&self.opened()?.facts)
+    }
+
+    pub(crate) fn platform(&self) -> &'static Platform {
+        self.platform
+    }
+
+    pub(crate) fn kernels(&self) -> &Kernels {
+        &self.kernels
+    }
+
     pub(crate) fn staging(&self) -> &Staging {
         &self.staging
+    }
+
+    /// Puts a kernel into the stream.
+    ///
+    /// # Safety
+    /// `args` are what the kernel declares; on this grid it stays inside of blocks that the
+    /// session holds or that nobody else knows.
+    pub(crate) unsafe fn launch(
+        &self,
+        operation: &str,
+        function: Handle,
+        grid: Grid,
+        mut args: Args,
+    ) -> Result<()> {
+        let (_, stream) = self.enter()?;
+        // SAFETY: as the caller promises; the pointers are to arguments that outlive the call.
+        let done = unsafe { self.driver().launch(function, grid, &mut args.pointers(), stream) };
+        done.map_err(|fault| self.fault(operation, fault))
     }
 
     /// Waits until everything in the stream is done.
@@ -159,11 +199,15 @@ impl Backend for Cuda {
         self.allocate_storage(bytes, zeroed)
     }
 
-    fn run(&self, _session: &Session<'_>, request: &Request<'_>) -> Result<()> {
-        Err(Error::unsupported(
-            request.name(),
-            format!("not on {self} yet; move the arrays with to_device(\"cpu\")"),
-        ))
+    fn run(&self, session: &Session<'_>, request: &Request<'_>) -> Result<()> {
+        let name = request.name();
+        match request {
+            Request::Map(request) => map::run(self, session, request, name),
+            _ => Err(Error::unsupported(
+                name,
+                format!("not on {self} yet; move the arrays with to_device(\"cpu\")"),
+            )),
+        }
     }
 
     fn synchronize(&self) -> Result<()> {

@@ -114,7 +114,6 @@ table! {
     memory_info = "cuMemGetInfo_v2" (*mut usize, *mut usize);
     module_load = "cuModuleLoadData" (*mut Handle, *const c_void);
     module_get_function = "cuModuleGetFunction" (*mut Handle, Handle, *const c_char);
-    function_set_attribute = "cuFuncSetAttribute" (Handle, c_int, c_int);
     launch_kernel = "cuLaunchKernel" (
         Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle,
         *mut *mut c_void, *mut *mut c_void
@@ -156,9 +155,6 @@ pub(crate) enum PoolAttribute {
     /// Bytes that are in use.
     Used = 7,
 }
-
-/// The number of the function attribute that allows more than 48 KiB of shared memory.
-const DYNAMIC_SHARED_SIZE: c_int = 8;
 
 /// A stream that does not wait for the legacy default stream.
 const STREAM_NON_BLOCKING: c_uint = 1;
@@ -372,14 +368,6 @@ impl Driver {
         // SAFETY: modules are never unloaded, and the name ends with a zero.
         self.ask("cuModuleGetFunction", |to| unsafe {
             (self.module_get_function)(to, module, name.as_ptr())
-        })
-    }
-
-    /// Allows a function that much dynamic shared memory.
-    pub(crate) fn allow_shared(&self, function: Handle, bytes: u32) -> Answer<()> {
-        // SAFETY: functions live as long as their modules, which are never unloaded.
-        self.check("cuFuncSetAttribute", unsafe {
-            (self.function_set_attribute)(function, DYNAMIC_SHARED_SIZE, bytes as c_int)
         })
     }
 

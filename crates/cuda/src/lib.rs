@@ -2,15 +2,21 @@
 //!
 //! Nothing of CUDA is needed to build or install tilework. Driver and NVRTC are loaded when a
 //! device is first asked for; where one is missing, [`devices`] says why. Rooms: `driver` (foreign
-//! functions), `search` and `probe` (what there is), `device` (the backend), `memory`.
+//! functions), `search` and `probe` (what there is), `device` (the backend), `memory`, `source` and
+//! `kernels` (text), `compile` and `cache` (code), and one room for each kind of request.
 
-#![expect(dead_code, reason = "what compiles and launches kernels comes with them")]
-
+mod cache;
+#[cfg(test)]
+mod check;
+mod compile;
 mod device;
 mod driver;
+mod launch;
+mod map;
 mod memory;
 mod probe;
 mod search;
+mod source;
 
 use std::sync::OnceLock;
 

@@ -1,0 +1,50 @@
+//! Kernels compile for every architecture: run where there is NVRTC, with or without a card.
+//!
+//! NVRTC is looked for where `TILEWORK_CUDA_PATH` says, and in the environment that `make` sets up
+//! for Python. Without it the tests say "not checked" and pass.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use crate::compile::compile;
+use crate::driver::Nvrtc;
+use crate::search::Search;
+
+/// Ampere, Hopper and Blackwell.
+const ARCHITECTURES: [&str; 3] = ["sm_80", "sm_90a", "sm_100"];
+
+fn nvrtc() -> Option<Nvrtc> {
+    let libraries = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/lib");
+    let pythons = std::fs::read_dir(libraries).into_iter().flatten().flatten();
+    let packages = pythons.map(|python| python.path().join("site-packages"));
+    let named = std::env::var_os("TILEWORK_CUDA_PATH").map(PathBuf::from);
+    let places = std::iter::once(Search { named, ..Search::default() })
+        .chain(packages.map(|packages| Search { packages: Some(packages), ..Search::default() }));
+    places.flat_map(|place| place.compilers()).find_map(|library| Nvrtc::open(&library).ok())
+}
+
+/// Compiles every source for every architecture, on all cores.
+pub(crate) fn compiles(sources: Vec<(String, String)>) {
+    let Some(nvrtc) = nvrtc() else {
+        println!("not checked: {} kernels, since there is no NVRTC", sources.len());
+        return;
+    };
+    let work: Vec<_> = sources
+        .iter()
+        .flat_map(|(name, source)| ARCHITECTURES.map(|architecture| (name, source, architecture)))
+        .collect();
+    let next = Mutex::new(work.iter());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                let claim = || next.lock().unwrap().next();
+                while let Some((name, source, architecture)) = claim() {
+                    if let Err(log) = compile(&nvrtc, source, architecture) {
+                        panic!("{name} for {architecture}: {log}");
+                    }
+                }
+            });
+        }
+    });
+    println!("checked: {} kernels for {}", sources.len(), ARCHITECTURES.join(", "));
+}

@@ -1,0 +1,181 @@
+//! What a kernel is launched with: its arguments, its grid, and loops over strided operands.
+//!
+//! The bytes written here are read by `kernels/types.cu`, which declares the same structures.
+
+use std::ffi::c_void;
+
+use smallvec::SmallVec;
+use tilework_backend::{Session, Target, ViewRef};
+use tilework_layout::LoopNest;
+
+use crate::driver::Address;
+
+/// The most loops that a kernel walks; nests with more are cut up by `map.rs`.
+pub(crate) const MAX_AXES: usize = 8;
+
+/// Arguments of a kernel, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Args {
+    words: SmallVec<[u64; 48]>,
+    starts: SmallVec<[usize; 12]>,
+}
+
+impl Args {
+    pub(crate) fn new() -> Args {
+        Args::default()
+    }
+
+    pub(crate) fn number(self, number: u64) -> Args {
+        self.bytes(&number.to_le_bytes())
+    }
+
+    pub(crate) fn pointer(self, address: Address) -> Args {
+        self.number(address)
+    }
+
+    /// A structure, as it lies in memory.
+    pub(crate) fn bytes(mut self, bytes: &[u8]) -> Args {
+        self.starts.push(self.words.len());
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.words.push(u64::from_le_bytes(word));
+        }
+        self
+    }
+
+    /// A pointer to each argument.
+    pub(crate) fn pointers(&mut self) -> SmallVec<[*mut c_void; 12]> {
+        let words = self.words.as_mut_ptr();
+        // Each argument began with a word of its own.
+        self.starts.iter().map(|&start| words.wrapping_add(start).cast()).collect()
+    }
+}
+
+/// The width of a kernel's indices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Width {
+    Narrow,
+    Wide,
+}
+
+impl Width {
+    /// 32 bits if `count` elements, and every position of blocks of `elements` elements, fit.
+    pub(crate) fn of(count: usize, elements: impl IntoIterator<Item = usize>) -> Width {
+        let fits = count < 1 << 31 && elements.into_iter().all(|n| n <= 1 << 32);
+        if fits { Width::Narrow } else { Width::Wide }
+    }
+
+    /// The type's name in kernels.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Width::Narrow => "u32",
+            Width::Wide => "u64",
+        }
+    }
+
+    fn put(self, bytes: &mut Vec<u8>, number: u64) {
+        match self {
+            Width::Narrow => bytes.extend_from_slice(&(number as u32).to_le_bytes()),
+            Width::Wide => bytes.extend_from_slice(&number.to_le_bytes()),
+        }
+    }
+}
+
+/// Loops over some operands; `Nest` of the kernels.
+#[derive(Debug, Clone)]
+pub(crate) struct Nest {
+    pub(crate) lens: SmallVec<[usize; 8]>,
+    /// For each loop the step of each operand.
+    pub(crate) strides: SmallVec<[SmallVec<[isize; 4]>; 8]>,
+    pub(crate) offsets: SmallVec<[usize; 4]>,
+}
+
+impl Nest {
+    pub(crate) fn new(nest: &LoopNest) -> Nest {
+        Nest {
+            lens: nest.lens().iter().copied().collect(),
+            strides: (0..nest.axes()).map(|axis| nest.strides(axis).into()).collect(),
+            offsets: nest.offsets().into(),
+        }
+    }
+
+    /// How many elements the loops visit.
+    pub(crate) fn len(&self) -> usize {
+        self.lens.iter().product()
+    }
+
+    /// As the kernels declare it.
+    pub(crate) fn encode(&self, width: Width) -> Vec<u8> {
+        debug_assert!(self.lens.len() <= MAX_AXES);
+        let mut bytes = Vec::with_capacity(512);
+        width.put(&mut bytes, self.lens.len() as u64);
+        for axis in 0..MAX_AXES {
+            let by = self.lens.get(axis).copied().unwrap_or(1) as u64;
+            let (magic, shift) = if width == Width::Narrow { magic(by as u32) } else { (0, 0) };
+            width.put(&mut bytes, by);
+            bytes.extend_from_slice(&magic.to_le_bytes());
+            bytes.extend_from_slice(&shift.to_le_bytes());
+        }
+        for axis in 0..MAX_AXES {
+            for operand in 0..self.offsets.len() {
+                let stride = self.strides.get(axis).map_or(0, |strides| strides[operand]);
+                width.put(&mut bytes, stride as i64 as u64);
+            }
+        }
+        for &offset in &self.offsets {
+            width.put(&mut bytes, offset as u64);
+        }
+        bytes
+    }
+}
+
+/// What `Division` of the kernels divides by `d` with: for n < 2^31, n / d is
+/// (umulhi(n, magic) + n) >> shift.
+fn magic(d: u32) -> (u32, u32) {
+    let d = d.max(1) as u64;
+    let shift = d.next_power_of_two().trailing_zeros();
+    ((((1u64 << 32) * ((1u64 << shift) - d)) / d + 1) as u32, shift)
+}
+
+/// Where a view's block begins, to be read by a kernel within the session.
+pub(crate) fn source(view: &ViewRef<'_>, session: &Session<'_>) -> Address {
+    view.pointer(session) as Address
+}
+
+/// Where a target's block begins, to be written by a kernel within the session.
+pub(crate) fn target(target: &Target<'_>, session: &Session<'_>) -> Address {
+    target.pointer(session) as Address
+}
+
+/// How many elements the block of a view holds.
+pub(crate) fn elements(view: &ViewRef<'_>) -> usize {
+    view.storage().bytes() / view.dtype().size()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn division_by_multiplication_is_exact() {
+        let top = (1u32 << 31) - 1;
+        let divisors = (1..200).chain([255, 256, 257, 1000, 4095, 65537, 1 << 30, top - 1, top]);
+        for d in divisors {
+            let (magic, shift) = magic(d);
+            let near = [0, 1, d - 1, d, d.saturating_mul(2) - 1, top / 2, top - 1, top];
+            for n in near.into_iter().filter(|n| *n <= top).chain((0..1000).map(|k| k * 2147483)) {
+                let high = ((n as u64 * magic as u64) >> 32) as u32;
+                assert_eq!((high + n) >> shift, n / d, "{n} / {d}");
+            }
+        }
+    }
+
+    #[test]
+    fn arguments_lie_where_kernels_look() {
+        let mut args = Args::new().number(7).bytes(&[1, 2, 3]).bytes(&[9; 16]).pointer(11);
+        assert_eq!(args.starts[..], [0, 1, 2, 4]);
+        assert_eq!(args.words[..], [7, 0x030201, 0x0909090909090909, 0x0909090909090909, 11]);
+        assert_eq!(args.pointers().len(), 4);
+    }
+}

@@ -1,0 +1,74 @@
+//! Kernels as text: names of dtypes, constants, and what every source begins with.
+//!
+//! Everything is printed from typed data: dtypes, rows of the tables, bits of numbers. Called by
+//! the rooms that do requests, when a kernel is not loaded yet.
+
+pub(crate) mod tape;
+
+use tilework_ops::{DType, Scalar};
+
+/// The type that elements of a dtype have in memory.
+pub(crate) const fn storage(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "b8",
+        DType::Float16 => "f16",
+        DType::BFloat16 => "bf16",
+        other => value(other),
+    }
+}
+
+/// The type that a dtype computes in.
+pub(crate) const fn value(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "bool",
+        DType::Int8 => "i8",
+        DType::Int16 => "i16",
+        DType::Int32 => "i32",
+        DType::Int64 => "i64",
+        DType::UInt8 => "u8",
+        DType::UInt16 => "u16",
+        DType::UInt32 => "u32",
+        DType::UInt64 => "u64",
+        DType::Float16 | DType::BFloat16 | DType::Float32 => "f32",
+        DType::Float64 => "f64",
+        DType::Complex64 => "c64",
+        DType::Complex128 => "c128",
+    }
+}
+
+/// A constant as it lies in memory, from its bits.
+pub(crate) fn constant(scalar: &Scalar) -> String {
+    let dtype = scalar.dtype();
+    let part = |bytes: &[u8]| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        let bits = u64::from_le_bytes(word);
+        match dtype.part() {
+            DType::Float32 => format!("__uint_as_float({bits}u)"),
+            DType::Float64 => format!("__longlong_as_double((long long){bits}ull)"),
+            part if part.is_integer() => format!("({}){bits}ull", storage(part)),
+            part => format!("{}{{{bits}}}", storage(part)),
+        }
+    };
+    let bytes = scalar.bytes();
+    if dtype.is_complex() {
+        let (re, im) = bytes.split_at(bytes.len() / 2);
+        return format!("make({}, {})", part(re), part(im));
+    }
+    part(bytes)
+}
+
+/// What every source begins with: types, indices of type `index`, and the functions that rows
+/// name, on complex numbers only where there are some.
+pub(crate) fn begin(index: &str, dtypes: impl IntoIterator<Item = DType>) -> String {
+    let complex = dtypes.into_iter().any(DType::is_complex);
+    let parts = [
+        include_str!("../kernels/types.cu"),
+        include_str!("../kernels/real.cu"),
+        if complex { include_str!("../kernels/complex.cu") } else { "" },
+    ];
+    format!("{}\ntypedef {index} I;\n", parts.concat())
+}
+
+/// What every source ends with.
+pub(crate) const END: &str = "\n}\n";
