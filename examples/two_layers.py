@@ -12,7 +12,7 @@ import numpy as np
 
 import tilework.needle as nd
 
-CLASSES, HIDDEN, BATCH, RATE, EPOCHS = 3, 64, 64, 0.5, 12
+CLASSES, HIDDEN, BATCH, RATE = 3, 64, 64, 0.5
 
 
 def spirals(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -49,7 +49,7 @@ def measure(x: nd.NDArray, labels: np.ndarray, first: nd.NDArray, second: nd.NDA
     return float(loss), float((chances.argmax(axis=1) != labels).mean())
 
 
-def main(device: nd.BackendDevice | None = None) -> list[float]:
+def main(device: nd.BackendDevice | None = None, epochs: int = 12) -> list[float]:
     """Trains, prints, and returns the loss of each epoch."""
     device = nd.cpu() if device is None else device
     rng = np.random.default_rng(0)
@@ -58,14 +58,13 @@ def main(device: nd.BackendDevice | None = None) -> list[float]:
     first = nd.array(rng.normal(size=(3, HIDDEN)), device=device)
     second = nd.array(rng.normal(size=(HIDDEN, CLASSES)) / np.sqrt(HIDDEN), device=device)
     losses = []
-    for epoch in range(EPOCHS):
+    for epoch in range(epochs):
         for start in range(0, len(labels) - BATCH + 1, BATCH):
             rows = slice(start, start + BATCH)
             first, second = step(x[rows, :].compact(), y[rows, :].compact(), first, second)
         loss, wrong = measure(x, labels, first, second)
         losses.append(loss)
         print(f"epoch {epoch + 1:2}: loss {loss:.3f}, {wrong:5.1%} on the wrong arm")
-    assert losses[-1] < losses[0] / 2, "the loss falls"
     return losses
 
 

@@ -26,10 +26,11 @@ def test_im2col(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.count("off by") == 3
 
 
-@pytest.mark.parametrize("device", [nd.cpu(), nd.cpu_numpy()], ids=str)
-def test_two_layers(device: nd.BackendDevice) -> None:
-    losses = example("two_layers").main(device)
-    assert losses[-1] < 0.3 and losses[-1] == min(losses)
+def test_two_layers() -> None:
+    losses = example("two_layers").main(nd.cpu())
+    assert losses[-1] < 0.3 and losses == sorted(losses, reverse=True)
+    # The same numbers, but for roundings, on the device that defines them.
+    assert example("two_layers").main(nd.cpu_numpy(), epochs=1) == pytest.approx(losses[:1], rel=1e-4)
 
 
 def test_image_filter(tmp_path: Path) -> None:

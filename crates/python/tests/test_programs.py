@@ -15,7 +15,7 @@ import programs
 import tilework as tw
 from conftest import SEED
 
-PROGRAMS = int(os.environ.get("TILEWORK_TEST_PROGRAMS", "1500"))
+PROGRAMS = int(os.environ.get("TILEWORK_TEST_PROGRAMS", "3500"))
 
 
 @cache

@@ -320,10 +320,17 @@ fn split<'py>(
     indices_or_sections: &Bound<'py, PyAny>,
     axis: isize,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    if let Ok(sections) = indices_or_sections.extract::<usize>() {
+    if let Ok(sections) = indices_or_sections.extract::<isize>() {
+        let sections = usize::try_from(sections)
+            .map_err(|_| PyValueError::new_err(format!("split: there are no {sections} parts")))?;
         return tuple(py, x.0.split(sections, axis).py()?);
     }
-    let ShapeArg(cuts) = indices_or_sections.extract()?;
+    let Integers(cuts) = indices_or_sections.extract()?;
+    let at = tilework_layout::normalize_axis("split", axis, x.0.ndim()).py()?;
+    // As in a slice, negative cuts count from the end.
+    let length = x.0.shape()[at] as isize;
+    let from_start = |&cut: &isize| if cut < 0 { (cut + length).max(0) } else { cut } as usize;
+    let cuts: SmallVec<[usize; 6]> = cuts.iter().map(from_start).collect();
     tuple(py, x.0.split_at(&cuts, axis).py()?)
 }
 
