@@ -4,7 +4,7 @@ PYTHON ?= python3
 CARGO ?= cargo
 VENV := .venv
 
-.PHONY: help demo test lint test-rust test-isas test-scalar test-doc test-kernels cuda-bundle wheel test-python bench loom memcheck slow clean
+.PHONY: help demo test lint test-rust test-isas test-scalar test-doc test-kernels cuda-bundle wheel test-python reference bench loom memcheck slow clean
 
 help: ## Lists the commands.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -71,6 +71,11 @@ wheel: $(VENV)/ready ## Builds the Python package into dist/.
 test-python: wheel ## The Python tests, against the wheel in an environment of its own.
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps dist/*.whl
 	cd $(VENV) && bin/python -m pytest -q ../crates/python/tests
+
+reference: wheel ## Writes the type stubs and docs/api from the module, after a change of names or docstrings.
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps dist/*.whl
+	$(VENV)/bin/python crates/python/tools/make_stubs.py
+	$(VENV)/bin/python scripts/api_reference.py
 
 # The peers live in an environment of their own; one that cannot be installed is "not checked".
 # Another place for them: make bench PEERS=FOLDER. For the figures in docs: make bench OUT=docs/benchmarks.
