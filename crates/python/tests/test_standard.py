@@ -218,6 +218,25 @@ def test_mixed_dtypes(expression: str) -> None:
         assert check(expression, x=x, y=y) and check(expression, x=y, y=x)
 
 
+def test_devices_of_results() -> None:
+    """`device=` is where a result is made, for every device there is."""
+    for source in tw.devices():
+        x = tw.asarray([1, 2, 3], device=source)
+        assert tw.zeros_like(x).device == (x + 1).device == x[1:].device == source
+        for target in tw.devices():
+            moved = [
+                x.to_device(target), tw.astype(x, tw.float32, device=target), tw.asarray(x, device=target),
+                tw.from_dlpack(x, device=target), tw.empty_like(x, device=target), tw.eye(2, device=target),
+                tw.full(3, 1, device=target), tw.arange(3, device=target), tw.linspace(0, 1, 3, device=target),
+            ]  # fmt: skip
+            assert [y.device for y in moved] == [target] * len(moved)
+            assert moved[0].tolist() == moved[1].tolist() == moved[3].tolist() == [1, 2, 3]
+        info = tw.__array_namespace_info__()
+        assert info.default_dtypes(device=source)["indexing"] == tw.int64
+        for name, dtype in info.dtypes(device=source, kind="numeric").items():
+            assert tw.empty(1, dtype=dtype, device=source).dtype == name
+
+
 def test_isin_inverted(device: tw.device) -> None:
     """The strict library takes `invert` and forgets it; NumPy does not."""
     for dtype in KINDS["all"]:

@@ -14,16 +14,19 @@ from collections.abc import Callable
 from programs.creations import CREATIONS, create
 from programs.elementwise import OPERATIONS
 from programs.gatherings import GATHERINGS
-from programs.machine import Machine
+from programs.machine import LARGE, SMALL, Machine, Size
 from programs.views import VIEWS
 from programs.writes import WRITES, gather
 
 STEPS = [*CREATIONS, *VIEWS, *OPERATIONS, *GATHERINGS, gather, *WRITES, *WRITES]
 
 
-def run(below: Callable[[int], int], steps: int, log: list[str]) -> None:
+__all__ = ["LARGE", "SMALL", "Size", "run"]
+
+
+def run(below: Callable[[int], int], steps: int, log: list[str], size: Size = SMALL) -> None:
     """A program of at most so many steps, which it writes to `log`."""
-    machine = Machine(below, create, log)
+    machine = Machine(below, create, log, size)
     create(machine)
     create(machine)
     for _ in range(machine.between(1, steps)):

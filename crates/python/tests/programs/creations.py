@@ -4,7 +4,7 @@ import numpy as np
 
 import tilework as tw
 from comparison import same_bits
-from programs.machine import DTYPES, MOST_ELEMENTS, Machine
+from programs.machine import DTYPES, LARGE, Machine
 
 
 def elements(machine: Machine, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -29,12 +29,12 @@ def elements(machine: Machine, dtype: str, shape: tuple[int, ...]) -> np.ndarray
 
 
 def shape_of(machine: Machine, most_axes: int = 4) -> tuple[int, ...]:
-    # Lengths around the widths of vectors come up as often as small ones, on one axis at most.
+    # One axis at most is as long as the machine's size says.
     axes = machine.between(0, most_axes)
     shape = [machine.choice([1, 2, 3, 4, 5, 0, 2, 3]) for _ in range(axes)]
-    if axes and machine.chance(3):
-        shape[machine.below(axes)] = machine.choice([7, 8, 9, 15, 16, 17, 31, 33, 64, 65])
-    while np.prod(shape, dtype=int) > MOST_ELEMENTS:
+    if axes and (machine.size is LARGE or machine.chance(3)):
+        shape[machine.below(axes)] = machine.choice(machine.size.lengths)
+    while np.prod(shape, dtype=int) > machine.size.most:
         shape.pop()
     return tuple(shape)
 

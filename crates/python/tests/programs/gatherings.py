@@ -13,6 +13,9 @@ def total(machine: Machine) -> None:
     roundings may lose, which our tree of sums stays far below."""
     a = machine.pick()
     name = machine.choice(["sum", "sum", "prod", "mean"])
+    if name == "prod" and a.theirs.size > 1000:
+        # Whether long products of floats overflow on their way depends on the order.
+        return
     axis = machine.choice([None, *range(-a.theirs.ndim, a.theirs.ndim)])
     keepdims = machine.chance(2)
 
@@ -92,6 +95,8 @@ def running(machine: Machine) -> None:
     a = machine.pick(lambda pair: pair.theirs.ndim and pair.theirs.dtype.kind != "c")
     name = machine.choice(["cumulative_sum", "cumulative_prod"])
     axis, initial = machine.axis(a), machine.chance(2)
+    if name == "cumulative_prod" and a.theirs.size > 1000:
+        return
 
     def check(ours: tw.Array, theirs: np.ndarray) -> None:
         if theirs.dtype.kind != "f":

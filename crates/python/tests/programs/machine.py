@@ -14,7 +14,19 @@ COMPLEX = "complex64 complex128".split()
 DTYPES = ["bool", *INTEGERS, *FLOATS, *COMPLEX]
 
 MOST_AXES = 5
-MOST_ELEMENTS = 600
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large arrays are: the lengths of one axis, and the most elements of all."""
+
+    lengths: tuple[int, ...]
+    most: int
+
+
+# Around the widths of vectors; and beyond what one thread does alone.
+SMALL = Size((7, 8, 9, 15, 16, 17, 31, 33, 64, 65), 600)
+LARGE = Size((1000, 4096, 4097, 10_001, 30_000), 120_000)
 # Larger numbers are not computed with again: what overflows is a test of its own.
 LARGEST = {"float16": 64.0, "float32": 1e6, "float64": 1e6, "complex64": 1e6, "complex128": 1e6}
 
@@ -40,9 +52,12 @@ class Machine:
     """The live arrays, and what was done so far. `below(n)` chooses a number from 0 to n - 1, and
     `create` adds an array where a step finds none that fits."""
 
-    def __init__(self, below: Callable[[int], int], create: Callable, log: list[str]) -> None:
+    def __init__(
+        self, below: Callable[[int], int], create: Callable, log: list[str], size: Size
+    ) -> None:
         self.below = below
         self.create = create
+        self.size = size
         self.log = log
         self.pairs: list[Pair] = []
 
@@ -77,7 +92,7 @@ class Machine:
         """A new live array, if it is not too large."""
         name = f"v{len(self.log)}"
         self.say(f"{name} = {text}  # {theirs.dtype} {theirs.shape}")
-        if theirs.ndim <= MOST_AXES and theirs.size <= MOST_ELEMENTS:
+        if theirs.ndim <= MOST_AXES and theirs.size <= self.size.most:
             self.pairs.append(Pair(name, ours, theirs, folded))
         if len(self.pairs) > 12:
             del self.pairs[0]

@@ -20,7 +20,8 @@ def key_of(machine: Machine, shape: tuple[int, ...]) -> tuple:
         elif kind == 2:
             key.append(slice(None, None, machine.choice([-1, -2, -3, 2, 3])))
         else:
-            bounds = [machine.choice([None, *range(-length - 1, length + 2)]) for _ in range(2)]
+            reach = length + 1
+            bounds = [None if machine.chance(4) else machine.between(-reach, reach) for _ in range(2)]
             key.append(slice(*bounds, machine.choice([None, 1, 2, -1])))
         if machine.chance(12):
             key.append(None)

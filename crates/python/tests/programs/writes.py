@@ -10,23 +10,34 @@ from programs.views import key_of
 
 
 def fancy_key(machine: Machine, shape: tuple[int, ...]) -> tuple[str, object, object]:
-    """A mask, or integer arrays with slices among them, for both sides."""
+    """A mask, or integer arrays with integers, slices, new axes and an ellipsis among them, for both
+    sides. Repeated places are read or written with one number, so their order does not matter."""
+    rng = np.random.default_rng(machine.below(2**32))
     if machine.chance(3):
-        rng = np.random.default_rng(machine.below(2**32))
         mask = rng.random(shape[: machine.between(1, len(shape))]) < 0.5
         return "mask", tw.asarray(mask), mask
     key: list[object] = []
-    arrays = 0
-    count = machine.between(1, 3)
+    count = machine.between(0, 3)
     for length in shape:
-        if arrays < 2 and length and machine.below(3) != 0:
-            arrays += 1
-            places = np.asarray([machine.between(-length, length - 1) for _ in range(count)])
+        kind = machine.below(6)
+        if kind < 2 and length:
+            places = rng.integers(-length, length, count)
             key.append(places.reshape(count, 1) if machine.chance(4) else places)
-        elif machine.chance(4):
+        elif kind == 2 and length:
+            key.append(machine.between(-length, length - 1))
+        elif kind == 3:
             key.append(slice(None, None, machine.choice([1, 2, -1])))
+        elif kind == 4 and length:
+            # A mask for one axis among the other indices.
+            mask = np.zeros(length, bool)
+            mask[rng.permutation(length)[:count]] = True
+            key.append(mask if count <= length else slice(None))
         else:
             key.append(slice(None))
+        if machine.chance(10):
+            key.append(None)
+    if machine.chance(5):
+        key.insert(machine.between(0, len(key)), ...)
     ours = tuple(tw.asarray(k) if isinstance(k, np.ndarray) else k for k in key)
     return str(key).replace("\n", ""), ours, tuple(key)
 
