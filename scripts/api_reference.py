@@ -1,15 +1,13 @@
 """Write docs/api/*.md, the reference of the Python package, from its docstrings.
 
-    python scripts/api_reference.py [--check]
+    python scripts/api_reference.py
 
 Names, arguments and texts come from the installed package; only the order of pages is said here.
-With --check nothing is written: the script fails if a page differs from what it would write, which
-is what the tests ask.
+The tests ask whether a page differs from what it would write.
 """
 
 import inspect
 import re
-import sys
 from pathlib import Path
 
 import tilework as tw
@@ -164,16 +162,21 @@ def pages() -> dict[str, str]:
     return {f"{file}.md": text.rstrip() + "\n" for file, text in made.items()}
 
 
+def stale() -> list[str]:
+    """The pages that differ from what the docstrings say."""
+    found, made = written(), pages()
+    return sorted(name for name in found | made if found.get(name) != made.get(name))
+
+
+def written() -> dict[str, str]:
+    """The pages as they are in the folder."""
+    return {path.name: path.read_text() for path in FOLDER.glob("*.md")}
+
+
 def main() -> None:
-    found = {path.name: path.read_text() for path in FOLDER.glob("*.md")}
-    made = pages()
-    if "--check" in sys.argv[1:]:
-        stale = sorted(name for name in found | made if found.get(name) != made.get(name))
-        if stale:
-            raise SystemExit(f"docs/api is not what the docstrings say: {stale}; run this script")
-        return
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for name in found.keys() - made.keys():
+    made = pages()
+    for name in written().keys() - made.keys():
         (FOLDER / name).unlink()
     for name, text in made.items():
         (FOLDER / name).write_text(text)
