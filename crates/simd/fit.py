@@ -158,6 +158,7 @@ def main():
     fit("S_EXP2", "(2^r - 1) / r, |r| <= 1/2, in `f32`.", series(lambda r: (mpf(2) ** r - 1) / r), "-0.5", "0.5", 5, lambda r: max(abs(r), mpf("0.05")), True)
     fit("S_EXP2_UNIT", "2^f, 0 <= f < 1, in `f32`; 1 at 0.", lambda f: mpf(2) ** f, 0, 1, 6, lambda f: mpf(2) ** -f, True, [1])
     fit("EXP2_UNIT", "2^f, 0 <= f < 1; 1 at 0.", lambda f: mpf(2) ** f, 0, 1, 11, lambda f: mpf(2) ** -f, False, [1])
+    fit("S_LOG", "(log(1 + f) / f - 1) / f, -1/4 <= f <= 1/2, in `f32`.", series(lambda f: (log(1 + f) / f - 1) / f), "-0.2501", "0.5001", 8, lambda f: max(abs(f), mpf("0.05")), True)
     fit("S_ERF", "(erf(x) / x - 2 / sqrt(pi)) / x^2 in x^2, |x| <= 1, in `f32`.", lambda z: (erf(sqrt(z)) / sqrt(z) - spi) / z if z > mpf(10) ** -15 else spi * (-third + z / 10), 0, "1.001", 5, lambda z: max(z, mpf("0.01")), True)
     fit("S_ERFC", "log2(erfc(x)) in x - 2, 1 <= x <= 4, in `f32`.", lambda t: log(erfc(t + 2), 2), "-1.001", "2", 7, lambda t: erfc(t + 2), True)
 

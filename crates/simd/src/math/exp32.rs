@@ -1,10 +1,12 @@
-//! `f32`: exp and exp2 in `f32` itself; expm1, sinh, cosh, tanh, sigmoid with each half in `f64`.
+//! `f32`: exp, exp2, expm1, tanh and sigmoid in `f32` itself; sinh and cosh with each half in `f64`.
 //!
-//! In `f64` a polynomial of degree 7 leaves 2^-31, so the one rounding that counts is the last.
+//! In `f32` the sums whose rounding would be seen are kept as pairs. In `f64` a polynomial of degree 7
+//! leaves 2^-31, so the one rounding that counts is the last.
 
 use super::coef::{LN2, LN2_F32, LOG2E, S_EXP, S_EXP2, W_EXP};
+use super::dd::{pair, quick_sum};
 use super::power::exp_wide_limited;
-use super::{MAGIC32, MAGIC64, clamp, poly};
+use super::{MAGIC32, MAGIC64, clamp, poly, quotient};
 use crate::vector::{Single, Vector};
 
 /// e^x.
@@ -24,6 +26,48 @@ pub fn exp2<V: Vector<Elem = f32>>(x: V) -> V {
     let n = (x + V::lit(MAGIC32)) - V::lit(MAGIC32);
     let r = x - n;
     poly(r, &S_EXP2).mul_add(r, V::lit(1.0)).scalef(n)
+}
+
+/// e^x - 1 halved, for x from -30 to 89.
+#[inline(always)]
+fn half_expm1<V: Vector<Elem = f32>>(x: V) -> V {
+    let n = x.mul_add(V::lit(LOG2E.0), V::lit(MAGIC32)) - V::lit(MAGIC32);
+    let r = n.neg_mul_add(V::lit(LN2_F32.1), n.neg_mul_add(V::lit(LN2_F32.0), x));
+    let t = poly(r, &S_EXP) * (r * r);
+    // 2^(n-1) (1 + r + t) - 1/2. The two large terms: |2^(n-1) - 1/2| >= |2^(n-1) r|, or n = 0.
+    let s = V::pow2(n - V::lit(1.0));
+    let sum = quick_sum(s - V::lit(0.5), s * r);
+    sum.hi + s.mul_add(t, sum.lo)
+}
+
+/// Below this (2^-26) a square is beyond the last bit of 1, and halves may be subnormal.
+const TINY: f64 = 1.4901161193847656e-8;
+
+/// e^x - 1.
+#[inline(always)]
+pub fn expm1<V: Vector<Elem = f32>>(x: V) -> V {
+    let y = half_expm1(clamp(x, -30.0, 89.0));
+    V::select(x.abs().lt(V::lit(TINY)), x, y + y)
+}
+
+/// Hyperbolic tangent.
+#[inline(always)]
+pub fn tanh<V: Vector<Elem = f32>>(x: V) -> V {
+    // m / (m + 2) with m = e^2a - 1, both halved; beyond 10 it is 1.
+    let a = x.abs();
+    let m = half_expm1(V::lit(20.0).min(a + a));
+    let y = quotient(pair(m, V::lit(0.0)), quick_sum(V::lit(1.0), m));
+    V::select(a.lt(V::lit(TINY)), x, y.or(x.sign()))
+}
+
+/// 1 / (1 + e^-x).
+#[inline(always)]
+pub fn sigmoid<V: Vector<Elem = f32>>(x: V) -> V {
+    // The exponential of -|x| cannot overflow, and for x < 0 it is the numerator.
+    let e = exp(-x.abs());
+    let over = quick_sum(V::lit(1.0), e);
+    let numerator = V::select(x.lt(V::lit(0.0)), e, V::lit(1.0));
+    quotient(pair(numerator, V::lit(0.0)), over)
 }
 
 /// e^t - 1, relative error 2^-31, |t| up to 200.
@@ -48,26 +92,6 @@ fn cosh_wide<W: Vector<Elem = f64>>(a: W) -> W {
     (e + e.rcp_fast()) * W::lit(0.5)
 }
 
-#[inline(always)]
-fn tanh_wide<W: Vector<Elem = f64>>(x: W) -> W {
-    let m = expm1_wide(x + x);
-    m * (m + W::lit(2.0)).rcp_fast()
-}
-
-#[inline(always)]
-fn sigmoid_wide<W: Vector<Elem = f64>>(x: W) -> W {
-    let e = exp_wide_limited(-x.abs());
-    let num = W::select(x.lt(W::lit(0.0)), e, W::lit(1.0));
-    num * (e + W::lit(1.0)).rcp_fast()
-}
-
-/// e^x - 1.
-#[inline(always)]
-pub fn expm1<V: Single>(x: V) -> V {
-    let y = V::narrow(expm1_wide(clamp(x, -120.0, 120.0).widen()));
-    V::select(x.eq(V::lit(0.0)), x, y)
-}
-
 /// Hyperbolic sine.
 #[inline(always)]
 pub fn sinh<V: Single>(x: V) -> V {
@@ -79,17 +103,4 @@ pub fn sinh<V: Single>(x: V) -> V {
 #[inline(always)]
 pub fn cosh<V: Single>(x: V) -> V {
     V::narrow(cosh_wide(V::lit(90.0).min(x.abs()).widen()))
-}
-
-/// Hyperbolic tangent.
-#[inline(always)]
-pub fn tanh<V: Single>(x: V) -> V {
-    // The limits are beyond saturation.
-    V::narrow(tanh_wide(clamp(x, -20.0, 20.0).widen())).or(x.sign())
-}
-
-/// 1 / (1 + e^-x).
-#[inline(always)]
-pub fn sigmoid<V: Single>(x: V) -> V {
-    V::narrow(sigmoid_wide(clamp(x, -120.0, 120.0).widen()))
 }

@@ -6,7 +6,7 @@
 
 use super::coef::{EXP, EXP2, LN2, LOG2E};
 use super::dd::{Pair, pair, quick_sum, two_prod, two_sum};
-use super::{MAGIC64, clamp, poly};
+use super::{MAGIC64, clamp, poly, quotient};
 use crate::vector::Vector;
 
 /// `(n, r, tail)` with x = n ln 2 + r + tail, for |x| up to about 1100.
@@ -72,7 +72,7 @@ fn combine<V: Vector<Elem = f64>>(a: Pair<V>, b: Pair<V>, r: V, c: V, s: V) -> P
     pair(h.hi, low + a.hi.mul_add(c, b.hi * s))
 }
 
-/// sinh and cosh of `a >= 0`, both divided by two: the numerator and denominator of tanh.
+/// sinh and cosh of `a >= 0`, both divided by two.
 #[inline(always)]
 fn half_sinh_cosh<V: Vector<Elem = f64>>(a: V) -> (Pair<V>, Pair<V>) {
     let (n, r, tail) = reduce(a);
@@ -109,9 +109,15 @@ pub fn cosh<V: Vector<Elem = f64>>(x: V) -> V {
 /// Hyperbolic tangent.
 #[inline(always)]
 pub fn tanh<V: Vector<Elem = f64>>(x: V) -> V {
+    // tanh = m / (m + 2) with m = e^2a - 1; beyond 22 it is 1.
     let a = x.abs();
-    let (s, c) = half_sinh_cosh(V::lit(22.0).min(a));
-    let y = s.renorm().over(c.renorm()).value();
+    let (n, r, tail) = reduce(V::lit(44.0).min(a + a));
+    let t = poly(r, &EXP).mul_add(r * r, tail);
+    let s = V::pow2(n);
+    // m = 2^n (1 + r + t) - 1, its two large terms exactly: |2^n - 1| >= |2^n r|, or n = 0.
+    let sum = quick_sum(s - V::lit(1.0), s * r);
+    let m = sum.hi + s.mul_add(t, sum.lo);
+    let y = quotient(pair(m, V::lit(0.0)), quick_sum(V::lit(2.0), m));
     V::select(a.lt(V::lit(1e-10)), x, y.or(x.sign()))
 }
 
@@ -122,5 +128,5 @@ pub fn sigmoid<V: Vector<Elem = f64>>(x: V) -> V {
     let e = exp(-x.abs());
     let d = quick_sum(V::lit(1.0), e);
     let num = V::select(x.lt(V::lit(0.0)), e, V::lit(1.0));
-    pair(num, V::lit(0.0)).over(d).value()
+    quotient(pair(num, V::lit(0.0)), d)
 }

@@ -1,9 +1,10 @@
-//! `f32`: log, log2, log10, log1p, asinh, acosh, atanh, logaddexp, each half in `f64`.
+//! `f32`: log, log2 and log1p in `f32` itself, where a register holds twice the lanes; log10 (exact
+//! for powers of ten), asinh, acosh, atanh and logaddexp with each half in `f64`.
 //!
-//! Exponent and mantissa are split in `f32`, where a register holds twice the lanes; the
-//! polynomial runs in `f64`.
+//! x = m 2^e with m = 1 + f in [0.75, 1.5); log m = f + y, and the sum with e ln 2 is kept as a pair.
 
-use super::coef::{LN2, LOG2E, LOG10_2, LOG10E, W_LOG};
+use super::coef::{LN2, LN2_F32, LOG2E, LOG10_2, LOG10E, S_LOG, W_LOG};
+use super::dd::{quick_sum, two_prod};
 use super::log64::log_edges;
 use super::poly;
 use super::power::exp_wide;
@@ -15,31 +16,60 @@ fn log1p_poly<W: Vector<Elem = f64>>(f: W) -> W {
     poly(f, &W_LOG).mul_add(f * f, f)
 }
 
-/// e * `per_e` + log(m) * `per_log`.
+/// log(1 + f) - f for f in [-0.25, 0.5], within 2^-26 of log(1 + f).
 #[inline(always)]
-fn log_base<V: Single>(x: V, per_e: f64, per_log: f64) -> V {
-    let (m, e) = x.frexp();
-    let f = m - V::lit(1.0);
-    let scaled = log1p_poly(f.widen()) * V::Wide::lit(per_log);
-    log_edges(x, V::narrow(e.widen().mul_add(V::Wide::lit(per_e), scaled)))
+fn log_tail<V: Vector<Elem = f32>>(f: V) -> V {
+    poly(f, &S_LOG) * (f * f)
+}
+
+/// log(1 + f) + e ln 2.
+#[inline(always)]
+fn log_near<V: Vector<Elem = f32>>(f: V, e: V) -> V {
+    // The first product is exact, and not below f unless it is 0.
+    let sum = quick_sum(e * V::lit(LN2_F32.0), f);
+    sum.hi + (sum.lo + e.mul_add(V::lit(LN2_F32.1), log_tail(f)))
 }
 
 /// Natural logarithm.
 #[inline(always)]
-pub fn log<V: Single>(x: V) -> V {
-    log_base(x, LN2.0 + LN2.1, 1.0)
+pub fn log<V: Vector<Elem = f32>>(x: V) -> V {
+    let (m, e) = x.frexp();
+    log_edges(x, log_near(m - V::lit(1.0), e))
 }
 
-/// Logarithm to base 2.
+/// Logarithm to base 2; exact for powers of two.
 #[inline(always)]
-pub fn log2<V: Single>(x: V) -> V {
-    log_base(x, 1.0, LOG2E.0)
+pub fn log2<V: Vector<Elem = f32>>(x: V) -> V {
+    let (m, e) = x.frexp();
+    let f = m - V::lit(1.0);
+    let factor = f64::from(LOG2E.0 as f32);
+    let head = two_prod(f, V::lit(factor));
+    let low = f.mul_add(V::lit(LOG2E.0 - factor), log_tail(f).mul_add(V::lit(factor), head.lo));
+    let sum = quick_sum(e, head.hi);
+    log_edges(x, sum.hi + (sum.lo + low))
 }
 
 /// Logarithm to base 10.
 #[inline(always)]
 pub fn log10<V: Single>(x: V) -> V {
-    log_base(x, LOG10_2.0 + LOG10_2.1, LOG10E.0)
+    let (m, e) = x.frexp();
+    let scaled = log1p_poly((m - V::lit(1.0)).widen()) * V::Wide::lit(LOG10E.0);
+    log_edges(x, V::narrow(e.widen().mul_add(V::Wide::lit(LOG10_2.0 + LOG10_2.1), scaled)))
+}
+
+/// log(1 + x).
+#[inline(always)]
+pub fn log1p<V: Vector<Elem = f32>>(x: V) -> V {
+    let (one, zero, inf) = (V::lit(1.0), V::lit(0.0), V::lit(f64::INFINITY));
+    let (m, e) = (x + one).frexp();
+    // (1 + x) 2^-e - 1, which is x itself for e = 0. 2^-e - 1 is exact while it matters, and for
+    // large x the sum loses nothing.
+    let large = V::lit(100.0);
+    let s = V::pow2(-large.min(e));
+    let f = V::select(e.lt(large), x.fma(s, s - one), m - one);
+    let y = V::select(x.lt(inf) & !x.eq(zero), log_near(f, e), x);
+    let edge = V::select(x.eq(-one), -inf, V::lit(f64::NAN));
+    V::select(x.gt(-one), y, edge)
 }
 
 /// log(1 + x) for finite x > -1 within the range of `f32` and a little beyond.
@@ -51,16 +81,6 @@ fn log1p_wide<W: Vector<Elem = f64>>(x: W) -> W {
     // (1 + x) 2^-e - 1, which is x itself for e = 0.
     let f = x.mul_add(s, s - one);
     e.mul_add(W::lit(LN2.0 + LN2.1), log1p_poly(f))
-}
-
-/// log(1 + x).
-#[inline(always)]
-pub fn log1p<V: Single>(x: V) -> V {
-    let (one, zero, inf) = (V::lit(1.0), V::lit(0.0), V::lit(f64::INFINITY));
-    let y = V::narrow(log1p_wide(x.widen()));
-    let y = V::select(x.lt(inf) & !x.eq(zero), y, x);
-    let edge = V::select(x.eq(-one), -inf, V::lit(f64::NAN));
-    V::select(x.gt(-one), y, edge)
 }
 
 #[inline(always)]

@@ -44,7 +44,8 @@ fn log_mid<V: Vector<Elem = f64>>(f: V) -> Pair<V> {
 #[inline(always)]
 pub(crate) fn log_pair<V: Vector<Elem = f64>>(f: V) -> Pair<V> {
     let d = quick_sum(V::lit(2.0), f);
-    let inverse = V::lit(1.0) / d.hi;
+    // What the estimate lacks goes into the low part.
+    let inverse = d.hi.rcp_fast();
     let hi = f * inverse;
     let rest = hi.fnma(d.hi, f) - hi * d.lo;
     let s = quick_sum(hi, rest * inverse);

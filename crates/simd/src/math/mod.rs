@@ -1,13 +1,14 @@
 //! Mathematics on vectors, generic over [`Vector`]: one file a family, `f64` in `*64`, `f32` in
 //! `*32`.
 //!
-//! Every function is `#[inline(always)]` and free of branches on data; the trigonometric functions
-//! come in two forms, one for arguments of ordinary size that any [`Vector`] can take, and one for
-//! all arguments that needs [`Lanes`](crate::vector::Lanes) to see whether its cold path is due.
+//! Every function is `#[inline(always)]` and free of branches on data, with two exceptions that need
+//! [`Lanes`](crate::vector::Lanes) to see whether a cold path is due: pow, and the trigonometric
+//! functions, which also come in a form for arguments of ordinary size that any [`Vector`] can take.
 //! Results do not depend on the position of an element in its register. Called by the drivers in
 //! `kernels` and by the pair formulas of the CPU backend.
 
 use crate::vector::Vector;
+use dd::Pair;
 
 pub(crate) mod coef;
 pub mod dd;
@@ -40,6 +41,16 @@ pub(crate) fn poly<V: Vector, const N: usize>(x: V, c: &[f64; N]) -> V {
         sum = sum.mul_add(x, V::lit(c[k]));
     }
     sum
+}
+
+/// `(a + a_lo) / (b + b_lo)` within some hundredths beyond the rounding of the result, without the
+/// divider, which takes as long as a dozen other instructions; |b| in 2^-120 .. 2^120.
+#[inline(always)]
+pub(crate) fn quotient<V: Vector>(a: Pair<V>, b: Pair<V>) -> V {
+    let inverse = b.hi.rcp_fast();
+    let q = a.hi * inverse;
+    let rest = q.fnma(b.hi, a.hi) + q.neg_mul_add(b.lo, a.lo);
+    rest.mul_add(inverse, q)
 }
 
 /// `x` limited to [lo, hi]; NaN stays NaN.

@@ -1,14 +1,15 @@
 //! pow for `f64` and `f32`, with all special cases of C99.
 //!
-//! |x|^y = e^(y log |x|). For `f64` the logarithm and the product are pairs; for `f32` plain `f64`
-//! has bits to spare. Zero and infinity take part by their logarithm, -inf and inf.
+//! |x|^y = e^(y log |x|). For `f64` the logarithm and the product are pairs; for `f32` they are `f64`,
+//! which has bits to spare, and the power of two is `f32` again. Negative numbers, zeros, infinities
+//! and NaN are seen to on a path of their own, taken where a register holds any.
 
-use super::coef::{LN2, LOG2E, W_ATANH, W_EXP};
+use super::coef::{LN2, LOG2E, S_EXP2, W_ATANH, W_EXP};
 use super::dd::{pair, quick_sum, two_prod};
 use super::exp64::exp_pair_sum;
 use super::log64::log_pair;
 use super::{MAGIC64, clamp, poly};
-use crate::vector::{Single, Vector};
+use crate::vector::{Lanes, Single, Vector};
 
 /// The signs and the special cases around `r`, which is |x|^y for |x| not 1.
 #[inline(always)]
@@ -27,33 +28,33 @@ fn edges<V: Vector>(x: V, y: V, r: V) -> V {
 
 /// x^y.
 #[inline(always)]
-pub fn pow64<V: Vector<Elem = f64>>(x: V, y: V) -> V {
-    let inf = V::lit(f64::INFINITY);
+pub fn pow64<V: Vector<Elem = f64> + Lanes>(x: V, y: V) -> V {
     let a = x.abs();
     let (m, e) = a.frexp();
     let l = log_pair(m - V::lit(1.0));
     // e ln 2 + log m, the first product exact. |e ln 2| >= |log m| unless e = 0.
     let head = quick_sum(e * V::lit(LN2.0), l.hi);
     let l = quick_sum(head.hi, head.lo + e.mul_add(V::lit(LN2.1), l.lo));
-    let hi = V::select(a.lt(inf), l.hi, inf);
-    let hi = V::select(a.eq(V::lit(0.0)), -inf, hi);
-    let p = two_prod(y, hi);
+    let p = two_prod(y, l.hi);
     let lo = l.lo.mul_add(y, p.lo);
     // Where the result saturates, the low part may be NaN or huge.
     let lo = V::select(p.hi.abs().lt(V::lit(800.0)), lo, V::lit(0.0));
-    edges(x, y, exp_pair_sum(pair(p.hi, lo)))
+    let r = exp_pair_sum(pair(p.hi, lo));
+    if V::any(!is_plain(x, y)) { edges(x, y, limits(a, y, r)) } else { r }
 }
 
-/// log |x| with a relative error of 2^-40, for the halves of an `f32`.
+/// y log2(m 2^e) with a relative error of 2^-33, for the halves of an `f32`, limited to where 2^t
+/// saturates in `f32`.
 #[inline(always)]
-fn log_wide<W: Vector<Elem = f64>>(m: W, e: W) -> W {
+fn product_log2<W: Vector<Elem = f64>>(m: W, e: W, y: W) -> W {
     let f = m - W::lit(1.0);
     let s = f * (f + W::lit(2.0)).rcp_fast();
     let z = s * s;
     let cubic = poly(z, &W_ATANH) * z;
-    let two_s = s + s;
-    // The sum e ln 2 + 2 s cancels at most two bits: e = 0 or |e ln 2| is well above |log m|.
-    e.mul_add(W::lit(LN2.0 + LN2.1), two_s.mul_add(cubic, two_s))
+    let two_s = s * W::lit(2.0 * LOG2E.0);
+    // The sum e + log2 m cancels at most two bits: e = 0 or |e| is well above |log2 m|.
+    let l = two_s.mul_add(cubic, two_s) + e;
+    clamp(y * l, -200.0, 200.0)
 }
 
 /// e^t with a relative error of 2^-31; any t, the exponent range of `f32` and well beyond.
@@ -70,20 +71,34 @@ pub(crate) fn exp_wide_limited<W: Vector<Elem = f64>>(t: W) -> W {
     poly(r, &W_EXP).mul_add(r, W::lit(1.0)) * W::pow2(n)
 }
 
-/// a^y for a = m 2^e.
-#[inline(always)]
-fn magnitude<W: Vector<Elem = f64>>(m: W, e: W, y: W, a: W) -> W {
-    let inf = W::lit(f64::INFINITY);
-    let l = W::select(a.lt(inf), log_wide(m, e), inf);
-    let l = W::select(a.eq(W::lit(0.0)), -inf, l);
-    exp_wide(y * l)
-}
-
 /// x^y.
 #[inline(always)]
-pub fn pow32<V: Single>(x: V, y: V) -> V {
+pub fn pow32<V: Single + Lanes>(x: V, y: V) -> V {
     let a = x.abs();
     let (m, e) = a.frexp();
-    let r = V::narrow(magnitude(m.widen(), e.widen(), y.widen(), a.widen()));
-    edges(x, y, r)
+    let t = product_log2(m.widen(), e.widen(), y.widen());
+    let magic = V::Wide::lit(MAGIC64);
+    let whole = (t + magic) - magic;
+    // What is left below a half has bits to spare as an `f32`, and so has 2 to its power.
+    let r = V::narrow(t - whole);
+    let p = poly(r, &S_EXP2).mul_add(r, V::lit(1.0)).scalef(V::narrow(whole));
+    if V::any(!is_plain(x, y)) { edges(x, y, limits(a, y, p)) } else { p }
+}
+
+/// Where |x|^y is e^(y log x) with finite numbers only.
+#[inline(always)]
+fn is_plain<V: Vector>(x: V, y: V) -> V::Mask {
+    let inf = V::lit(f64::INFINITY);
+    x.gt(V::lit(0.0)) & x.lt(inf) & y.abs().lt(inf)
+}
+
+/// `r` for finite `a` > 0 and finite `y`; elsewhere what a^y tends to, if a is not 1.
+#[inline(always)]
+fn limits<V: Vector>(a: V, y: V, r: V) -> V {
+    let (zero, one, inf) = (V::lit(0.0), V::lit(1.0), V::lit(f64::INFINITY));
+    // Grows without bound where the exponent and the logarithm have one sign.
+    let grows = y.gt(zero) & a.gt(one) | y.lt(zero) & a.lt(one);
+    let limit = V::select(grows, inf, zero);
+    let plain = a.gt(zero) & a.lt(inf) & y.abs().lt(inf);
+    V::select(plain, r, limit)
 }
