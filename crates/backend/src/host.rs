@@ -44,6 +44,7 @@ const FIRST: usize = Class::uncounted(ALIGNMENT);
 
 impl Class {
     /// The three highest bits of the last byte's number say it all.
+    #[inline(always)]
     const fn uncounted(bytes: usize) -> usize {
         let last = bytes - 1;
         let power = last.ilog2() as usize;
@@ -51,7 +52,7 @@ impl Class {
     }
 
     /// The class whose blocks hold so many bytes.
-    #[inline]
+    #[inline(always)]
     const fn of(bytes: usize) -> Class {
         let bytes = if bytes == 0 { 1 } else { bytes };
         let uncounted = Class::uncounted(bytes.next_multiple_of(ALIGNMENT));
@@ -63,6 +64,7 @@ impl Class {
         Class { index, size: Class::size(index + FIRST) }
     }
 
+    #[inline(always)]
     const fn size(uncounted: usize) -> usize {
         (5 + uncounted % 4) << (uncounted / 4 - 2)
     }

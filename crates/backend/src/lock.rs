@@ -331,20 +331,40 @@ struct Wish<'a> {
     index: u32,
 }
 
-impl Wish<'_> {
+impl<'a> Wish<'a> {
+    #[inline]
     fn address(&self) -> usize {
         std::ptr::from_ref(self.lock).addr()
+    }
+
+    /// Takes the place of this wish for the same block if it wants more.
+    #[inline]
+    fn strengthen(&mut self, other: Wish<'a>) {
+        if other.access > self.access {
+            *self = other;
+        }
     }
 }
 
 type Wishes<'a> = SmallVec<[Wish<'a>; 4]>;
 
 /// The guards of one operation on all the blocks that it touches; dropping them releases these.
+///
+/// Guards are large: [`wish`](Self::wish) and [`take`](Self::take) work in place, which spares small
+/// operations to move them.
 #[derive(Debug)]
 #[must_use = "dropping the guards releases the blocks"]
 pub struct OpGuards<'a> {
-    held: Wishes<'a>,
+    /// Each block once and in the order of addresses, as long as there are a [few](FEW).
+    wishes: Wishes<'a>,
+    /// How many wishes there have been.
+    asked: u32,
+    /// Whether the blocks are held.
+    held: bool,
 }
+
+/// Up to so many blocks, wishes are put in order one by one, which beats sorting them.
+const FEW: usize = 8;
 
 impl Default for OpGuards<'_> {
     fn default() -> Self {
@@ -353,63 +373,96 @@ impl Default for OpGuards<'_> {
 }
 
 impl<'a> OpGuards<'a> {
-    /// Guards on nothing, for [`take`](Self::take).
+    /// Guards on nothing, for [`wish`](Self::wish).
     #[inline]
     pub fn new() -> Self {
-        Self { held: Wishes::new() }
+        Self { wishes: Wishes::new(), asked: 0, held: false }
     }
 
-    /// [`acquire`], or [`try_acquire`] unless `patient`, into these guards, which hold nothing yet;
-    /// `Ok(false)` where it would wait. Guards are large, and this spares small operations to
-    /// move them.
+    /// Adds a block to those that [`take`](Self::take) will take.
     #[inline]
-    pub fn take(
-        &mut self,
-        locks: &[(&'a BlockLock, Access)],
-        patient: bool,
-    ) -> Result<bool, Conflict> {
-        debug_assert!(self.held.is_empty());
-        in_order(locks, &mut self.held);
-        for at in 0..self.held.len() {
-            let Wish { lock, access, index } = self.held[at];
+    pub fn wish(&mut self, lock: &'a BlockLock, access: Access) {
+        debug_assert!(!self.held);
+        let wish = Wish { lock, access, index: self.asked };
+        self.asked += 1;
+        // Mostly there is none yet, or the same again, or one that lies behind.
+        match self.wishes.last_mut() {
+            Some(last) if last.address() == wish.address() => last.strengthen(wish),
+            Some(last) if last.address() > wish.address() => self.wish_before(wish),
+            _ => self.wishes.push(wish),
+        }
+    }
+
+    /// [`wish`](Self::wish) for a block that lies before the last one.
+    #[cold]
+    fn wish_before(&mut self, wish: Wish<'a>) {
+        if self.wishes.len() > FEW {
+            return self.wishes.push(wish);
+        }
+        let before = |other: &Wish<'_>| other.address() < wish.address();
+        let at = self.wishes.partition_point(before);
+        if self.wishes[at].address() == wish.address() {
+            self.wishes[at].strengthen(wish);
+        } else {
+            self.wishes.insert(at, wish);
+        }
+    }
+
+    /// Takes all blocks that were wished for: each once, as written if it is both read and written,
+    /// in the order of their addresses. Waits for other operations if `patient`, and is `Ok(false)`
+    /// otherwise. Unless it is `Ok(true)`, nothing is held at the end.
+    #[inline]
+    pub fn take(&mut self, patient: bool) -> Result<bool, Conflict> {
+        debug_assert!(!self.held);
+        if self.wishes.len() > FEW {
+            sort(&mut self.wishes);
+        }
+        for (at, &Wish { lock, access, index }) in self.wishes.iter().enumerate() {
             let taken = match patient {
                 true => lock.lock_op(access).map(|()| true),
                 false => lock.try_lock_op(access),
             };
             if !matches!(taken, Ok(true)) {
-                release(&self.held[..at]);
-                self.held.clear();
+                release(&self.wishes[..at]);
                 return taken.map_err(|conflict| Conflict { index: index as usize, ..conflict });
             }
         }
+        self.held = true;
         Ok(true)
+    }
+
+    /// What the operation may do with the block of this lock; None if it does not hold it.
+    #[inline]
+    pub fn access(&self, lock: &BlockLock) -> Option<Access> {
+        let held = if self.held { &self.wishes[..] } else { &[] };
+        held.iter().find(|wish| std::ptr::eq(wish.lock, lock)).map(|wish| wish.access)
     }
 
     /// How many different blocks are held.
     pub fn len(&self) -> usize {
-        self.held.len()
+        if self.held { self.wishes.len() } else { 0 }
     }
 
     /// Whether no block is held.
     pub fn is_empty(&self) -> bool {
-        self.held.is_empty()
+        self.len() == 0
     }
 }
 
 impl Drop for OpGuards<'_> {
     #[inline]
     fn drop(&mut self) {
-        release(&self.held);
+        if self.held {
+            release(&self.wishes);
+        }
     }
 }
 
-/// Takes all the blocks of one operation: each once, as written if it is both read and written,
-/// in the order of their addresses. Waits for other operations; if a user's guard stands against
-/// one of them, none is held at the end.
+/// [`OpGuards::take`] of a list of blocks, waiting for other operations.
 #[inline]
 pub fn acquire<'a>(locks: &[(&'a BlockLock, Access)]) -> Result<OpGuards<'a>, Conflict> {
-    let mut guards = OpGuards::new();
-    guards.take(locks, true)?;
+    let mut guards = wished(locks);
+    guards.take(true)?;
     Ok(guards)
 }
 
@@ -419,8 +472,15 @@ pub fn acquire<'a>(locks: &[(&'a BlockLock, Access)]) -> Result<OpGuards<'a>, Co
 pub fn try_acquire<'a>(
     locks: &[(&'a BlockLock, Access)],
 ) -> Result<Option<OpGuards<'a>>, Conflict> {
+    let mut guards = wished(locks);
+    Ok(if guards.take(false)? { Some(guards) } else { None })
+}
+
+#[inline]
+fn wished<'a>(locks: &[(&'a BlockLock, Access)]) -> OpGuards<'a> {
     let mut guards = OpGuards::new();
-    Ok(if guards.take(locks, false)? { Some(guards) } else { None })
+    locks.iter().for_each(|&(lock, access)| guards.wish(lock, access));
+    guards
 }
 
 #[inline]
@@ -430,41 +490,9 @@ fn release(held: &[Wish<'_>]) {
     }
 }
 
-/// Sorts by address and merges what occurs twice.
-#[inline]
-fn in_order<'a>(locks: &[(&'a BlockLock, Access)], wishes: &mut Wishes<'a>) {
-    /// Up to here, insertion beats sorting.
-    const FEW: usize = 8;
-    if locks.len() > FEW {
-        return many_in_order(locks, wishes);
-    }
-    for (index, &(lock, access)) in locks.iter().enumerate() {
-        let wish = Wish { lock, access, index: index as u32 };
-        let mut at = wishes.len();
-        while at > 0 && wishes[at - 1].address() > wish.address() {
-            at -= 1;
-        }
-        if at > 0 && wishes[at - 1].address() == wish.address() {
-            if access > wishes[at - 1].access {
-                wishes[at - 1] = wish;
-            }
-        } else if at == wishes.len() {
-            wishes.push(wish);
-        } else {
-            wishes.insert(at, wish);
-        }
-    }
-}
-
-/// [`in_order`] for long lists (joining many arrays).
+/// Sorts by address and merges what occurs twice, for long lists (joining many arrays).
 #[cold]
-fn many_in_order<'a>(locks: &[(&'a BlockLock, Access)], wishes: &mut Wishes<'a>) {
-    let wish = |(index, &(lock, access)): (usize, &(&'a BlockLock, Access))| Wish {
-        lock,
-        access,
-        index: index as u32,
-    };
-    wishes.extend(locks.iter().enumerate().map(wish));
+fn sort(wishes: &mut Wishes<'_>) {
     // The strongest access of a block comes first, and the first of equals is kept.
     wishes.sort_unstable_by_key(|w| (w.address(), std::cmp::Reverse(w.access), w.index));
     wishes.dedup_by_key(|w| w.address());
@@ -576,8 +604,8 @@ mod tests {
                 wanted.push((&locks[count / 2], Access::Write));
                 wanted.push((&locks[count / 2], Access::Read));
             }
-            let mut wishes = Wishes::new();
-            in_order(&wanted, &mut wishes);
+            let guards = acquire(&wanted).unwrap();
+            let wishes = &guards.wishes;
             assert_eq!(wishes.len(), count);
             assert!(wishes.windows(2).all(|w| w[0].address() < w[1].address()));
             let writes: Vec<_> = wishes.iter().filter(|w| w.access == Access::Write).collect();

@@ -20,7 +20,7 @@ unsafe impl<T: Sync> Sync for Recycled<T> {}
 
 impl<T> Recycled<T> {
     /// Boxes a value.
-    #[inline]
+    #[inline(always)]
     pub fn new(value: T) -> Recycled<T> {
         const { assert!(align_of::<T>() <= host::ALIGNMENT) };
         let Some(block) = host::allocate(size_of::<T>()) else {

@@ -9,7 +9,6 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-use smallvec::SmallVec;
 use tilework_error::{Error, Result};
 
 use crate::backend::DeviceId;
@@ -64,7 +63,9 @@ fn give_up(operation: &str) -> Error {
 /// it ends.
 pub struct Session<'a> {
     guards: OpGuards<'a>,
-    blocks: SmallVec<[(*const u8, Access); 4]>,
+    /// The locks of targets that nobody else knows, which need no guards; a request has two at
+    /// most.
+    fresh: [Option<&'a BlockLock>; 2],
     _one_thread: PhantomData<*mut ()>,
 }
 
@@ -72,19 +73,22 @@ impl<'a> Session<'a> {
     /// A session that holds nothing yet.
     #[inline]
     pub(crate) fn new() -> Session<'a> {
-        Session { guards: OpGuards::new(), blocks: SmallVec::new(), _one_thread: PhantomData }
+        let guards = OpGuards::new();
+        Session { guards, fresh: [None; 2], _one_thread: PhantomData }
     }
 
     /// Takes the guards of all blocks that `request` touches, which are all on the device `here`.
     #[inline]
     pub(crate) fn open(&mut self, request: &Request<'a>, here: DeviceId) -> Result<()> {
-        let mut locks: SmallVec<[(&'a BlockLock, Access); 4]> = SmallVec::new();
-        let blocks = &mut self.blocks;
         let mut elsewhere = None;
         request.each_view(&mut |storage: &'a Storage, access, fresh| {
-            blocks.push((storage.address() as *const u8, access));
+            let lock = &storage.block().lock;
             if !fresh {
-                locks.push((&storage.block().lock, access));
+                self.guards.wish(lock, access);
+            } else if self.fresh[0].is_none() {
+                self.fresh[0] = Some(lock);
+            } else {
+                self.fresh[1] = Some(lock);
             }
             if storage.device() != here {
                 elsewhere = Some(storage.device());
@@ -96,30 +100,34 @@ impl<'a> Session<'a> {
             return Err(Error::device(request.name(), message));
         }
         let patient = PATIENCE.get() == Patience::Waits;
-        match self.guards.take(&locks, patient) {
+        match self.guards.take(patient) {
             Ok(true) => Ok(()),
             Ok(false) => Err(give_up(request.name())),
             Err(conflict) => Err(borrowed(request.name(), conflict)),
         }
     }
 
+    /// What this session may do with a block; None if it does not hold it.
+    #[inline]
+    fn access(&self, storage: &Storage) -> Option<Access> {
+        let lock = &storage.block().lock;
+        if self.fresh.iter().flatten().any(|fresh| std::ptr::eq(*fresh, lock)) {
+            return Some(Access::Write);
+        }
+        self.guards.access(lock)
+    }
+
     /// That this session may read the block.
     #[inline]
     pub(crate) fn assert_reads(&self, storage: &Storage) {
-        let here = storage.address() as *const u8;
-        assert!(
-            self.blocks.iter().any(|(block, _)| *block == here),
-            "the session does not hold this block"
-        );
+        assert!(self.access(storage).is_some(), "the session does not hold this block");
     }
 
     /// That this session may write the block.
     #[inline]
     pub(crate) fn assert_writes(&self, storage: &Storage) {
-        let here = storage.address() as *const u8;
-        let writes =
-            |(block, access): &(*const u8, Access)| *block == here && *access == Access::Write;
-        assert!(self.blocks.iter().any(writes), "the session does not hold this block for writing");
+        let writes = self.access(storage) == Some(Access::Write);
+        assert!(writes, "the session does not hold this block for writing");
     }
 }
 

@@ -106,14 +106,18 @@ unsafe fn end(block: NonNull<Block>) {
     }
 }
 
+#[cold]
+fn no_memory(device: DeviceId, bytes: usize) -> Error {
+    Error::out_of_memory("allocate", format!("no memory for {bytes} bytes on {device}"))
+}
+
 impl Storage {
     /// A new block of host memory for `device`, with every byte zero if that is asked for.
     #[inline]
     pub fn host(device: DeviceId, bytes: usize, zeroed: bool) -> Result<Storage> {
         let header = if bytes <= TOGETHER { HEADER } else { 0 };
         let Some(block) = host::allocate(header + bytes) else {
-            let message = format!("no memory for {bytes} bytes on {device}");
-            return Err(Error::out_of_memory("allocate", message));
+            return Err(no_memory(device, bytes));
         };
         // SAFETY: the block is this long, and nobody else knows it yet.
         let address = unsafe {

@@ -21,19 +21,11 @@ pub struct View {
 
 impl View {
     /// The view of `storage` through `layout`; an error if an index would leave the block.
-    #[inline]
+    #[inline(always)]
     pub fn new(storage: Storage, layout: Layout, dtype: DType) -> Result<View> {
         let elements = elements(&storage, dtype);
         if !layout.fits(elements) {
-            return Err(Error::index(
-                "view",
-                format!(
-                    "shape {}, strides {}, offset {} leave a block of {elements} elements",
-                    tuple(layout.shape()),
-                    tuple(layout.strides()),
-                    layout.offset()
-                ),
-            ));
+            return Err(leaves(&layout, elements));
         }
         Ok(View { storage, layout, dtype })
     }
@@ -67,6 +59,16 @@ impl View {
     pub fn borrow(&self) -> ViewRef<'_> {
         ViewRef { storage: &self.storage, layout: &self.layout, dtype: self.dtype }
     }
+}
+
+#[cold]
+fn leaves(layout: &Layout, elements: usize) -> Error {
+    let (shape, strides) = (tuple(layout.shape()), tuple(layout.strides()));
+    let offset = layout.offset();
+    let message = format!(
+        "shape {shape}, strides {strides}, offset {offset} leave a block of {elements} elements"
+    );
+    Error::index("view", message)
 }
 
 /// How many elements a block holds. Sizes of dtypes are powers of two, and this is asked often.
@@ -106,7 +108,7 @@ impl<'a> ViewRef<'a> {
     #[inline]
     pub fn with_layout(&self, layout: &'a Layout) -> Result<ViewRef<'a>> {
         if !layout.fits(elements(self.storage, self.dtype)) {
-            return Err(Error::index("view", "the layout leaves its block"));
+            return Err(leaves(layout, elements(self.storage, self.dtype)));
         }
         Ok(ViewRef { layout, ..*self })
     }
@@ -145,7 +147,7 @@ impl Fresh {
     /// The result of a new block, in row-major order.
     ///
     /// The block must be new: a clone of `storage` kept elsewhere is refused.
-    #[inline]
+    #[inline(always)]
     pub fn new(storage: Storage, layout: Layout, dtype: DType) -> Result<Fresh> {
         if storage.is_shared() {
             return Err(Error::borrowed("allocate", "a new block has a second owner"));

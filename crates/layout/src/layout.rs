@@ -5,7 +5,7 @@
 
 use tilework_error::{Error, Result, tuple};
 
-use crate::{Dims, MAX_AXES, Strides};
+use crate::{Dims, INLINE_AXES, MAX_AXES, Strides};
 
 /// Where the elements of an array lie in a block: shape, signed strides and offset, counted in
 /// elements.
@@ -41,32 +41,47 @@ pub struct Layout {
 /// # use tilework_layout::contiguous_strides;
 /// assert_eq!(contiguous_strides(&[2, 3, 4]).as_slice(), [12, 4, 1]);
 /// ```
+#[inline]
 pub fn contiguous_strides(shape: &[usize]) -> Strides {
-    let mut strides = Strides::from_elem(1, shape.len());
     let mut step = 1isize;
-    for (stride, &n) in strides.iter_mut().zip(shape).rev() {
-        *stride = step;
-        step = step.wrapping_mul(n.max(1).cast_signed());
+    let mut stride = |n: &usize| {
+        let stride = step;
+        step = step.wrapping_mul((*n).max(1).cast_signed());
+        stride
+    };
+    if shape.len() <= INLINE_AXES {
+        // Without a look at the length for each of them.
+        let mut strides = [0; INLINE_AXES];
+        strides.iter_mut().zip(shape).rev().for_each(|(to, n)| *to = stride(n));
+        return Strides::from_buf_and_len(strides, shape.len());
     }
+    let mut strides: Strides = shape.iter().rev().map(stride).collect();
+    strides.reverse();
     strides
 }
 
 /// Fails unless `shape` satisfies invariants 1 and 2.
+#[inline]
 pub(crate) fn check_shape(op: &str, shape: &[usize]) -> Result<()> {
-    if shape.len() > MAX_AXES {
-        return Err(Error::shape(
-            op,
-            format!("{} axes are more than the {MAX_AXES} that an array can have", shape.len()),
-        ));
-    }
     let mut count = 1isize;
-    for &n in shape.iter().filter(|&&n| n != 0) {
-        let product = isize::try_from(n).ok().and_then(|n| count.checked_mul(n));
-        count = product.ok_or_else(|| {
-            Error::shape(op, format!("shape {} has more elements than memory", tuple(shape)))
-        })?;
+    let mut fits = shape.len() <= MAX_AXES;
+    for &n in shape {
+        match count.checked_mul(n.max(1).cast_signed()) {
+            Some(product) if product > 0 => count = product,
+            _ => fits = false,
+        }
     }
-    Ok(())
+    if fits { Ok(()) } else { Err(shape_error(op, shape)) }
+}
+
+#[cold]
+fn shape_error(op: &str, shape: &[usize]) -> Error {
+    let message = if shape.len() > MAX_AXES {
+        format!("{} axes are more than the {MAX_AXES} that an array can have", shape.len())
+    } else {
+        format!("shape {} has more elements than memory", tuple(shape))
+    };
+    Error::shape(op, message)
 }
 
 /// Lowest and highest position of a layout without empty axes, `None` where invariant 3 fails.
@@ -101,6 +116,7 @@ impl Layout {
     /// assert!(Layout::contiguous(&[usize::MAX, 0]).is_err());
     /// # Ok::<(), tilework_error::Error>(())
     /// ```
+    #[inline]
     pub fn contiguous(shape: &[usize]) -> Result<Layout> {
         check_shape("layout", shape)?;
         Ok(Layout { shape: Dims::from_slice(shape), strides: contiguous_strides(shape), offset: 0 })
@@ -235,12 +251,12 @@ impl Layout {
     /// Axes of size one do not matter, and an empty layout is contiguous.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
-        self.is_empty() || is_dense(self.axes().rev())
+        is_dense(self.axes().rev())
     }
 
     /// Whether the elements lie one after another in column-major order.
     pub fn is_f_contiguous(&self) -> bool {
-        self.is_empty() || is_dense(self.axes())
+        is_dense(self.axes())
     }
 
     /// Whether this is all of a block of `block_len` elements in row-major order.
@@ -258,11 +274,17 @@ impl Layout {
     ///
     /// An empty layout fits when its offset is at most `block_len`, so that the empty slice at its
     /// offset exists.
+    #[inline]
     pub fn fits(&self, block_len: usize) -> bool {
-        match self.span() {
-            Some((_, high)) => high < block_len,
-            None => self.offset <= block_len,
+        // No position is negative and no sum overflows, by invariant 3: only the end matters.
+        let mut high = self.offset;
+        for (n, stride) in self.axes() {
+            if n == 0 {
+                return self.offset <= block_len;
+            }
+            high = high.wrapping_add((n - 1).wrapping_mul(stride.max(0).cast_unsigned()));
         }
+        high < block_len
     }
 
     /// The position that `index` reaches.
@@ -282,6 +304,7 @@ impl Layout {
     }
 
     /// Size and stride of each axis.
+    #[inline]
     pub(crate) fn axes(
         &self,
     ) -> impl ExactSizeIterator<Item = (usize, isize)> + DoubleEndedIterator {
@@ -289,12 +312,19 @@ impl Layout {
     }
 }
 
-/// Whether axes, fastest first, follow each other without gaps.
-fn is_dense(axes: impl Iterator<Item = (usize, isize)>) -> bool {
+/// Whether axes, fastest first, follow each other without gaps, or one of them is empty.
+#[inline]
+fn is_dense(mut axes: impl Iterator<Item = (usize, isize)>) -> bool {
     let mut step = 1;
-    for (n, stride) in axes.filter(|&(n, _)| n != 1) {
+    while let Some((n, stride)) = axes.next() {
+        if n == 1 {
+            continue;
+        }
+        if n == 0 {
+            return true;
+        }
         if stride != step {
-            return false;
+            return axes.any(|(n, _)| n == 0);
         }
         step = step.wrapping_mul(n.cast_signed());
     }

@@ -46,8 +46,11 @@ pub use walk::{Positions, positions};
 /// The most axes that an array can have, as in NumPy.
 pub const MAX_AXES: usize = 64;
 
+/// How many axes live inline.
+const INLINE_AXES: usize = 6;
+
 /// A shape or a list of axes; up to six entries live inline.
-pub type Dims = SmallVec<[usize; 6]>;
+pub type Dims = SmallVec<[usize; INLINE_AXES]>;
 
 /// Steps in elements, one for each axis; up to six live inline.
-pub type Strides = SmallVec<[isize; 6]>;
+pub type Strides = SmallVec<[isize; INLINE_AXES]>;

@@ -138,16 +138,19 @@ pub struct Tape {
 
 impl Tape {
     /// The inputs, which are the first slots.
+    #[inline]
     pub fn inputs(&self) -> &[Input] {
         &self.inputs
     }
 
     /// The steps, which define the slots after the inputs.
+    #[inline]
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
     /// The slots that are results.
+    #[inline]
     pub fn outputs(&self) -> &[SlotId] {
         &self.outputs
     }
@@ -158,6 +161,7 @@ impl Tape {
     }
 
     /// What slot `id` holds.
+    #[inline]
     pub fn slot(&self, id: SlotId) -> Slot {
         match self.inputs.get(id as usize) {
             Some(input) => input.slot,
@@ -210,6 +214,7 @@ impl Tape {
     }
 
     /// [`Tape::apply`], made once for each operation and dtype: what small arrays need.
+    #[inline]
     pub fn call(id: Id, dtype: DType) -> &'static Tape {
         static CALLS: [OnceLock<Box<Tape>>; tilework_ops::COUNT * DType::COUNT] =
             [const { OnceLock::new() }; tilework_ops::COUNT * DType::COUNT];

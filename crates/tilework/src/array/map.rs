@@ -4,6 +4,7 @@
 //! particular to an operation is in its row.
 
 use std::borrow::Cow;
+use std::ops::Deref;
 
 use smallvec::SmallVec;
 use tilework_backend::{Map, Operand, Request, Target};
@@ -72,11 +73,15 @@ impl From<Number> for Arg<'_> {
 /// assert_eq!(result_type(&[(&x).into(), 0.5.into()])?, DType::Float64);
 /// # Ok::<(), tilework::Error>(())
 /// ```
+#[inline]
 pub fn result_type(operands: &[Arg<'_>]) -> Result<DType> {
     let mut common: Option<DType> = None;
     for operand in operands {
         if let Arg::Array(array) = operand {
-            common = Some(common.map_or(array.dtype(), |dtype| dtype.promote(array.dtype())));
+            common = Some(match common {
+                Some(dtype) if dtype != array.dtype() => dtype.promote(array.dtype()),
+                _ => array.dtype(),
+            });
         }
     }
     for operand in operands {
@@ -91,6 +96,7 @@ pub fn result_type(operands: &[Arg<'_>]) -> Result<DType> {
 }
 
 /// The device that all arrays among the operands are on.
+#[inline]
 pub(crate) fn common_device(operation: &str, operands: &[Arg<'_>]) -> Result<Device> {
     let mut common: Option<Device> = None;
     for operand in operands {
@@ -110,18 +116,43 @@ pub(crate) fn common_device(operation: &str, operands: &[Arg<'_>]) -> Result<Dev
     Ok(common.unwrap_or_else(Device::current))
 }
 
-fn common_shape<'a>(operation: &str, operands: &'a [Arg<'_>]) -> Result<Dims> {
+/// A shape that is there already, or one that was made for the call.
+enum Shape<'a> {
+    Given(&'a [usize]),
+    Made(Dims),
+}
+
+impl Deref for Shape<'_> {
+    type Target = [usize];
+    #[inline]
+    fn deref(&self) -> &[usize] {
+        match self {
+            Shape::Given(shape) => shape,
+            Shape::Made(shape) => shape,
+        }
+    }
+}
+
+/// The shape that the operands broadcast to: mostly that of all of them.
+#[inline]
+fn common_shape<'a>(operation: &str, operands: &'a [Arg<'_>]) -> Result<Shape<'a>> {
     let shape = |operand: &'a Arg<'_>| match operand {
         Arg::Array(array) => Some(array.shape()),
         Arg::Number(_) => None,
     };
     let mut shapes = operands.iter().filter_map(shape);
-    let Some(first) = shapes.next() else { return Ok(Dims::new()) };
-    if shapes.all(|shape| shape == first) {
-        return Ok(Dims::from_slice(first));
+    let Some(first) = shapes.next() else { return Ok(Shape::Given(&[])) };
+    if shapes.all(|shape| is_same(shape, first)) {
+        return Ok(Shape::Given(first));
     }
     let shapes: SmallVec<[&[usize]; 3]> = operands.iter().filter_map(shape).collect();
-    broadcast_shapes(operation, &shapes)
+    broadcast_shapes(operation, &shapes).map(Shape::Made)
+}
+
+/// Equality of shapes, which are too short for a call of `memcmp`.
+#[inline]
+fn is_same(a: &[usize], b: &[usize]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
 }
 
 /// An operation of the table on arrays and numbers; what every method of the same name calls.
@@ -135,10 +166,8 @@ fn common_shape<'a>(operation: &str, operands: &'a [Arg<'_>]) -> Result<Dims> {
 pub fn apply(id: Id, operands: &[Arg<'_>]) -> Result<Array> {
     let row = id.row();
     let operands = &*in_range(row, operands);
-    let computes = computes(row, operands)?;
+    let Settled { computes, device, shape } = settle(row, operands)?;
     refuse_negative_powers(id, operands, computes)?;
-    let device = common_device(row.name, operands)?;
-    let shape = common_shape(row.name, operands)?;
     let tape = tape_of(id, operands, computes);
     let mut fresh = device.allocate(&shape, row.result(computes), false)?;
     run_map(row.name, device, &tape, operands, computes, fresh.target())?;
@@ -150,9 +179,8 @@ pub fn apply(id: Id, operands: &[Arg<'_>]) -> Result<Array> {
 pub fn apply_into(id: Id, operands: &[Arg<'_>], out: &Array) -> Result<()> {
     let row = id.row();
     let operands = &*in_range(row, operands);
-    let computes = computes(row, operands)?;
+    let Settled { computes, device, shape } = settle(row, operands)?;
     refuse_negative_powers(id, operands, computes)?;
-    let device = common_device(row.name, operands)?;
     if device != out.device {
         let message = format!(
             "operands are on {device} and {}; move one with to_device(\"{device}\")",
@@ -160,7 +188,6 @@ pub fn apply_into(id: Id, operands: &[Arg<'_>], out: &Array) -> Result<()> {
         );
         return Err(Error::device(row.name, message));
     }
-    let shape = common_shape(row.name, operands)?;
     if !shape.is_empty() && shape[..] != *out.shape() {
         // The target may be larger than the operands, but never the other way round.
         let all = broadcast_shapes(row.name, &[&shape, out.shape()])?;
@@ -213,15 +240,55 @@ fn unaliased(operands: &[Arg<'_>], out: &Array) -> Result<SmallVec<[Option<Array
         .collect()
 }
 
-fn computes(row: &Row, operands: &[Arg<'_>]) -> Result<DType> {
-    let common = match operands {
-        [Arg::Array(array)] => array.dtype(),
-        _ => result_type(operands)?,
-    };
-    row.computes(common)
-        .ok_or_else(|| Error::dtype(row.name, format!("{common} has no meaning here")))
+/// What an operation needs to know of its operands before it begins.
+struct Settled<'a> {
+    /// What it computes in.
+    computes: DType,
+    device: Device,
+    shape: Shape<'a>,
 }
 
+#[inline]
+fn settle<'a>(row: &Row, operands: &'a [Arg<'_>]) -> Result<Settled<'a>> {
+    let (common, device, shape) = match leader(operands) {
+        Some(array) => {
+            let dtype = operands.iter().fold(array.dtype(), |dtype, operand| match operand {
+                Arg::Array(_) => dtype,
+                Arg::Number(number) => number.promote(dtype),
+            });
+            (dtype, array.device, Shape::Given(array.shape()))
+        }
+        None => (
+            result_type(operands)?,
+            common_device(row.name, operands)?,
+            common_shape(row.name, operands)?,
+        ),
+    };
+    let computes = row
+        .computes(common)
+        .ok_or_else(|| Error::dtype(row.name, format!("{common} has no meaning here")))?;
+    Ok(Settled { computes, device, shape })
+}
+
+/// The first array, if all others have its dtype, device and shape: mostly they do, and then there
+/// is nothing to promote or to broadcast.
+#[inline]
+fn leader<'a>(operands: &'a [Arg<'_>]) -> Option<&'a Array> {
+    let array = |operand: &'a Arg<'_>| match operand {
+        Arg::Array(array) => Some(*array),
+        Arg::Number(_) => None,
+    };
+    let mut arrays = operands.iter().filter_map(array);
+    let first = arrays.next()?;
+    let follows = |other: &Array| {
+        other.dtype() == first.dtype()
+            && other.device == first.device
+            && is_same(other.shape(), first.shape())
+    };
+    arrays.all(|other| std::ptr::eq(other, first) || follows(other)).then_some(first)
+}
+
+#[inline]
 fn tape_of(id: Id, operands: &[Arg<'_>], computes: DType) -> Cow<'static, Tape> {
     let casts =
         |operand: &Arg<'_>| matches!(operand, Arg::Array(array) if array.dtype() != computes);
@@ -258,7 +325,7 @@ pub(super) fn run_map(
 ) -> Result<()> {
     let shape = output.layout().shape();
     let spreads =
-        |operand: &Arg<'_>| matches!(operand, Arg::Array(array) if array.shape() != shape);
+        |operand: &Arg<'_>| matches!(operand, Arg::Array(array) if !is_same(array.shape(), shape));
     let mut layouts: SmallVec<[Option<Layout>; 3]> = SmallVec::new();
     if operands.iter().any(spreads) {
         for operand in operands {
@@ -268,16 +335,20 @@ pub(super) fn run_map(
             });
         }
     }
-    let mut inputs: SmallVec<[Operand<'_>; 3]> = SmallVec::new();
-    for (k, operand) in operands.iter().enumerate() {
-        let layout = layouts.get(k).and_then(Option::as_ref);
-        inputs.push(match (operand, layout) {
+    let input = |k: usize| -> Result<Operand<'_>> {
+        Ok(match (&operands[k], layouts.get(k).and_then(Option::as_ref)) {
             (Arg::Array(array), None) => Operand::View(array.borrow()),
             (Arg::Array(array), Some(layout)) => Operand::View(array.borrow().with_layout(layout)?),
             (Arg::Number(number), _) => Operand::Scalar(number.to_scalar(operation, computes)?),
-        });
+        })
+    };
+    // Operations have up to three operands; arrays of each length are cheaper than a growing one.
+    let run = |inputs: &[Operand<'_>]| device.run(&Request::Map(Map { tape, inputs, output }));
+    match operands.len() {
+        1 => run(&[input(0)?]),
+        2 => run(&[input(0)?, input(1)?]),
+        n => run(&(0..n).map(input).collect::<Result<SmallVec<[_; 3]>>>()?),
     }
-    device.run(&Request::Map(Map { tape, inputs: &inputs, output }))
 }
 
 /// `then` where `mask` is true, `otherwise` elsewhere: NumPy's `where`.

@@ -74,56 +74,67 @@ impl Array {
     }
 
     /// Length of each axis.
+    #[inline]
     pub fn shape(&self) -> &[usize] {
         self.view.layout().shape()
     }
 
     /// Steps in elements, one for each axis.
+    #[inline]
     pub fn strides(&self) -> &[isize] {
         self.view.layout().strides()
     }
 
     /// Position of the first element in its block.
+    #[inline]
     pub fn offset(&self) -> usize {
         self.view.layout().offset()
     }
 
     /// Number of axes.
+    #[inline]
     pub fn ndim(&self) -> usize {
         self.view.layout().ndim()
     }
 
     /// Number of elements.
+    #[inline]
     pub fn len(&self) -> usize {
         self.view.layout().len()
     }
 
     /// Whether there is no element.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.view.layout().is_empty()
     }
 
     /// Type of the elements.
+    #[inline]
     pub fn dtype(&self) -> DType {
         self.view.dtype()
     }
 
     /// Where it lives.
+    #[inline]
     pub fn device(&self) -> Device {
         self.device
     }
 
     /// The shared block of memory.
+    #[inline]
     pub fn storage(&self) -> &Storage {
         self.view.storage()
     }
 
     /// Shape, strides and offset.
+    #[inline]
     pub fn layout(&self) -> &Layout {
         self.view.layout()
     }
 
     /// Whether the elements lie in row-major order without gaps.
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
         self.view.layout().is_contiguous()
     }
