@@ -4,6 +4,7 @@ use std::fmt;
 
 use tilework_error::{Error, Result};
 
+use crate::interrupt;
 use crate::request::Request;
 use crate::session::{Session, UserRead, UserWrite};
 use crate::storage::Storage;
@@ -82,12 +83,16 @@ pub trait Backend: Send + Sync + 'static {
     }
 }
 
-/// Runs a request: takes the guards, asks the backend, lets the guards go.
+/// Runs a request: takes the guards, asks the backend, lets the guards go. Where all that it
+/// writes is new and somebody may stop it ([`crate::interruptible`]), it can be stopped.
 ///
 /// An error if the request's blocks are not all on the backend's device.
 pub fn run(backend: &dyn Backend, request: &Request<'_>) -> Result<()> {
     let mut session = Session::new();
     session.open(request, backend.id())?;
+    if session.is_stoppable() {
+        return interrupt::stoppable(request.name(), || backend.run(&session, request));
+    }
     backend.run(&session, request)
 }
 

@@ -7,6 +7,7 @@
 
 mod backend;
 mod host;
+pub mod interrupt;
 pub mod lock;
 mod mapped;
 mod pairs;
@@ -18,6 +19,7 @@ mod view;
 
 pub use backend::{Backend, DeviceId, Properties, explain, run};
 pub use host::{empty_cache, memory_info};
+pub use interrupt::interruptible;
 pub use mapped::{Mapping, map_file};
 pub use pairs::{Accumulator, Accuracy, PairReduce, Progress, Scheme, SumScheme};
 pub use recycled::Recycled;

@@ -12,6 +12,7 @@ use std::ops::{Deref, DerefMut};
 use tilework_error::{Error, Result};
 
 use crate::backend::DeviceId;
+use crate::interrupt;
 use crate::lock::{Access, BlockLock, Conflict, OpGuards};
 use crate::request::Request;
 use crate::storage::Storage;
@@ -66,6 +67,8 @@ pub struct Session<'a> {
     /// The locks of targets that nobody else knows, which need no guards; a request has two at
     /// most.
     fresh: [Option<&'a BlockLock>; 2],
+    /// Whether it writes what others can see.
+    writes_shared: bool,
     _one_thread: PhantomData<*mut ()>,
 }
 
@@ -74,7 +77,7 @@ impl<'a> Session<'a> {
     #[inline]
     pub(crate) fn new() -> Session<'a> {
         let guards = OpGuards::new();
-        Session { guards, fresh: [None; 2], _one_thread: PhantomData }
+        Session { guards, fresh: [None; 2], writes_shared: false, _one_thread: PhantomData }
     }
 
     /// Takes the guards of all blocks that `request` touches, which are all on the device `here`.
@@ -85,6 +88,7 @@ impl<'a> Session<'a> {
             let lock = &storage.block().lock;
             if !fresh {
                 self.guards.wish(lock, access);
+                self.writes_shared |= access == Access::Write;
             } else if self.fresh[0].is_none() {
                 self.fresh[0] = Some(lock);
             } else {
@@ -105,6 +109,13 @@ impl<'a> Session<'a> {
             Ok(false) => Err(give_up(request.name())),
             Err(conflict) => Err(borrowed(request.name(), conflict)),
         }
+    }
+
+    /// Whether the request can be given up half way: it makes something new, and somebody on this
+    /// thread, which may wait, has something to say about it.
+    #[inline]
+    pub(crate) fn is_stoppable(&self) -> bool {
+        !self.writes_shared && PATIENCE.get() == Patience::Waits && interrupt::is_watched()
     }
 
     /// What this session may do with a block; None if it does not hold it.

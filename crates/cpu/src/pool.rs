@@ -25,6 +25,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::thread;
 
+use tilework_backend::interrupt;
+
 use claim::{Claims, MAX_PIECES};
 
 /// How many jobs the workers serve at a time; callers beyond that run inline.
@@ -49,17 +51,22 @@ thread_local! {
 ///
 /// One piece, one thread or a call from inside a piece: a plain loop on this thread. If a piece
 /// panics, the panic goes on in the caller after all pieces that had begun have ended; whether the
-/// others have run is then not said.
+/// others have run is then not said. A request that may be stopped is stopped between pieces, in
+/// the same way ([`interrupt`]).
 #[inline]
 pub fn run(pieces: usize, work: &(dyn Fn(usize) + Sync)) {
+    let piece = |piece| {
+        interrupt::check();
+        work(piece);
+    };
     if pieces <= 1 {
         if pieces == 1 {
             work(0);
         }
     } else if threads() == 1 || IN_PIECE.get() {
-        (0..pieces).for_each(work);
+        (0..pieces).for_each(piece);
     } else {
-        run_shared(pieces, work);
+        run_shared(pieces, &piece);
     }
 }
 

@@ -2,14 +2,18 @@
 //!
 //! Short work keeps the GIL, since giving it up and waiting for it again costs more than the work;
 //! but it never waits for a block while it holds it: the operation that holds the block may need
-//! the GIL. Long work gives the GIL up first. A panic of the core, which would be a bug, becomes a
-//! RuntimeError and never a `PanicException`.
+//! the GIL. Long work gives the GIL up first, and takes it about ten times a second to see whether
+//! a signal has come: what makes a new array is given up on Ctrl-C, what writes to one runs to its
+//! end. A panic of the core, which would be a bug, becomes a RuntimeError and never a
+//! `PanicException`.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use tilework::{Device, Result};
+use tilework::{Device, Result, interruptible};
 use tilework_backend::without_waiting;
 
 use crate::errors::OrRaise;
@@ -44,13 +48,33 @@ pub fn run<T: Send>(
             return result.py();
         }
     }
-    let done = py.detach(|| catch_unwind(AssertUnwindSafe(&work)));
-    // A signal that arrived meanwhile (Ctrl-C) is raised here and not after the next operation.
+    let (done, raised) = py.detach(|| {
+        let raised = Rc::new(Cell::new(None));
+        let stop = {
+            let raised = Rc::clone(&raised);
+            move || is_signalled(&raised)
+        };
+        let done = catch_unwind(AssertUnwindSafe(|| interruptible(stop, &work)));
+        (done, raised.take())
+    });
+    if let Some(error) = raised {
+        return Err(error);
+    }
+    // A signal that arrived meanwhile is raised here and not after the next operation.
     py.check_signals()?;
     match done {
         Ok(result) => result.py(),
         Err(panic) => Err(bug(&*panic)),
     }
+}
+
+/// Lets Python handle signals, on a thread without the GIL; true if a handler raised an exception,
+/// which is then in `raised`.
+fn is_signalled(raised: &Cell<Option<PyErr>>) -> bool {
+    let error = Python::try_attach(|py| py.check_signals().err()).flatten();
+    let signalled = error.is_some();
+    raised.set(error);
+    signalled
 }
 
 #[cold]

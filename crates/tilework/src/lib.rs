@@ -30,7 +30,7 @@ pub use io::{
     save_npz_compressed, write_npy,
 };
 pub use random::Rng;
-pub use tilework_backend::{Storage, empty_cache};
+pub use tilework_backend::{Storage, empty_cache, interruptible};
 pub use tilework_error::{Error, Result};
 pub use tilework_formula as formula;
 pub use tilework_layout::{Index, Layout, broadcast_shapes, s};

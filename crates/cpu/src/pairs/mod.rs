@@ -18,7 +18,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tilework_backend::{Accumulator, PairReduce, Session, Target};
+use tilework_backend::{Accumulator, PairReduce, Session, Target, interrupt};
 use tilework_error::{Error, Result};
 use tilework_layout::Layout;
 use tilework_ops::{DType, Element, PairState, Scalar};
@@ -447,6 +447,7 @@ impl<'r, T: Summed<A>, A: Accumulator> Job<'r, T, A> {
 
     /// Notes that so many pairs are done; whether the work is to be stopped.
     fn is_stopped(&self, pairs: u64) -> bool {
+        interrupt::check();
         let Some(progress) = self.request.progress else { return false };
         let done = self.done.fetch_add(pairs, Ordering::Relaxed) + pairs;
         if let Ok(mut told) = self.told.try_lock()

@@ -42,12 +42,18 @@ struct Job<'a> {
     pieces: usize,
     /// What the first piece that panicked threw.
     panic: std::sync::Mutex<Option<Box<dyn Any + Send>>>,
+    /// Whether a piece has panicked, so that the others need not begin.
+    failed: std::sync::atomic::AtomicBool,
 }
 
 impl Job<'_> {
     /// Runs a piece and keeps what it throws.
     fn run(&self, piece: usize) {
+        if self.failed.load(Relaxed) {
+            return;
+        }
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (self.work)(piece))) {
+            self.failed.store(true, Relaxed);
             let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
             match *first {
                 None => *first = Some(payload),
@@ -209,7 +215,8 @@ impl Claims {
     /// Runs `work(0)` to `work(pieces - 1)`, each once, with the help of whoever serves; returns
     /// when all have ended. False, with nothing run, if every slot is taken.
     ///
-    /// If pieces panic, the first panic goes on in the caller when all have ended.
+    /// If pieces panic, the first panic goes on in the caller when all that had begun have ended,
+    /// and no others begin.
     pub fn run(&self, pieces: usize, work: &Work<'_>) -> bool {
         assert!((1..=MAX_PIECES).contains(&pieces));
         let take = |slot: &Slot| slot.taken.compare_exchange(false, true, Acquire, Relaxed).is_ok();
@@ -217,7 +224,7 @@ impl Claims {
             return false;
         };
         let slot = &self.slots[place];
-        let job = Job { work, pieces, panic: std::sync::Mutex::new(None) };
+        let job = Job { work, pieces, panic: std::sync::Mutex::new(None), failed: false.into() };
         slot.publish(&job);
         let signal = self.signal.0.fetch_add(NEWS, AcqRel);
         // In the first slot this is probably the only job, and who is awake has nothing to do.

@@ -1,0 +1,112 @@
+//! Stopping long work from outside: Ctrl-C, a time limit, a button.
+//!
+//! [`interruptible`] says whom to ask; [`check`], which the pool of a backend calls between pieces,
+//! asks about ten times a second and unwinds out of the kernel if the answer is to stop. [`run`]
+//! catches that and makes it `Error::Interrupted`. Nobody in between has to know: memory of kernels
+//! is freed on the way, their results are dropped with the request's fresh targets, and the guards
+//! end as always. Requests that write what others can see are never watched, so they run to their
+//! end. Everything here belongs to one thread: workers do not ask.
+//!
+//! Unwinding needs panics that unwind: in a program built to abort on panic nothing is asked.
+//!
+//! [`run`]: crate::run
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::{Duration, Instant};
+
+use tilework_error::{Error, Result};
+
+/// How often is asked.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// Who is asked whether to stop, and when next.
+struct Watch {
+    stop: Box<dyn Fn() -> bool>,
+    due: Instant,
+}
+
+/// What [`check`] throws.
+struct Stopped;
+
+thread_local! {
+    static WATCH: Cell<Option<Watch>> = const { Cell::new(None) };
+    /// Whether the request that this thread runs may be stopped.
+    static ARMED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Puts a value back into a cell of this thread when dropped.
+struct Restore<T: 'static>(&'static std::thread::LocalKey<Cell<T>>, Option<T>);
+
+impl<T> Drop for Restore<T> {
+    fn drop(&mut self) {
+        if let Some(value) = self.1.take() {
+            self.0.set(value);
+        }
+    }
+}
+
+fn replaced<T>(cell: &'static std::thread::LocalKey<Cell<T>>, value: T) -> Restore<T> {
+    Restore(cell, Some(cell.replace(value)))
+}
+
+/// Does `work`; its long operations ask `stop` about ten times a second whether to give up, and
+/// then fail with `Error::Interrupted`. Only operations that make a new array give up; what writes
+/// to an array that exists runs to its end. `stop` is called on this thread.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use tilework_backend::interruptible;
+/// let end = Instant::now() + Duration::from_secs(2);
+/// let answer = interruptible(move || Instant::now() > end, || 6 * 7);
+/// assert_eq!(answer, 42);
+/// ```
+pub fn interruptible<T>(stop: impl Fn() -> bool + 'static, work: impl FnOnce() -> T) -> T {
+    let watch = Watch { stop: Box::new(stop), due: Instant::now() + PERIOD };
+    let _former = replaced(&WATCH, Some(watch));
+    work()
+}
+
+/// Whether somebody is to be asked on this thread.
+pub(crate) fn is_watched() -> bool {
+    let watch = WATCH.take();
+    let watched = watch.is_some() && cfg!(panic = "unwind");
+    WATCH.set(watch);
+    watched
+}
+
+/// Does the work of a request that may be stopped.
+pub(crate) fn stoppable(operation: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    let _former = replaced(&ARMED, true);
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|thrown| match thrown.is::<Stopped>() {
+        true => Err(Error::interrupted(operation, "stopped; there is no result")),
+        false => resume_unwind(thrown),
+    })
+}
+
+/// Unwinds if this thread's request may be stopped, it is time to ask, and the answer is to stop.
+///
+/// Called between pieces of work by whatever shares out pieces, and inside of long ones.
+#[inline]
+pub fn check() {
+    if ARMED.get() {
+        ask();
+    }
+}
+
+#[cold]
+fn ask() {
+    // Who is asked may run other requests (a handler of Python may do anything): not watched by
+    // itself, and not stopped for another.
+    let Some(mut watch) = WATCH.take() else { return };
+    let mut stop = false;
+    if Instant::now() >= watch.due {
+        let _former = replaced(&ARMED, false);
+        stop = (watch.stop)();
+        watch.due = Instant::now() + PERIOD;
+    }
+    WATCH.set(Some(watch));
+    if stop {
+        resume_unwind(Box::new(Stopped));
+    }
+}

@@ -1,0 +1,99 @@
+//! Long work gives up when it is told to, and only where its result is new.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use tilework::{Array, DType, Error, Result, interruptible};
+
+/// A generous bound on how long giving up takes; the work itself takes far longer in all tests.
+const SOON: Duration = Duration::from_secs(5);
+
+/// Runs `work` until it is stopped at the first question; how often it was asked, and what came.
+fn stopped<T>(work: impl FnOnce() -> Result<T>) -> (usize, Result<T>) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let stop = move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        true
+    };
+    let start = Instant::now();
+    let result = interruptible(stop, work);
+    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+    (asked.load(Ordering::Relaxed), result)
+}
+
+/// Repeats short work for longer than the time between two questions.
+fn for_a_while<T>(work: impl Fn() -> Result<T>) -> Result<T> {
+    let end = Instant::now() + SOON;
+    loop {
+        let result = work();
+        if result.is_err() || Instant::now() > end {
+            return result;
+        }
+    }
+}
+
+#[test]
+fn new_results_are_given_up() -> Result<()> {
+    let n = 1 << 20;
+    let x = Array::arange(0, n, 1, DType::Float32)?;
+    let square = x.reshape(&[1024, 1024])?;
+    let works: [(&str, &dyn Fn() -> Result<Array>); 5] = [
+        ("exp", &|| x.exp()),
+        ("sum", &|| x.sum(())),
+        ("matmul", &|| square.matmul(&square)),
+        ("sort", &|| x.sort(0, true)),
+        ("cumulative_sum", &|| x.cumulative_sum(0)),
+    ];
+    for (name, work) in works {
+        let (asked, result) = stopped(|| for_a_while(work));
+        assert!(matches!(result, Err(Error::Interrupted(_))), "{name}: {asked} {}", result.is_ok());
+        assert_eq!(asked, 1, "{name}");
+        // Nothing is held any more, and nothing was written.
+        x.add_assign(0.0)?;
+        assert_eq!(x.max(())?.item::<f32>()?, (n - 1) as f32);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_others_see_is_written_to_the_end() -> Result<()> {
+    let x = Array::zeros(&[1 << 20], DType::Float32)?;
+    let end = Instant::now() + Duration::from_millis(400);
+    let (asked, written) = stopped(|| {
+        let mut written = 0;
+        while Instant::now() < end {
+            x.add_assign(1.0)?;
+            written += 1;
+        }
+        Ok(written)
+    });
+    assert_eq!(asked, 0);
+    let written = written? as f32;
+    assert_eq!((x.min(())?.item::<f32>()?, x.max(())?.item::<f32>()?), (written, written));
+    Ok(())
+}
+
+#[test]
+fn who_is_not_told_to_stop_goes_on() -> Result<()> {
+    let x = Array::arange(0, 1 << 20, 1, DType::Float64)?;
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let inner = x.clone();
+    // Who is asked may use arrays, the same ones too.
+    let stop = move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        inner.sum(()).is_err()
+    };
+    let end = Instant::now() + Duration::from_millis(500);
+    interruptible(stop, || {
+        while Instant::now() < end {
+            assert_eq!(x.sqrt()?.square()?.len(), 1 << 20);
+        }
+        Ok::<(), Error>(())
+    })?;
+    // About ten times a second, and fewer on a busy machine.
+    assert!((1..=6).contains(&asked.load(Ordering::Relaxed)), "{asked:?}");
+    Ok(())
+}
