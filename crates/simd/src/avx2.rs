@@ -333,6 +333,10 @@ impl Lanes for Avx2F32 {
     fn any(m: Mask32) -> bool {
         ins!(_mm256_movemask_ps(m.0)) != 0
     }
+    #[inline(always)]
+    fn lanes(m: Mask32) -> u32 {
+        ins!(_mm256_movemask_ps(m.0)) as u32
+    }
 }
 
 impl Lanes for Avx2F64 {
@@ -360,5 +364,9 @@ impl Lanes for Avx2F64 {
     #[inline(always)]
     fn any(m: Mask64) -> bool {
         ins!(_mm256_movemask_pd(m.0)) != 0
+    }
+    #[inline(always)]
+    fn lanes(m: Mask64) -> u32 {
+        ins!(_mm256_movemask_pd(m.0)) as u32
     }
 }

@@ -327,6 +327,10 @@ impl Lanes for Avx512F32 {
     fn any(m: __mmask16) -> bool {
         m != 0
     }
+    #[inline(always)]
+    fn lanes(m: __mmask16) -> u32 {
+        m.into()
+    }
 }
 
 impl Lanes for Avx512F64 {
@@ -354,5 +358,9 @@ impl Lanes for Avx512F64 {
     #[inline(always)]
     fn any(m: __mmask8) -> bool {
         m != 0
+    }
+    #[inline(always)]
+    fn lanes(m: __mmask8) -> u32 {
+        m.into()
     }
 }

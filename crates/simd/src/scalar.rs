@@ -262,6 +262,10 @@ macro_rules! scalar {
             fn any(m: Flag) -> bool {
                 m.0
             }
+            #[inline(always)]
+            fn lanes(m: Flag) -> u32 {
+                m.0.into()
+            }
         }
     };
 }

@@ -180,4 +180,8 @@ impl<V: Lanes> Lanes for Twin<V> {
     fn any(m: Self::Mask) -> bool {
         V::any(m.0) | V::any(m.1)
     }
+    #[inline(always)]
+    fn lanes(m: Self::Mask) -> u32 {
+        V::lanes(m.0) | V::lanes(m.1) << V::LANES
+    }
 }

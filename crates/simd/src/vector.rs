@@ -219,6 +219,8 @@ pub trait Lanes: Vector {
     unsafe fn store_part(self, p: *mut Self::Elem, n: usize);
     /// Whether any lane is set.
     fn any(m: Self::Mask) -> bool;
+    /// The lanes that are set, the first as the lowest bit.
+    fn lanes(m: Self::Mask) -> u32;
 }
 
 /// Bodies for `scalef`, `pow2` and `frexp` made of other operations, for instruction sets without

@@ -7,9 +7,12 @@
 //! states (`fold`). States of ranges of j are merged in order. Cuts depend on sizes only, so
 //! results are the same bits for any number of threads.
 
+mod candidates;
 mod fold;
 mod lanes;
+mod nearest;
 mod plan;
+mod products;
 mod tile;
 
 use std::marker::PhantomData;
@@ -29,7 +32,9 @@ use crate::map::moves;
 use crate::pool;
 use fold::{States, Values};
 use lanes::Summed;
+use nearest::Search;
 use plan::{GIVEN, Plan};
+use products::Number;
 use tile::{BUFFERS, Frame};
 
 /// Pieces that a call should have, so that no thread waits long for another.
@@ -142,6 +147,8 @@ struct Job<'r, T, A> {
     request: &'r PairReduce<'r>,
     operands: Operands<'r>,
     plan: Plan<'r>,
+    /// Set where it is one of the smallest distances.
+    search: Option<Search<T>>,
     isa: Isa,
     values: Option<Sink<'r>>,
     indices: Option<Sink<'r>>,
@@ -163,7 +170,7 @@ struct Job<'r, T, A> {
 // and pieces of work write different rows.
 unsafe impl<T, A> Sync for Job<'_, T, A> {}
 
-impl<'r, T: Summed<A>, A: Accumulator> Job<'r, T, A> {
+impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
     fn new(
         session: &Session<'_>,
         request: &'r PairReduce<'r>,
@@ -187,6 +194,7 @@ impl<'r, T: Summed<A>, A: Accumulator> Job<'r, T, A> {
             values: request.values.as_ref().map(|target| Sink::new(session, target)),
             indices: request.indices.as_ref().map(|target| Sink::new(session, target)),
             request,
+            search: Search::of(request, operands.tape, m),
             operands,
             plan,
             isa: Isa::current(),
@@ -281,6 +289,9 @@ impl<'r, T: Summed<A>, A: Accumulator> Job<'r, T, A> {
 
     /// The states of a block of i over a range of j.
     fn piece(&self, batch: usize, block: usize, range: usize) -> Result<Vec<PairState<A>>> {
+        if let Some(states) = self.nearest(batch, block, range)? {
+            return Ok(states);
+        }
         let plan = &self.plan;
         let tiles = self.block / plan.lanes;
         let elements = plan.pairs.max(plan.block).max(plan.lanes).next_multiple_of(64);
@@ -308,6 +319,13 @@ impl<'r, T: Summed<A>, A: Accumulator> Job<'r, T, A> {
         })
     }
 
+    /// The i and the j of a piece.
+    fn ranges(&self, block: usize, range: usize) -> (Range<usize>, Range<usize>) {
+        let ends = self.m.min((block + 1) * self.block);
+        let js = range * self.range..self.request.n.min((range + 1) * self.range);
+        (block * self.block..ends, js)
+    }
+
     fn piece_in(
         &self,
         frame: Frame<'_, '_>,
@@ -317,8 +335,7 @@ impl<'r, T: Summed<A>, A: Accumulator> Job<'r, T, A> {
         range: usize,
     ) -> Result<Vec<PairState<A>>> {
         let (plan, request) = (&self.plan, self.request);
-        let rows = block * self.block..self.m.min((block + 1) * self.block);
-        let js = range * self.range..request.n.min((range + 1) * self.range);
+        let (rows, js) = self.ranges(block, range);
         let monoid = request.fold.row().monoid;
         self.load(&frame, batch, Per::Once, 0);
         frame.run()?;
@@ -358,9 +375,7 @@ impl<'r, T: Summed<A>, A: Accumulator> Job<'r, T, A> {
                 }
                 states.end_block();
             }
-            if self.is_stopped((of_block.lanes * rows.len()) as u64) {
-                return Err(Error::interrupted(request.fold.row().name, "stopped on request"));
-            }
+            self.go_on((of_block.lanes * rows.len()) as u64)?;
         }
         let start = request.start + js.start as i64;
         let count = js.len() as u64;
@@ -445,10 +460,10 @@ impl<'r, T: Summed<A>, A: Accumulator> Job<'r, T, A> {
         }
     }
 
-    /// Notes that so many pairs are done; whether the work is to be stopped.
-    fn is_stopped(&self, pairs: u64) -> bool {
+    /// Notes that so many pairs are done; an error if the work is to be stopped.
+    fn go_on(&self, pairs: u64) -> Result<()> {
         interrupt::check();
-        let Some(progress) = self.request.progress else { return false };
+        let Some(progress) = self.request.progress else { return Ok(()) };
         let done = self.done.fetch_add(pairs, Ordering::Relaxed) + pairs;
         if let Ok(mut told) = self.told.try_lock()
             && told.elapsed() >= TOLD_EVERY
@@ -459,7 +474,10 @@ impl<'r, T: Summed<A>, A: Accumulator> Job<'r, T, A> {
             }
             *told = Instant::now();
         }
-        self.stop.load(Ordering::Relaxed)
+        match self.stop.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(Error::interrupted(self.request.fold.row().name, "stopped on request")),
+        }
     }
 }
 
