@@ -16,6 +16,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.write_line(f"random tests ran with TILEWORK_TEST_SEED={SEED}")
 
 
+# Devices whose memory Python can reach.
+HOST = [str(device) for device in tw.devices() if not str(device).startswith("cuda")]
+
+
 @pytest.fixture(params=[str(device) for device in tw.devices()])
 def device(request: pytest.FixtureRequest) -> Iterator[tw.device]:
     """A device, which is where new arrays are made during the test."""

@@ -12,6 +12,8 @@ import pickle
 import subprocess
 import sys
 import threading
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +21,17 @@ import pytest
 
 import tilework as tw
 from comparison import same_bits, same_kind
+from conftest import HOST
 
 NAMES = """bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64
 complex128""".split()
+
+
+@pytest.fixture(params=HOST)
+def device(request: pytest.FixtureRequest) -> Iterator[tw.device]:
+    """A device that can share memory with others."""
+    with tw.device(request.param) as device:
+        yield device
 
 
 def address(x: tw.Array) -> int:
@@ -89,6 +99,34 @@ def test_memory_lives_as_long_as_it_is_used(device: tw.device) -> None:
     tw.zeros(100_000)
     for view in [*views, *theirs]:
         assert float(view.sum()) == sum(range(10, 100_000))
+
+
+def test_memory_is_given_back(device: tw.device) -> None:
+    """When the last array on it goes, foreign memory is let go, whichever way it came."""
+    for take in (tw.asarray, tw.from_dlpack, lambda n: tw.asarray(OnlyInterface(n)), lambda n: tw.asarray(OnlyArray(n))):
+        n = np.arange(1000.0)
+        watched = weakref.ref(n)
+        x = take(n)
+        view = x[::2].T
+        del n, x
+        gc.collect()
+        assert watched() is not None and float(view.sum()) == sum(range(0, 1000, 2))
+        del view
+        gc.collect()
+        assert watched() is None
+    a = array.array("d", [1.0, 2.0])
+    x = tw.asarray(a)
+    del x
+    a.append(3.0)
+    for give in (memoryview, np.asarray, np.from_dlpack):
+        x = tw.arange(1000.0)
+        watched, held = weakref.ref(x), give(x)
+        del x
+        gc.collect()
+        assert float(np.asarray(held).sum()) == sum(range(1000))
+        del held
+        gc.collect()
+        assert watched() is None
 
 
 @pytest.mark.parametrize("code", "bBhHiIlLqQfd")

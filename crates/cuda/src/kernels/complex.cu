@@ -24,7 +24,7 @@ template <class T> FN bool operator==(complex<T> a, complex<T> b) { return a.re 
 template <class T> FN bool operator!=(complex<T> a, complex<T> b) { return a.re != b.re || a.im != b.im; }
 template <class T> FN bool operator==(complex<T> a, int b) { return a.re == b && a.im == 0; }
 template <class T> FN bool operator!=(complex<T> a, int b) { return a.re != b || a.im != 0; }
-template <class T> FN bool precedes(complex<T> a, complex<T> b) { return a.re < b.re || (a.re == b.re && a.im < b.im); }
+template <class T> FN bool precedes(complex<T> a, complex<T> b) { return a.im == a.im && b.im == b.im && (a.re < b.re || (a.re == b.re && a.im < b.im)); }
 template <class T> FN bool operator<(complex<T> a, complex<T> b) { return precedes(a, b); }
 template <class T> FN bool operator>(complex<T> a, complex<T> b) { return precedes(b, a); }
 template <class T> FN bool operator<=(complex<T> a, complex<T> b) { return precedes(a, b) || a == b; }

@@ -391,7 +391,9 @@ where
     }
     #[inline(always)]
     fn precedes(self, other: Complex<T>) -> bool {
-        self.re < other.re || (self.re == other.re && self.im < other.im)
+        // A part that is NaN keeps the whole out of the order, as in NumPy.
+        let ordered = !self.im.is_nan() && !other.im.is_nan();
+        ordered && (self.re < other.re || (self.re == other.re && self.im < other.im))
     }
     #[inline(always)]
     fn is_nan(self) -> bool {

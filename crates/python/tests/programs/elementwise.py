@@ -23,16 +23,12 @@ def operand(machine: Machine, beside: Pair, numbers: list = SCALARS) -> tuple[st
         number = machine.choice(numbers)
         return repr(number), number, number
     shape = beside.theirs.shape
-    fits = [pair for pair in machine.pairs if reach(pair.theirs.shape, shape)]
+    fits = [pair for pair in machine.pairs if machine.together(pair.theirs.shape, shape)]
     if fits and not machine.chance(25):
         pair = machine.choice(fits)
     else:
-        pair = machine.pick()
+        pair = machine.pick(lambda pair: machine.together(pair.theirs.shape, shape) is not False)
     return pair.name, pair.ours, pair.theirs
-
-
-def reach(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    return all(m == n or 1 in (m, n) for m, n in zip(reversed(a), reversed(b)))
 
 
 def rounded(name: str, x: object, y: object) -> Callable[[tw.Array, np.ndarray], None]:
@@ -132,7 +128,7 @@ def unary(machine: Machine) -> None:
 def plane(machine: Machine) -> None:
     """Functions of two floats: exact ones, and curves that promise two units in the last place."""
     a = machine.pick(lambda pair: pair.dtype in FLOATS)
-    fits = lambda pair: pair.dtype == a.dtype and reach(pair.theirs.shape, a.theirs.shape)
+    fits = lambda pair: pair.dtype == a.dtype and machine.together(pair.theirs.shape, a.theirs.shape)
     b = machine.pick(fits)
     name = machine.choice(["copysign", "nextafter", "hypot", "atan2"])
     if name == "nextafter" and a.dtype == "float16":
@@ -178,7 +174,7 @@ def curve(machine: Machine) -> None:
 def choose(machine: Machine) -> None:
     mask = machine.pick(lambda pair: pair.dtype == "bool")
     text, x, x_np = operand(machine, mask, SMALL)
-    other = machine.pick(lambda pair: reach(pair.theirs.shape, mask.theirs.shape))
+    other = machine.pick(lambda pair: machine.together(pair.theirs.shape, mask.theirs.shape))
     machine.fresh(
         f"where({mask.name}, {text}, {other.name})",
         lambda: tw.where(mask.ours, x, other.ours),

@@ -237,6 +237,9 @@ def product(machine: Machine) -> None:
             found = machine.pairs[-1:]
         b = machine.choice(found)
 
+    if inner and a.theirs.size // inner * (b.theirs.size // inner) > 8 * machine.size.most:
+        return
+
     def check(ours: tw.Array, theirs: np.ndarray) -> None:
         if theirs.dtype.kind in "biu":
             return same_values(ours, theirs)

@@ -80,6 +80,14 @@ class Machine:
             found = [pair for pair in self.pairs[-1:] if fits(pair)]
         return self.choice(found)
 
+    def together(self, a: tuple[int, ...], b: tuple[int, ...]) -> bool | None:
+        """Whether two shapes broadcast to one that is not much too large; None if they do not
+        broadcast."""
+        try:
+            return bool(np.prod(np.broadcast_shapes(a, b), dtype=int) <= 8 * self.size.most)
+        except ValueError:
+            return None
+
     def axis(self, pair: Pair) -> int:
         return self.between(-pair.theirs.ndim, pair.theirs.ndim - 1)
 
