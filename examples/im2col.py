@@ -53,7 +53,9 @@ def main() -> None:
         error = float(tw.max(abs(result - by_loops(images, kernels, padding, step))))
         # Sums of 27 products of numbers around 1 in float32.
         assert error < 27 * 2**-22, error
-        print(f"{images.shape} padded by {padding}, every {step}: {result.shape}, off by {error:.1e}")
+        print(
+            f"{images.shape} padded by {padding}, every {step}: {result.shape}, off by {error:.1e}"
+        )
 
 
 if __name__ == "__main__":

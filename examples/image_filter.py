@@ -18,7 +18,9 @@ def write_png(path: Path, image: tw.Array) -> None:
     """Writes an image (height, width, 3) of uint8."""
     height, width, _ = image.shape
     # Each row begins with the number of its predictor, 0 for none.
-    rows = tw.concat([tw.zeros((height, 1), dtype="uint8"), image.reshape(height, 3 * width)], axis=1)
+    rows = tw.concat(
+        [tw.zeros((height, 1), dtype="uint8"), image.reshape(height, 3 * width)], axis=1
+    )
 
     def chunk(name: bytes, data: bytes) -> bytes:
         checked = name + data
@@ -71,7 +73,11 @@ def main(folder: Path) -> list[Path]:
     """Writes three images and returns their paths."""
     image = picture(256)
     written = []
-    for name, result in (("picture", image), ("blurred", blurred(image, 3.0)), ("edges", edges(image))):
+    for name, result in (
+        ("picture", image),
+        ("blurred", blurred(image, 3.0)),
+        ("edges", edges(image)),
+    ):
         path = folder / f"{name}.png"
         write_png(path, tw.clip(tw.round(255 * result), 0, 255).astype("uint8"))
         print(f"{path}: {path.stat().st_size} bytes")

@@ -31,7 +31,9 @@ def softmax(logits: nd.NDArray) -> nd.NDArray:
     return exponentials / exponentials.sum(axis=1, keepdims=True).broadcast_to(logits.shape)
 
 
-def step(x: nd.NDArray, y: nd.NDArray, first: nd.NDArray, second: nd.NDArray) -> tuple[nd.NDArray, nd.NDArray]:
+def step(
+    x: nd.NDArray, y: nd.NDArray, first: nd.NDArray, second: nd.NDArray
+) -> tuple[nd.NDArray, nd.NDArray]:
     """The weights after one step down the gradient of the mean loss."""
     hidden = (x @ first).maximum(0)
     # The gradient of softmax and loss together is what the softmax gets wrong.
@@ -42,7 +44,9 @@ def step(x: nd.NDArray, y: nd.NDArray, first: nd.NDArray, second: nd.NDArray) ->
     return first - RATE * to_first, second - RATE * to_second
 
 
-def measure(x: nd.NDArray, labels: np.ndarray, first: nd.NDArray, second: nd.NDArray) -> tuple[float, float]:
+def measure(
+    x: nd.NDArray, labels: np.ndarray, first: nd.NDArray, second: nd.NDArray
+) -> tuple[float, float]:
     """Mean loss, and the part of the points that is put on the wrong arm."""
     chances = softmax((x @ first).maximum(0) @ second).numpy()
     loss = -np.log(chances[np.arange(len(labels)), labels] + 1e-9).mean()

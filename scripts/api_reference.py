@@ -62,7 +62,11 @@ PAGES = {
         empty_cache show_config set_printoptions get_printoptions""",
     ),
     "files": ("Files", "NumPy's formats.", "save load savez savez_compressed"),
-    "errors": ("Exceptions", "Where Python has no exception of its own.", "AxisError DeviceError FormulaError"),
+    "errors": (
+        "Exceptions",
+        "Where Python has no exception of its own.",
+        "AxisError DeviceError FormulaError",
+    ),
 }
 
 NEEDLE = "NDArray BackendDevice array empty full cpu cuda cpu_numpy all_devices default_device set_default_device set_edition"
@@ -138,19 +142,29 @@ def pages() -> dict[str, str]:
     )
     if pairs:
         parts = [entry("tw", name, getattr(tw, name)) for name in pairs]
-        made["pairs"] = page("Formulas over pairs", "Reductions that never store the matrix.", parts)
+        made["pairs"] = page(
+            "Formulas over pairs", "Reductions that never store the matrix.", parts
+        )
     made["array"] = page("The array", body(tw.Array), [members(tw.Array)])
     made["random"] = page(
         "Random numbers",
         body(tw.random),
-        [entry("tw.random", "default_rng", tw.random.default_rng), body(tw.random.Generator), members(tw.random.Generator)],
+        [
+            entry("tw.random", "default_rng", tw.random.default_rng),
+            body(tw.random.Generator),
+            members(tw.random.Generator),
+        ],
     )
     made["needle"] = page(
         "needle's array package",
         body(tilework.needle),
         [
             entry("nd", name, getattr(tilework.needle, name))
-            + (members(getattr(tilework.needle, name)) if inspect.isclass(getattr(tilework.needle, name)) else "")
+            + (
+                members(getattr(tilework.needle, name))
+                if inspect.isclass(getattr(tilework.needle, name))
+                else ""
+            )
             for name in NEEDLE.split()
         ],
     )

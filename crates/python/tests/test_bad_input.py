@@ -354,7 +354,23 @@ def test_operands_on_two_devices() -> None:
 
 
 # What is done to every function; the kinds that may come out.
-ODD = [None, "text", -1, 2.5, 10**30, float("nan"), object(), [], [[1], [1, 2]], (), {}, b"", 1j, slice(3), ...]
+ODD = [
+    None,
+    "text",
+    -1,
+    2.5,
+    10**30,
+    float("nan"),
+    object(),
+    [],
+    [[1], [1, 2]],
+    (),
+    {},
+    b"",
+    1j,
+    slice(3),
+    ...,
+]
 ALLOWED = (
     TypeError, ValueError, IndexError, OverflowError, MemoryError, OSError, BufferError, AttributeError,
     NotImplementedError, ZeroDivisionError, tw.DeviceError,
@@ -385,7 +401,9 @@ def test_odd_arguments_of_functions(name: str) -> None:
     assert x.tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
-METHODS = [name for name in dir(tw.Array) if name not in dir(object) or name in ("__eq__", "__lt__")]
+METHODS = [
+    name for name in dir(tw.Array) if name not in dir(object) or name in ("__eq__", "__lt__")
+]
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if callable(getattr(tw.Array, name))])

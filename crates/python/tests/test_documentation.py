@@ -55,7 +55,9 @@ def test_page(page: str) -> None:
 
 def reference() -> ModuleType:
     """The script that writes the reference."""
-    spec = importlib.util.spec_from_file_location("reference", ROOT / "scripts" / "api_reference.py")
+    spec = importlib.util.spec_from_file_location(
+        "reference", ROOT / "scripts" / "api_reference.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -66,7 +68,9 @@ def test_every_function_has_an_example() -> None:
     functions = [name for name in listed if inspect.isroutine(getattr(core, name))]
     assert len(functions) > 90
     # `show_config` prints what this machine is.
-    assert [name for name in functions if ">>>" not in getattr(core, name).__doc__] == ["show_config"]
+    assert [name for name in functions if ">>>" not in getattr(core, name).__doc__] == [
+        "show_config"
+    ]
 
 
 def test_the_reference_is_what_the_docstrings_say() -> None:
@@ -74,7 +78,16 @@ def test_the_reference_is_what_the_docstrings_say() -> None:
     assert not stale, "`make reference` writes them again"
 
 
-MODULES = [tilework, tilework.cuda, tilework.random, nd, nd._array, nd._devices, nd._functions, nd._settings]
+MODULES = [
+    tilework,
+    tilework.cuda,
+    tilework.random,
+    nd,
+    nd._array,
+    nd._devices,
+    nd._functions,
+    nd._settings,
+]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)

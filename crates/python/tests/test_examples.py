@@ -30,7 +30,9 @@ def test_two_layers() -> None:
     losses = example("two_layers").main(nd.cpu())
     assert losses[-1] < 0.3 and losses == sorted(losses, reverse=True)
     # The same numbers, but for roundings, on the device that defines them.
-    assert example("two_layers").main(nd.cpu_numpy(), epochs=1) == pytest.approx(losses[:1], rel=1e-4)
+    assert example("two_layers").main(nd.cpu_numpy(), epochs=1) == pytest.approx(
+        losses[:1], rel=1e-4
+    )
 
 
 def test_image_filter(tmp_path: Path) -> None:
@@ -52,7 +54,9 @@ def read_png(path: Path) -> np.ndarray:
     while at < len(data):
         (length,), name = struct.unpack(">I", data[at : at + 4]), data[at + 4 : at + 8]
         body = data[at + 8 : at + 8 + length]
-        assert struct.unpack(">I", data[at + 8 + length : at + 12 + length])[0] == zlib.crc32(name + body)
+        assert struct.unpack(">I", data[at + 8 + length : at + 12 + length])[0] == zlib.crc32(
+            name + body
+        )
         chunks[name], at = body, at + 12 + length
     width, height, depth, colour = struct.unpack(">IIBB", chunks[b"IHDR"][:10])
     assert (depth, colour) == (8, 2) and list(chunks)[-1] == b"IEND"

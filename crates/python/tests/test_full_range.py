@@ -23,7 +23,9 @@ xps = make_strategies_namespace(tw, api_version="2024.12")
 
 
 def quick(examples: int) -> settings:
-    return settings(max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    return settings(
+        max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
 
 
 def bits(dtype: str, count: int = 4000) -> np.ndarray:
@@ -32,7 +34,19 @@ def bits(dtype: str, count: int = 4000) -> np.ndarray:
     found = rng.integers(0, 256, count * np.dtype(dtype).itemsize, dtype=np.uint8).view(dtype)
     if dtype in FLOATS:
         info = np.finfo(dtype)
-        special = [0, -0.0, 1, -1, np.inf, -np.inf, np.nan, info.max, info.min, info.tiny, info.smallest_subnormal]
+        special = [
+            0,
+            -0.0,
+            1,
+            -1,
+            np.inf,
+            -np.inf,
+            np.nan,
+            info.max,
+            info.min,
+            info.tiny,
+            info.smallest_subnormal,
+        ]
     else:
         info = np.iinfo(dtype)
         special = [info.min, info.max, 0, 1]
@@ -56,7 +70,18 @@ def test_mathematics(device: tw.device, name: str, dtype: str) -> None:
         close(getattr(tw, name)(tw.asarray(x, copy=True)), x, exact, 2 * ulp)
 
 
-EXACT = ["add", "subtract", "multiply", "divide", "copysign", "nextafter", "maximum", "minimum", "equal", "less"]
+EXACT = [
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "copysign",
+    "nextafter",
+    "maximum",
+    "minimum",
+    "equal",
+    "less",
+]
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -90,7 +115,16 @@ def test_integers(device: tw.device, dtype: str) -> None:
     x, y = bits(dtype), np.roll(bits(dtype), 3)
     a, b = tw.asarray(x), tw.asarray(y)
     with np.errstate(all="ignore"):
-        for name in ("add", "subtract", "multiply", "floor_divide", "remainder", "bitwise_and", "less", "maximum"):
+        for name in (
+            "add",
+            "subtract",
+            "multiply",
+            "floor_divide",
+            "remainder",
+            "bitwise_and",
+            "less",
+            "maximum",
+        ):
             same_values(getattr(tw, name)(a, b), getattr(np, name)(x, y))
         for name in ("negative", "abs", "square", "sign", "bitwise_invert", "isfinite"):
             same_values(getattr(tw, name)(a), getattr(np, name)(x))
@@ -141,7 +175,9 @@ def test_arange(start: float, stop: float | None, step: float) -> None:
         assert x.tolist() == list(range(low, high, step))
     else:
         assert abs(x.size - max(math.ceil((high - low) / step), 0)) <= 1
-        np.testing.assert_allclose(np.asarray(x), low + step * np.arange(x.size), rtol=1e-12, atol=1e-9)
+        np.testing.assert_allclose(
+            np.asarray(x), low + step * np.arange(x.size), rtol=1e-12, atol=1e-9
+        )
 
 
 @seed(SEED)
@@ -161,9 +197,16 @@ def test_linspace(start: float, stop: float, num: int, endpoint: bool) -> None:
         assert x[-1].item() == stop
     if not endpoint:
         longer = tw.linspace(start, stop, num + 1)
-        np.testing.assert_allclose(np.asarray(x), np.asarray(longer)[:-1], rtol=1e-12, atol=1e-12 * abs(stop - start))
+        np.testing.assert_allclose(
+            np.asarray(x), np.asarray(longer)[:-1], rtol=1e-12, atol=1e-12 * abs(stop - start)
+        )
     if num > 1:
-        np.testing.assert_allclose(np.asarray(x), np.linspace(start, stop, num, endpoint), rtol=1e-12, atol=1e-12 * abs(stop - start))
+        np.testing.assert_allclose(
+            np.asarray(x),
+            np.linspace(start, stop, num, endpoint),
+            rtol=1e-12,
+            atol=1e-12 * abs(stop - start),
+        )
 
 
 @seed(SEED)

@@ -20,7 +20,11 @@ def same(ours: Callable[[], object], theirs: Callable[[], object]) -> None:
             ours()
         return
     found = ours()
-    pairs = zip(found, expected, strict=True) if isinstance(expected, list | tuple) else [(found, expected)]
+    pairs = (
+        zip(found, expected, strict=True)
+        if isinstance(expected, list | tuple)
+        else [(found, expected)]
+    )
     for a, b in pairs:
         assert np.shape(b) == a.shape and np.asarray(b).dtype == a.dtype
         np.testing.assert_array_equal(np.asarray(a), b)
@@ -48,13 +52,17 @@ def test_einsum(device: tw.device) -> None:
     rng = np.random.default_rng(SEED)
     for _ in range(300):
         sizes = {letter: int(rng.integers(1, 4)) for letter in "ijkl"}
-        words = ["".join(rng.choice(list(sizes), rng.integers(0, 4))) for _ in range(rng.integers(1, 4))]
+        words = [
+            "".join(rng.choice(list(sizes), rng.integers(0, 4))) for _ in range(rng.integers(1, 4))
+        ]
         operands = [rng.integers(-3, 4, [sizes[letter] for letter in word]) for word in words]
         text = ",".join(words)
         if rng.random() < 0.6:
             letters = sorted(set("".join(words)))
             text += "->" + "".join(rng.permutation(letters)[: rng.integers(0, len(letters) + 1)])
-        same(lambda: tw.einsum(text, *map(tw.asarray, operands)), lambda: np.einsum(text, *operands))
+        same(
+            lambda: tw.einsum(text, *map(tw.asarray, operands)), lambda: np.einsum(text, *operands)
+        )
 
 
 PRODUCTS = {
@@ -75,10 +83,14 @@ def test_products(device: tw.device, name: str) -> None:
             right[-2 if len(right) > 1 else 0] = left[-1]
         a, b = rng.integers(-3, 4, left), rng.integers(-3, 4, right)
         product = PRODUCTS[name]
-        same(lambda: product(tw.asarray(a), tw.asarray(b), tw), lambda: np.asarray(product(a, b, np)))
+        same(
+            lambda: product(tw.asarray(a), tw.asarray(b), tw), lambda: np.asarray(product(a, b, np))
+        )
 
 
-@pytest.mark.parametrize("dtype", "bool int8 uint16 int32 uint64 float16 float32 float64 complex64 complex128".split())
+@pytest.mark.parametrize(
+    "dtype", "bool int8 uint16 int32 uint64 float16 float32 float64 complex64 complex128".split()
+)
 def test_files(device: tw.device, dtype: str) -> None:
     for shape in ((), (0,), (3,), (2, 3), (2, 0, 3)):
         n = (np.arange(np.prod(shape, dtype=int)) % 2).reshape(shape).astype(dtype)
@@ -101,7 +113,9 @@ def test_rounding(device: tw.device) -> None:
     n = rng.normal(scale=100, size=200)
     for decimals in range(-3, 6):
         same(lambda: tw.asarray(n).round(decimals), lambda: n.round(decimals))
-        same(lambda: tw.asarray(n.astype(int)).round(decimals), lambda: n.astype(int).round(decimals))
+        same(
+            lambda: tw.asarray(n.astype(int)).round(decimals), lambda: n.astype(int).round(decimals)
+        )
         same(lambda: np.round(tw.asarray(n), decimals), lambda: np.round(n, decimals))
     out = tw.zeros(200)
     assert tw.asarray(n).round(2, out=out) is out

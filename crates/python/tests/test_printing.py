@@ -6,7 +6,9 @@ import pytest
 import tilework as tw
 from conftest import SEED
 
-DTYPES = """bool int8 int32 int64 uint8 uint64 float16 float32 float64 complex64 complex128""".split()
+DTYPES = (
+    """bool int8 int32 int64 uint8 uint64 float16 float32 float64 complex64 complex128""".split()
+)
 
 
 def array(rng: np.random.Generator, dtype: str) -> np.ndarray:
@@ -26,7 +28,9 @@ def array(rng: np.random.Generator, dtype: str) -> np.ndarray:
     if rng.random() < 0.4:
         values = np.round(values, rng.integers(0, 4))
     if rng.random() < 0.2:
-        values = np.where(rng.random(shape) < 0.2, rng.choice([np.nan, np.inf, -np.inf, -0.0]), values)
+        values = np.where(
+            rng.random(shape) < 0.2, rng.choice([np.nan, np.inf, -np.inf, -0.0]), values
+        )
     if kind == "c":
         values = values + 1j * (rng.normal(size=shape) * scale)
     with np.errstate(over="ignore"):

@@ -30,7 +30,9 @@ def check(where: str, count: int, steps: int, size: programs.Size) -> None:
     """So many programs on one device."""
 
     @seed(SEED)
-    @settings(max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
     @given(st.data())
     def program(data: st.DataObject) -> None:
         log: list[str] = []

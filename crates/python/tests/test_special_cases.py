@@ -16,7 +16,9 @@ import tilework as tw
 ROOT = Path(__file__).parents[3]
 DTYPES = {"real": ["float32", "float64"], "complex": ["complex64", "complex128"]}
 
-spec = importlib.util.spec_from_file_location("tables", ROOT / "scripts" / "standard_special_cases.py")
+spec = importlib.util.spec_from_file_location(
+    "tables", ROOT / "scripts" / "standard_special_cases.py"
+)
 tables = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(tables)
 
@@ -80,4 +82,8 @@ def test_integers(device: tw.device) -> None:
         assert [f(x).dtype for f in (tw.floor, tw.ceil, tw.trunc, tw.round)] == [dtype] * 4
     wide = tw.asarray([2**64 - 1], dtype="uint64")
     assert (wide + 1).item() == 0 and (-wide).item() == 1 and (wide > -1).item()
-    assert tw.asarray([float("nan"), 1e30, -1e30]).astype("int32").tolist() == [0, 2**31 - 1, -(2**31)]
+    assert tw.asarray([float("nan"), 1e30, -1e30]).astype("int32").tolist() == [
+        0,
+        2**31 - 1,
+        -(2**31),
+    ]

@@ -211,7 +211,9 @@ MIXED = [p for p in MIXED if not (set(p) & set(SIGNED) and "uint64" in p)]
 MIXED += [(a, b) for a in FLOAT for b in COMPLEX]
 
 
-@pytest.mark.parametrize("expression", ["x + y", "x == y", "xp.where(x == x, x, y)", "xp.concat([x, y])"])
+@pytest.mark.parametrize(
+    "expression", ["x + y", "x == y", "xp.where(x == x, x, y)", "xp.concat([x, y])"]
+)
 def test_mixed_dtypes(expression: str) -> None:
     for left, right in MIXED:
         x, y = values(left, (3,), 1), values(right, (3,), 2)

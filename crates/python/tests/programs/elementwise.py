@@ -11,7 +11,16 @@ from programs.machine import COMPLEX, DTYPES, FLOATS, INTEGERS, Machine, Pair
 SCALARS = [0, 1, -1, 2, 3, 7, 100, 300, -200, 2**40, 0.5, -2.0, 1e-3, 3.25, True, False, 1j, 2 - 1j]
 SMALL = [0, 1, 2, 0.5, True, 1j]
 
-ARITHMETIC = ["add", "subtract", "multiply", "divide", "floor_divide", "remainder", "maximum", "minimum"]
+ARITHMETIC = [
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "floor_divide",
+    "remainder",
+    "maximum",
+    "minimum",
+]
 BITS = ["bitwise_and", "bitwise_or", "bitwise_xor"]
 COMPARISONS = ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"]
 LOGIC = ["logical_and", "logical_or", "logical_xor"]
@@ -100,10 +109,34 @@ def shift(machine: Machine) -> None:
     )
 
 
-EXACT = ["negative", "positive", "abs", "square", "logical_not", "isnan", "isfinite", "isinf", "bitwise_invert"]
+EXACT = [
+    "negative",
+    "positive",
+    "abs",
+    "square",
+    "logical_not",
+    "isnan",
+    "isfinite",
+    "isinf",
+    "bitwise_invert",
+]
 WHOLE = ["floor", "ceil", "trunc", "round", "sign", "sqrt", "conj"]
 # Vector mathematics promises two units in the last place.
-CURVES = ["exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "atan", "asinh", "exp2"]
+CURVES = [
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "atan",
+    "asinh",
+    "exp2",
+]
 
 
 def unary(machine: Machine) -> None:
@@ -114,9 +147,11 @@ def unary(machine: Machine) -> None:
         return
     check = same_values
     if a.dtype in COMPLEX and name in ("abs", "square", "sign", "sqrt"):
+
         def check(ours: tw.Array, theirs: np.ndarray) -> None:
             exact = getattr(np, name)(a.theirs.astype(WIDER[a.dtype]))
             close(ours, theirs, exact, 4 * np.finfo(theirs.dtype).eps * np.abs(exact))
+
     machine.fresh(
         f"{name}({a.name})",
         lambda: getattr(tw, name)(a.ours),
@@ -128,7 +163,9 @@ def unary(machine: Machine) -> None:
 def plane(machine: Machine) -> None:
     """Functions of two floats: exact ones, and curves that promise two units in the last place."""
     a = machine.pick(lambda pair: pair.dtype in FLOATS)
-    fits = lambda pair: pair.dtype == a.dtype and machine.together(pair.theirs.shape, a.theirs.shape)
+    fits = lambda pair: (
+        pair.dtype == a.dtype and machine.together(pair.theirs.shape, a.theirs.shape)
+    )
     b = machine.pick(fits)
     name = machine.choice(["copysign", "nextafter", "hypot", "atan2"])
     if name == "nextafter" and a.dtype == "float16":

@@ -161,7 +161,11 @@ def join(machine: Machine) -> None:
     a = machine.pick(lambda pair: pair.theirs.ndim)
     axis = machine.axis(a)
     rest = lambda shape: (*shape[: axis % a.theirs.ndim], *shape[axis % a.theirs.ndim + 1 :])
-    fits = [p for p in machine.pairs if p.theirs.ndim == a.theirs.ndim and rest(p.theirs.shape) == rest(a.theirs.shape)]
+    fits = [
+        p
+        for p in machine.pairs
+        if p.theirs.ndim == a.theirs.ndim and rest(p.theirs.shape) == rest(a.theirs.shape)
+    ]
     others = [machine.choice(fits) for _ in range(machine.between(1, 2))]
     name = machine.choice(["concat", "concat", "stack"])
     machine.fresh(
@@ -179,7 +183,9 @@ def along(machine: Machine) -> None:
     machine.fresh(
         f"take_along_axis({a.name}, argsort, {axis})",
         lambda: tw.take_along_axis(a.ours, tw.argsort(a.ours, axis=axis), axis=axis),
-        lambda: np.take_along_axis(a.theirs, np.argsort(a.theirs, axis=axis, stable=True), axis=axis),
+        lambda: np.take_along_axis(
+            a.theirs, np.argsort(a.theirs, axis=axis, stable=True), axis=axis
+        ),
         same_bits,
     )
 
@@ -219,7 +225,10 @@ def arrange(machine: Machine) -> None:
     if name == "diff" and a.dtype == "bool":
         return
     machine.fresh(
-        f"{name}({a.name}, {n}, {axis})", lambda: ours(a.ours, tw), lambda: theirs(a.theirs, np), check
+        f"{name}({a.name}, {n}, {axis})",
+        lambda: ours(a.ours, tw),
+        lambda: theirs(a.theirs, np),
+        check,
     )
 
 
@@ -256,7 +265,9 @@ def product(machine: Machine) -> None:
             steps = inner * (4 if theirs.dtype.kind == "c" else 1)
             close(ours, theirs, exact, steps * np.finfo(theirs.dtype).eps * size)
 
-    machine.fresh(f"{a.name} @ {b.name}", lambda: a.ours @ b.ours, lambda: a.theirs @ b.theirs, check)
+    machine.fresh(
+        f"{a.name} @ {b.name}", lambda: a.ours @ b.ours, lambda: a.theirs @ b.theirs, check
+    )
 
 
 GATHERINGS = [

@@ -123,7 +123,9 @@ class Machine:
         self.log[-1] = f"{text} raises {type(refusal).__name__}"
         return None
 
-    def view(self, text: str, ours: Callable, theirs: Callable, source: Pair, folded: bool = False) -> None:
+    def view(
+        self, text: str, ours: Callable, theirs: Callable, source: Pair, folded: bool = False
+    ) -> None:
         """Something that shares memory on our side where it does on the other."""
         if (done := self.both(text, ours, theirs)) is None:
             return
@@ -136,7 +138,9 @@ class Machine:
         self.log.pop()
         self.keep(text, found, expected, folded or source.folded)
 
-    def fresh(self, text: str, ours: Callable, theirs: Callable, check: Callable = same_values) -> None:
+    def fresh(
+        self, text: str, ours: Callable, theirs: Callable, check: Callable = same_values
+    ) -> None:
         """A new array on both sides, held together by `check`."""
         if (done := self.both(text, ours, theirs)) is None:
             return
@@ -155,7 +159,14 @@ class Machine:
                 return
         self.keep(text, found, copied)
 
-    def write(self, text: str, target: Pair, ours: Callable, theirs: Callable, check: Callable = same_values) -> None:
+    def write(
+        self,
+        text: str,
+        target: Pair,
+        ours: Callable,
+        theirs: Callable,
+        check: Callable = same_values,
+    ) -> None:
         """A write to `target`; all live arrays are compared after it."""
         if self.both(text, ours, theirs, also=(TypeError, ValueError)) is not None:
             self.log[-1] = text

@@ -21,7 +21,9 @@ def key_of(machine: Machine, shape: tuple[int, ...]) -> tuple:
             key.append(slice(None, None, machine.choice([-1, -2, -3, 2, 3])))
         else:
             reach = length + 1
-            bounds = [None if machine.chance(4) else machine.between(-reach, reach) for _ in range(2)]
+            bounds = [
+                None if machine.chance(4) else machine.between(-reach, reach) for _ in range(2)
+            ]
             key.append(slice(*bounds, machine.choice([None, 1, 2, -1])))
         if machine.chance(12):
             key.append(None)
@@ -163,4 +165,16 @@ def axes_in_and_out(machine: Machine) -> None:
     machine.view(f"{name}({pair.name}, {a}, {b})", ours, theirs, pair)
 
 
-VIEWS = [index, index, index, transpose, reshape, broadcast, windows, strided, flip, diagonal, axes_in_and_out]
+VIEWS = [
+    index,
+    index,
+    index,
+    transpose,
+    reshape,
+    broadcast,
+    windows,
+    strided,
+    flip,
+    diagonal,
+    axes_in_and_out,
+]

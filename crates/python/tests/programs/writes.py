@@ -47,7 +47,9 @@ def gather(machine: Machine) -> None:
     text, ours, theirs = fancy_key(machine, a.theirs.shape)
     if text != "mask" and not any(isinstance(entry, np.ndarray) for entry in theirs):
         return
-    machine.fresh(f"{a.name}[{text}]", lambda: a.ours[ours], lambda: np.array(a.theirs[theirs]), same_bits)
+    machine.fresh(
+        f"{a.name}[{text}]", lambda: a.ours[ours], lambda: np.array(a.theirs[theirs]), same_bits
+    )
 
 
 def is_target(pair: Pair) -> bool:
@@ -83,7 +85,11 @@ def assignable(value: object, dtype: str) -> bool:
     if kind == "c" and to != "c":
         return False
     if kind == "f" and to in "iu":
-        return bool(np.isfinite(value).all() and (np.abs(value) < 100).all() and (to == "i" or (value > -1).all()))
+        return bool(
+            np.isfinite(value).all()
+            and (np.abs(value) < 100).all()
+            and (to == "i" or (value > -1).all())
+        )
     return True
 
 
