@@ -11,7 +11,13 @@ fn bases(device: Device, id: Id, dtype: DType, special: bool) -> Result<Vec<Arra
     let row = id.row();
     let seed = id as u64 * 1000 + dtype as u64 * 10;
     let draw = if special { draw_special } else { draw };
-    (0..row.arity).map(|k| draw(device, &BASE, dtype, row.domain_of(k), seed + k as u64)).collect()
+    let drawn = |k| draw(device, &BASE, dtype, row.domain_of(k), seed + k as u64);
+    let mut operands = (0..row.arity).map(drawn).collect::<Result<Vec<Array>>>()?;
+    if id == Id::Pow && dtype.is_integer() {
+        // Integers refuse negative powers.
+        operands[1] = operands[1].maximum(0)?;
+    }
+    Ok(operands)
 }
 
 fn args(operands: &[Array]) -> Vec<Arg<'_>> {

@@ -11,6 +11,7 @@ use super::map::{Arg, result_type};
 
 /// The operands, with integers beyond the dtype of the others as infinities where only a truth is
 /// asked: such a number is larger or smaller than every element, and not zero.
+#[inline]
 pub(super) fn in_range<'a, 'b>(row: &Row, operands: &'a [Arg<'b>]) -> Cow<'a, [Arg<'b>]> {
     if !matches!(row.gives, Rule::Bool) {
         return Cow::Borrowed(operands);
@@ -33,6 +34,7 @@ pub(super) fn in_range<'a, 'b>(row: &Row, operands: &'a [Arg<'b>]) -> Cow<'a, [A
 }
 
 /// Integers have no negative powers; NumPy refuses them too.
+#[inline]
 pub(super) fn refuse_negative_powers(id: Id, operands: &[Arg<'_>], computes: DType) -> Result<()> {
     if id != Id::Pow || !computes.is_integer() {
         return Ok(());
