@@ -37,6 +37,18 @@ pub(super) struct Tile<E> {
     pub(super) width: usize,
     /// Whether C is added to, or written.
     pub(super) accumulate: bool,
+    /// What is needed after this tile; only kernels for packed A see to it.
+    pub(super) ahead: Ahead,
+}
+
+/// Cache lines that will be needed soon: one every [`STRETCH`] of k is fetched into L2. All at once
+/// they would take the fill buffers that B's stream needs.
+#[derive(Clone, Copy)]
+pub(super) struct Ahead {
+    /// The first; any address will do.
+    pub(super) at: *const u8,
+    /// Bytes from one to the next.
+    pub(super) step: isize,
 }
 
 /// A micro-kernel. Unsafe: the level of its lanes must be available, and the tile's pointers and
@@ -90,6 +102,9 @@ pub(super) trait Tiled: Lanes {
 /// does not evict it, early enough to arrive.
 const PREFETCH: usize = 48;
 
+/// Steps of k between two lines of [`Ahead`].
+pub(super) const STRETCH: usize = 16;
+
 /// The micro-kernel for `MR` rows and `NV` vectors, with one of the [`access`]es.
 struct Micro<V, const MR: usize, const NV: usize, const ACCESS: usize>(PhantomData<V>);
 
@@ -120,12 +135,26 @@ impl<V: Lanes, const MR: usize, const NV: usize, const ACCESS: usize> Job
                 (middle, high) = later_rows(tile.a, tile.a_rows);
             }
             let mut b = tile.b;
-            // Two rounds of the same loop, with the prefetch between: packed operands are those of
-            // large products, where C is not in L1.
-            let late = if packed { tile.k.min(PREFETCH) } else { 0 };
-            let mut steps = tile.k - late;
-            let mut rounds = if packed { 2 } else { 1 };
-            while rounds > 0 {
+            // Packed operands are those of large products, where C is not in L1 and the next panel
+            // of A not in L2.
+            let mut fetch_c = packed;
+            let mut ahead = tile.ahead.at;
+            let mut left = tile.k;
+            while left > 0 {
+                let steps = if packed { left.min(STRETCH) } else { left };
+                if packed {
+                    prefetch_l2(ahead);
+                    ahead = ahead.wrapping_offset(tile.ahead.step);
+                }
+                if fetch_c && left <= PREFETCH {
+                    fetch_c = false;
+                    for i in 0..MR {
+                        let row = tile.c.wrapping_offset(i as isize * tile.c_rows);
+                        for j in 0..NV {
+                            prefetch(row.wrapping_add(j * V::WIDTH));
+                        }
+                    }
+                }
                 let mut step = 0;
                 while step < steps {
                     let mut columns = [V::zero(); NV];
@@ -160,16 +189,7 @@ impl<V: Lanes, const MR: usize, const NV: usize, const ACCESS: usize> Job
                     b = b.wrapping_offset(tile.b_rows);
                     step += 1;
                 }
-                if packed && rounds == 2 {
-                    for i in 0..MR {
-                        let row = tile.c.wrapping_offset(i as isize * tile.c_rows);
-                        for j in 0..NV {
-                            prefetch(row.wrapping_add(j * V::WIDTH));
-                        }
-                    }
-                }
-                steps = late;
-                rounds -= 1;
+                left -= steps;
             }
             for i in 0..MR {
                 let row = tile.c.wrapping_offset(i as isize * tile.c_rows);
@@ -233,6 +253,18 @@ pub(super) fn prefetch<T>(at: *const T) {
     // SAFETY: a prefetch never faults, and SSE is part of the target.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
+/// Asks for a cache line in L2; any address will do.
+#[inline(always)]
+fn prefetch_l2(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch never faults, and SSE is part of the target.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(at.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;

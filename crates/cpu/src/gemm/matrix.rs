@@ -7,7 +7,7 @@
 
 use super::blocking::{Blocking, part};
 use super::family::{Elem, Family, Same};
-use super::kernel::{Tile, Tiled, access};
+use super::kernel::{Ahead, STRETCH, Tile, Tiled, access};
 use super::lanes::{Job, Lanes, Level};
 use super::pack;
 use super::scratch::{room, with_block, with_room};
@@ -209,6 +209,55 @@ struct Strips<E> {
     columns: usize,
 }
 
+/// The part of A that is packed next, as tracks of cache lines: each tile of C fetches one of them
+/// while it is computed.
+struct Upcoming {
+    start: *const u8,
+    /// Tracks lie at `outer` times their number over `per` plus `inner` times the rest.
+    per: usize,
+    outer: isize,
+    inner: isize,
+    step: isize,
+    tracks: usize,
+    track: usize,
+}
+
+impl Upcoming {
+    /// Some rows of A, over `depth` columns from `a` (which is row 0) on.
+    fn new<T>(p: &Product<T>, a: *const T, rows: Range<usize>, depth: usize) -> Upcoming {
+        const LINE: usize = 64;
+        let size = size_of::<T>();
+        let lines = depth.div_ceil(STRETCH);
+        let start = a.wrapping_offset(rows.start as isize * p.a_rows).cast();
+        let (row, column) = (p.a_rows * size as isize, p.a_cols * size as isize);
+        let none = Upcoming { start, per: 1, outer: 0, inner: 0, step: 0, tracks: 0, track: 0 };
+        if p.a_cols == 1 {
+            let per = (depth * size).div_ceil(lines * LINE);
+            let (inner, step) = ((lines * LINE) as isize, LINE as isize);
+            Upcoming { per, outer: row, inner, step, tracks: rows.len() * per, ..none }
+        } else if p.a_rows == 1 {
+            let per = depth.div_ceil(lines);
+            let (inner, tracks) =
+                (lines as isize * column, (rows.len() * size).div_ceil(LINE) * per);
+            Upcoming { per, outer: LINE as isize, inner, step: column, tracks, ..none }
+        } else {
+            none
+        }
+    }
+
+    /// The next track; without one, `idle` again and again.
+    #[inline(always)]
+    fn next(&mut self, idle: *const u8) -> Ahead {
+        if self.track == self.tracks {
+            return Ahead { at: idle, step: 0 };
+        }
+        let (outer, inner) = ((self.track / self.per) as isize, (self.track % self.per) as isize);
+        self.track += 1;
+        let at = self.start.wrapping_offset(outer * self.outer + inner * self.inner);
+        Ahead { at, step: self.step }
+    }
+}
+
 /// All tiles over one block of K and of columns.
 ///
 /// # Safety
@@ -244,6 +293,9 @@ unsafe fn rows_of_tiles<F: Family>(
             // SAFETY: the rows are in A; the buffer has room for `mc` of them.
             unsafe { LevelOf::<F>::enter::<pack::Panels<F>>(&args) };
         }
+        let next =
+            pack::even(rows, panels, pass.end)..pack::even(rows, panels, pass.end + per_pass);
+        let mut upcoming = Upcoming::new(p, a, next, strips.depth);
         let mut packed = packed_a.cast_const();
         for index in pass {
             let height = height + usize::from(index < taller);
@@ -262,9 +314,10 @@ unsafe fn rows_of_tiles<F: Family>(
                 c_rows: target.rows,
                 width: 0,
                 accumulate: target.accumulate,
+                ahead: Ahead { at: std::ptr::null(), step: 0 },
             };
             // SAFETY: the same contract.
-            unsafe { tiles::<F>(tile, height, strips, blocking.pack_a) };
+            unsafe { tiles::<F>(tile, height, strips, blocking.pack_a.then_some(&mut upcoming)) };
             packed = packed.wrapping_add(height * strips.depth);
             row += height;
             panel += 1;
@@ -275,13 +328,14 @@ unsafe fn rows_of_tiles<F: Family>(
 /// One row of tiles, along the strips of B.
 ///
 /// # Safety
-/// As [`region`]; `tile` is the first tile of the row, of height `height`.
+/// As [`region`]; `tile` is the first tile of the row, of height `height`. If A is packed, what
+/// will be packed next is given.
 #[inline(always)]
 unsafe fn tiles<F: Family>(
     mut tile: Tile<Elem<F>>,
     height: usize,
     strips: &Strips<Elem<F>>,
-    packed_a: bool,
+    mut upcoming: Option<&mut Upcoming>,
 ) {
     let lanes = F::Lanes::WIDTH;
     let (_, nr) = tile_size::<F>();
@@ -294,9 +348,12 @@ unsafe fn tiles<F: Family>(
         tile.b_rows = strips.rows.unwrap_or(panel_width::<F>(width) as isize);
         let access = match strips.rows {
             Some(_) if width % lanes != 0 => access::MASKED,
-            _ if packed_a => access::PACKED,
+            _ if upcoming.is_some() => access::PACKED,
             _ => access::STRIDED,
         };
+        if let Some(upcoming) = &mut upcoming {
+            tile.ahead = upcoming.next(tile.b.cast());
+        }
         // SAFETY: the caller's contract; the tile ends where the strip does.
         unsafe { kernels.get(height, vectors, access)(&tile) };
         let step =

@@ -49,10 +49,11 @@ pub(super) struct PanelsArgs<F: Family> {
     pub(super) to: *mut Elem<F>,
 }
 
-/// Where panel `index` of `panels` starts: rows are cut evenly, since a rest of one or two rows
-/// would be bound by latency.
+/// Where panel `index` of `panels` starts (all panels beyond the last, at the end): rows are cut
+/// evenly, since a rest of one or two rows would be bound by latency.
 #[inline(always)]
 pub(super) fn even(rows: usize, panels: usize, index: usize) -> usize {
+    let index = index.min(panels);
     rows / panels * index + (rows % panels).min(index)
 }
 
@@ -189,17 +190,25 @@ unsafe fn pack<F: Family, const B: bool>(panel: &Panel<F>, width: usize) {
     }
 }
 
-/// Writes the vector that starts at lane `lane` of one k.
+/// Writes the vector that starts at lane `lane` of one k. If `room`, the elements from this k to the
+/// end, has place for it, the vector is written whole: what it spoils of the next k must be written
+/// later. Masked stores that cross lines are slow.
 ///
 /// # Safety
-/// `to` has room for the lanes up to `width`; the lanes' level is available.
+/// `to` has room for the lanes up to `width`, and for `room`; the lanes' level is available.
 #[inline(always)]
-unsafe fn put<V: Lanes, const B: bool>(vector: V, to: *mut V::Elem, lane: usize, width: usize) {
-    // SAFETY: the caller's promise; a vector that would reach beyond `width` is masked.
+unsafe fn put<V: Lanes, const B: bool>(
+    vector: V,
+    to: *mut V::Elem,
+    lane: usize,
+    width: usize,
+    room: usize,
+) {
+    // SAFETY: the caller's promise; a vector that would reach beyond `room` is masked.
     unsafe {
         if B {
             vector.store_packed(to.add(lane));
-        } else if lane + V::WIDTH <= width {
+        } else if lane + V::WIDTH <= room {
             vector.store(to.add(lane));
         } else {
             vector.store_masked(to.add(lane), V::mask(width - lane));
@@ -226,7 +235,7 @@ unsafe fn copy<F: Family, const B: bool>(panel: &Panel<F>, width: usize) {
                 } else {
                     F::load_first(from.add(lane), panel.lanes - lane)
                 };
-                put::<F::Lanes, B>(vector, to, lane, width);
+                put::<F::Lanes, B>(vector, to, lane, width, (panel.depth - k) * width);
             }
             lane += F::Lanes::WIDTH;
         }
@@ -244,8 +253,10 @@ unsafe fn copy<F: Family, const B: bool>(panel: &Panel<F>, width: usize) {
 #[inline(always)]
 unsafe fn transpose<F: Family, const B: bool>(panel: &Panel<F>, width: usize) {
     let side = F::Lanes::WIDTH;
-    let mut lane = 0;
-    while lane < panel.lanes {
+    // The highest lanes first: see `put`.
+    let mut lane = panel.lanes.next_multiple_of(side);
+    while lane > 0 {
+        lane -= side;
         // Lanes beyond the panel's repeat its last one: no branches, and nothing foreign is read.
         let last = side.min(panel.lanes - lane) as isize - 1;
         let from = panel.from.wrapping_offset(lane as isize * panel.across);
@@ -262,19 +273,31 @@ unsafe fn transpose<F: Family, const B: bool>(panel: &Panel<F>, width: usize) {
                 }
                 F::Lanes::transpose(&mut square);
                 let to = panel.to.add(k * width);
+                let room = (panel.depth - k) * width;
                 if depth == side {
                     for i in 0..side {
-                        put::<F::Lanes, B>(square[i], to.add(i * width), lane, width);
+                        put::<F::Lanes, B>(
+                            square[i],
+                            to.add(i * width),
+                            lane,
+                            width,
+                            room - i * width,
+                        );
                     }
                 } else {
                     for (i, vector) in square.into_iter().enumerate().take(depth) {
-                        put::<F::Lanes, B>(vector, to.add(i * width), lane, width);
+                        put::<F::Lanes, B>(
+                            vector,
+                            to.add(i * width),
+                            lane,
+                            width,
+                            room - i * width,
+                        );
                     }
                 }
             }
             k += depth;
         }
-        lane += side;
     }
 }
 
