@@ -2,7 +2,7 @@
 //!
 //! [`vector`] is the trait; `scalar`, `avx2`, `avx512` and [`twin`] implement it; [`math`] is generic
 //! over it; [`kernels`] drives the mathematics over slices; [`convert`] turns half floats into `f32`
-//! and back. Knows nothing of arrays; called by the CPU backend, which picks the [`Level`].
+//! and back; [`order`] sorts integers. Knows nothing of arrays; called by the CPU backend, which picks the [`Level`].
 
 #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
 pub mod avx2;
@@ -11,6 +11,7 @@ pub mod avx512;
 pub mod convert;
 pub mod kernels;
 pub mod math;
+pub mod order;
 pub mod scalar;
 pub mod twin;
 pub mod vector;

@@ -7,6 +7,7 @@
 
 use bytemuck::Pod;
 use tilework_ops::{Complex, Element, bf16, f16};
+use tilework_simd::order::{SORT_U32, SORT_U64, Sorter};
 
 /// An unsigned integer that elements are sorted by.
 pub(super) trait Bits: Pod + Ord + Send + Sync {
@@ -16,6 +17,8 @@ pub(super) trait Bits: Pod + Ord + Send + Sync {
     const ZERO: Self;
     /// All bits one.
     const ONES: Self;
+    /// What sorts them by vectors, for each instruction set.
+    const SORTERS: [Option<Sorter<Self>>; 3];
     /// The eight bits from bit `shift` on.
     fn digit(self, shift: u32) -> usize;
     /// Together with an index: a key of at most half the bits above it.
@@ -31,11 +34,12 @@ pub(super) trait Bits: Pod + Ord + Send + Sync {
 }
 
 macro_rules! bits {
-    ($($type:ident)*) => {$(
+    ($($type:ident $sorters:expr;)*) => {$(
         impl Bits for $type {
             const BITS: u32 = $type::BITS;
             const ZERO: $type = 0;
             const ONES: $type = $type::MAX;
+            const SORTERS: [Option<Sorter<$type>>; 3] = $sorters;
             #[inline(always)]
             fn digit(self, shift: u32) -> usize {
                 (self >> shift) as usize & 0xff
@@ -64,7 +68,13 @@ macro_rules! bits {
     )*};
 }
 
-bits!(u8 u16 u32 u64 u128);
+bits! {
+    u8 [None; 3];
+    u16 [None; 3];
+    u32 SORT_U32;
+    u64 SORT_U64;
+    u128 [None; 3];
+}
 
 /// An element that can be sorted.
 pub(super) trait Key: Element {

@@ -1,37 +1,44 @@
-//! Sorts one contiguous line, stably.
+//! Sorts one line, stably.
 //!
 //! Values are sorted as their keys and had back from them; elements that share a key (NaN, zeros of
 //! both signs) are put back in the order they came in. Indices are sorted together with keys, in
-//! one integer where both fit. Called by the drivers in `sort/mod.rs`, once for each line.
+//! one integer where both fit. Both need room, which [`Line::room`] and [`argsort_room`] measure, so
+//! that whoever calls can have it before the first result is written. Called by the drivers in
+//! `sort/mod.rs`, once for each line.
 
-use tilework_ops::{Complex, Element, bf16, f16};
+use bytemuck::cast_slice_mut;
+use tilework_ops::{Complex, bf16, f16};
 
 use super::key::{Bits, Key, Reversible};
-use super::{Block, radix};
+use super::{Block, Row, quick, radix};
+use crate::isa::Isa;
 use crate::pool;
 
 /// Elements of one piece of work that goes over all of a line.
-const PIECE: usize = 1 << 16;
+pub(super) const PIECE: usize = 1 << 16;
 
 /// How the elements of a dtype are sorted.
 pub(super) trait Line: Key {
-    /// What values are sorted as.
-    type Sorted: Bits;
-
     /// A key together with an index; keys too wide for any integer have another way.
     type Pair: Bits;
 
-    /// Sorts `line` in place; `work` is as long.
-    fn sort(line: &mut [Self::Raw], flip: Self::Bits, work: [&mut [Self::Sorted]; 2]);
+    /// Bytes that sorting `len` values takes.
+    fn room(len: usize) -> usize;
+
+    /// Writes the elements of `line`, in order, to `out`; `work` has as many bytes as there is room
+    /// asked for.
+    fn sort(line: Row<Self::Raw>, out: Row<Self::Raw>, flip: Self::Bits, work: &mut [u8]);
 }
 
 macro_rules! reversible {
     ($($type:ty, $pair:ty;)*) => {$(
         impl Line for $type {
-            type Sorted = Self::Bits;
             type Pair = $pair;
-            fn sort(line: &mut [Self::Raw], flip: Self::Bits, work: [&mut [Self::Bits]; 2]) {
-                sort_by_keys::<$type>(line, flip, work);
+            fn room(len: usize) -> usize {
+                2 * len * size_of::<Self::Bits>()
+            }
+            fn sort(line: Row<Self::Raw>, out: Row<Self::Raw>, flip: Self::Bits, work: &mut [u8]) {
+                sort_by_keys::<$type>(line, out, flip, work);
             }
         }
     )*};
@@ -46,13 +53,12 @@ reversible! {
 macro_rules! by_indices {
     ($($type:ty)*) => {$(
         impl Line for $type {
-            type Sorted = u128;
             type Pair = u128;
-            fn sort(line: &mut [Self::Raw], flip: Self::Bits, work: [&mut [u128]; 2]) {
-                let mut indices = vec![0; line.len()];
-                argsort::<$type>(line, &mut indices, flip, work);
-                let sorted: Vec<Self::Raw> = indices.iter().map(|&i| line[i as usize]).collect();
-                line.copy_from_slice(&sorted);
+            fn room(len: usize) -> usize {
+                argsort_room::<$type>(len)
+            }
+            fn sort(line: Row<Self::Raw>, out: Row<Self::Raw>, flip: Self::Bits, work: &mut [u8]) {
+                argsort::<$type>(line, flip, work, |i, index| out.put(i, line.get(index as usize)));
             }
         }
     )*};
@@ -60,99 +66,120 @@ macro_rules! by_indices {
 
 by_indices!(Complex<f32> Complex<f64>);
 
+/// Sorts integers by their bits from `low` on, using `other`, which is as long: those below must be
+/// in order already, and differ in all elements.
+fn sort_integers<E: Bits>(data: &mut [E], other: &mut [E], low: u32) {
+    match E::SORTERS[Isa::current() as usize] {
+        // SAFETY: the current instruction set is available.
+        Some(sorter) => unsafe { quick::sort(sorter, data, other) },
+        None => radix::sort(data, other, low),
+    }
+}
+
 /// Writes `f` of each element's place and value, by several threads if there are many.
-fn each<A: Copy + Sync, B: Copy + Send>(
-    from: &[A],
+fn each_of<R: Copy + Send, B: Copy + Send>(
+    line: Row<R>,
     to: &mut [B],
-    f: impl Fn(usize, A) -> B + Sync,
+    f: impl Fn(usize, R) -> B + Sync,
 ) {
-    assert_eq!(from.len(), to.len());
+    assert_eq!(line.len(), to.len());
     let to = Block(to.as_mut_ptr());
-    pool::for_ranges(from.len(), PIECE, &|range| {
-        // SAFETY: the range lies in both slices, and no other piece has it.
+    pool::for_ranges(line.len(), PIECE, &|range| {
+        // SAFETY: the range lies in the slice, and no other piece has it.
         let target = unsafe { std::slice::from_raw_parts_mut(to.at(range.start), range.len()) };
-        for ((target, &x), i) in target.iter_mut().zip(&from[range.clone()]).zip(range) {
-            *target = f(i, x);
+        if let Some(elements) = line.slice(range.clone()) {
+            for ((target, &x), i) in target.iter_mut().zip(elements).zip(range) {
+                *target = f(i, x);
+            }
+        } else {
+            for (target, i) in target.iter_mut().zip(range) {
+                *target = f(i, line.get(i));
+            }
+        }
+    });
+}
+
+/// Calls `f` with each element's place and value, by several threads if there are many.
+fn for_each<A: Copy + Sync>(from: &[A], f: impl Fn(usize, A) + Sync) {
+    pool::for_ranges(from.len(), PIECE, &|range| {
+        for (&x, i) in from[range.clone()].iter().zip(range) {
+            f(i, x);
         }
     });
 }
 
 fn sort_by_keys<T: Reversible>(
-    line: &mut [T::Raw],
+    line: Row<T::Raw>,
+    out: Row<T::Raw>,
     flip: T::Bits,
-    [keys, other]: [&mut [T::Bits]; 2],
+    work: &mut [u8],
 ) {
-    each(line, keys, |_, raw| T::spread_key(raw, flip));
-    radix::sort(keys, other, 0);
-    let shared = if T::SHARES { Shared::<T>::of(line, keys, flip) } else { None };
-    each(keys, line, |_, key| T::restore(key, flip));
-    if let Some(shared) = shared {
-        shared.put_back(line);
+    let (keys, other) = cast_slice_mut::<u8, T::Bits>(work).split_at_mut(line.len());
+    each_of(line, keys, |_, raw| T::spread_key(raw, flip));
+    sort_integers(keys, other, 0);
+    out.fill_from(keys, |key| T::restore(key, flip));
+    if T::SHARES {
+        put_back::<T>(line, out, keys, flip);
     }
 }
 
-/// Elements that share a key, in the order they came in.
-struct Shared<T: Element> {
-    /// Where the zeros begin in the sorted line.
-    first_zero: usize,
-    zeros: Vec<T::Raw>,
-    nans: Vec<T::Raw>,
-}
-
-impl<T: Reversible> Shared<T> {
-    /// Those of `line`, if there are any that matter; `keys` are its sorted keys.
-    fn of(line: &[T::Raw], keys: &[T::Bits], flip: T::Bits) -> Option<Shared<T>> {
-        let nan = <T::Bits as Bits>::ONES;
-        let nans = keys.len() - keys.partition_point(|&key| key < nan);
-        // Zeros of one sign only need nothing: equal keys are then equal bits.
-        let [low, high] = T::zero_keys(flip);
-        let first_zero = keys.partition_point(|&key| key < low);
-        let middle = keys.partition_point(|&key| key < high);
-        let last = keys.partition_point(|&key| key <= high);
-        let mixed = first_zero < middle && middle < last;
-        if nans == 0 && !mixed {
-            return None;
-        }
-        let pick = |wanted: bool, is_it: &dyn Fn(T::Raw) -> bool| -> Vec<T::Raw> {
-            if wanted {
-                line.iter().copied().filter(|&raw| is_it(raw)).collect()
-            } else {
-                Vec::new()
+/// Writes elements that share a key in the order they came in; `keys` are sorted.
+fn put_back<T: Reversible>(line: Row<T::Raw>, out: Row<T::Raw>, keys: &[T::Bits], flip: T::Bits) {
+    let nan = <T::Bits as Bits>::ONES;
+    let numbers = keys.partition_point(|&key| key < nan);
+    // Zeros of one sign only need nothing: equal keys are then equal bits.
+    let [low, high] = T::zero_keys(flip);
+    let first_zero = keys.partition_point(|&key| key < low);
+    let middle = keys.partition_point(|&key| key < high);
+    let last = keys.partition_point(|&key| key <= high);
+    let mixed = first_zero < middle && middle < last;
+    let refill = |mut at: usize, end: usize, is_it: &dyn Fn(T::Raw) -> bool| {
+        for i in 0..line.len() {
+            if at == end {
+                break;
             }
-        };
-        Some(Shared {
-            first_zero,
-            zeros: pick(mixed, &T::is_zero),
-            nans: pick(nans > 0, &|raw| T::key(raw, flip) == nan),
-        })
+            let raw = line.get(i);
+            if is_it(raw) {
+                out.put(at, raw);
+                at += 1;
+            }
+        }
+    };
+    if mixed {
+        refill(first_zero, last, &T::is_zero);
     }
-
-    fn put_back(&self, line: &mut [T::Raw]) {
-        line[self.first_zero..][..self.zeros.len()].copy_from_slice(&self.zeros);
-        let numbers = line.len() - self.nans.len();
-        line[numbers..].copy_from_slice(&self.nans);
-    }
+    refill(numbers, keys.len(), &|raw| T::key(raw, flip) == nan);
 }
 
-/// Writes the indices that would sort `line` to `indices`; all slices are as long.
-pub(super) fn argsort<T: Line>(
-    line: &[T::Raw],
-    indices: &mut [i64],
-    flip: T::Bits,
-    [pairs, other]: [&mut [T::Pair]; 2],
-) {
+/// Whether a key of `T` and an index below `len` fit into its pair.
+fn fits_pair<T: Line>(len: usize) -> bool {
     let half = T::Pair::BITS / 2;
-    if T::Bits::BITS <= half && line.len() as u64 <= u64::MAX >> (64 - half) {
-        each(line, pairs, |i, raw| T::Pair::with_index(T::key(raw, flip), i));
-        radix::sort(pairs, other, half);
-        each(pairs, indices, |_, pair| pair.index());
-        return;
+    T::Bits::BITS <= half && len as u64 <= u64::MAX >> (64 - half)
+}
+
+/// Bytes that sorting the indices of `len` elements takes.
+pub(super) fn argsort_room<T: Line>(len: usize) -> usize {
+    let each = if fits_pair::<T>(len) { 2 * size_of::<T::Pair>() } else { size_of::<[u128; 2]>() };
+    len * each
+}
+
+/// Calls `put` with places and the indices of the elements that belong there; `work` has as many
+/// bytes as there is room asked for.
+pub(super) fn argsort<T: Line>(
+    line: Row<T::Raw>,
+    flip: T::Bits,
+    work: &mut [u8],
+    put: impl Fn(usize, i64) + Sync,
+) {
+    if fits_pair::<T>(line.len()) {
+        let (pairs, other) = cast_slice_mut::<u8, T::Pair>(work).split_at_mut(line.len());
+        each_of(line, pairs, |i, raw| T::Pair::with_index(T::key(raw, flip), i));
+        sort_integers(pairs, other, T::Pair::BITS / 2);
+        return for_each(pairs, |i, pair| put(i, pair.index()));
     }
-    let keys = line.iter().map(|&raw| T::key(raw, flip).to_u128());
-    let mut pairs: Vec<(u128, i64)> = keys.zip(0..).collect();
+    let pairs = cast_slice_mut::<u8, [u128; 2]>(work);
+    each_of(line, pairs, |i, raw| [T::key(raw, flip).to_u128(), i as u128]);
     // Indices differ, so there are no ties whose order could be lost.
     pairs.sort_unstable();
-    for (index, pair) in indices.iter_mut().zip(pairs) {
-        *index = pair.1;
-    }
+    for_each(pairs, |i, pair| put(i, pair[1] as i64));
 }

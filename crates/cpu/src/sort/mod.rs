@@ -1,16 +1,17 @@
 //! Sorting along an axis, and searching in what is sorted.
 //!
-//! `key.rs` maps elements to unsigned integers, `line.rs` sorts one contiguous line by them, stably;
-//! here lines are gathered from any layout and shared out. May assume what the contract promises of
+//! `key.rs` maps elements to unsigned integers, `line.rs` sorts one line by them, stably, with `quick.rs`
+//! or `radix.rs`; here lines of any layout are shared out, after all memory that they need is there. May assume what the contract promises of
 //! a [`Sort`] and a [`Search`]. Called by the backend.
 
 mod key;
 mod line;
+mod quick;
 mod radix;
 mod scratch;
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 use tilework_backend::{Search, Session, Sort};
 use tilework_error::Result;
@@ -90,15 +91,23 @@ fn lines(
         } else {
             <<T as Key>::Bits as Bits>::ZERO
         };
+        // SAFETY (both): lines belong to the views of the request, under the guards of the session
+        // (storage invariants 1 to 3); each is read and written by its own call only.
+        let source = |from| unsafe { Row::new(src.at(from), steps[0], len) };
         if request.indices {
             let out = Block(out.cast::<i64>());
-            each_line(&nest, len, &|| Scratch::new::<<T as Line>::Pair>(len), &|scratch, from, to| {
-                argsort_line::<T>(src, out, [from, to], steps, len, flip, scratch);
+            let room = line::argsort_room::<T>(len);
+            each_line(&nest, len, room, &|work, from, to| {
+                // SAFETY: see above.
+                let out = unsafe { Row::new(out.at(to), steps[1], len) };
+                line::argsort::<T>(source(from), flip, work, |i, index| out.put(i, index));
             })
         } else {
             let out = Block(out.cast::<<T as Element>::Raw>());
-            each_line(&nest, len, &|| Scratch::new::<<T as Line>::Sorted>(len), &|scratch, from, to| {
-                sort_line::<T>(src, out, [from, to], steps, len, flip, scratch);
+            each_line(&nest, len, <T as Line>::room(len), &|work, from, to| {
+                // SAFETY: see above.
+                let out = unsafe { Row::new(out.at(to), steps[1], len) };
+                <T as Line>::sort(source(from), out, flip, work);
             })
         }
     })
@@ -113,117 +122,102 @@ fn without(layout: &Layout, axis: usize) -> Result<(Layout, isize)> {
     Ok((Layout::new(&shape, &strides, layout.offset())?, step))
 }
 
-/// Calls `f` with scratch memory and the positions of the first elements of each line, on any
-/// thread.
+/// Calls `f` with `room` bytes of scratch memory and the positions of the first elements of each
+/// line, on any thread. All memory is had before the first call.
 fn each_line(
     nest: &LoopNest,
     len: usize,
-    scratch: &(dyn Fn() -> Result<Scratch> + Sync),
-    f: &(dyn Fn(&mut Scratch, usize, usize) + Sync),
+    room: usize,
+    f: &(dyn Fn(&mut [u8], usize, usize) + Sync),
 ) -> Result<()> {
     let steps = nest.inner_strides();
-    let failed = OnceLock::new();
-    pool::for_ranges(nest.len(), (PIECE / len.max(1)).max(1), &|range: Range<usize>| {
-        let mut scratch = match scratch() {
-            Ok(scratch) => scratch,
-            Err(error) => {
-                _ = failed.set(error);
-                return;
-            }
-        };
-        each_piece(nest, range, &mut |at, n| {
+    let lines = nest.len();
+    // Twice as many groups as threads: a late thread holds up less, and memory stays small.
+    let groups = lines.div_ceil((PIECE / len.max(1)).max(1)).min(2 * pool::threads());
+    let scratch: Vec<Mutex<Scratch>> =
+        (0..groups).map(|_| Scratch::new(room).map(Mutex::new)).collect::<Result<_>>()?;
+    pool::run(groups, &|group| {
+        let mut scratch = scratch[group].lock().unwrap_or_else(PoisonError::into_inner);
+        each_piece(nest, lines * group / groups..lines * (group + 1) / groups, &mut |at, n| {
             for line in 0..n.cast_signed() {
                 let [from, to] = [0, 1].map(|i| at[i].wrapping_add_signed(line * steps[i]));
-                f(&mut scratch, from, to);
+                f(scratch.bytes(), from, to);
             }
         });
     });
-    failed.into_inner().map_or(Ok(()), Err)
+    Ok(())
 }
 
-/// Reads a line of `len` elements.
-///
-/// # Safety
-/// The line belongs to the view that `src` is the block of.
-unsafe fn gather<R: Copy>(src: Block<R>, from: usize, step: isize, len: usize) -> Vec<R> {
-    // SAFETY: elements of a view lie in its block (storage invariant 1).
-    unsafe {
-        if step == 1 {
-            return std::slice::from_raw_parts(src.at(from), len).to_vec();
-        }
-        (0..len.cast_signed()).map(|i| *src.at(from.wrapping_add_signed(i * step))).collect()
-    }
-}
-
-/// Writes a line.
-///
-/// # Safety
-/// The line belongs to the view that `out` is the block of, and nobody else writes it.
-unsafe fn scatter<R: Copy>(out: Block<R>, to: usize, step: isize, line: &[R]) {
-    for (i, &value) in line.iter().enumerate() {
-        // SAFETY: elements of a view lie in its block (storage invariant 1).
-        unsafe { *out.at(to.wrapping_add_signed(i.cast_signed() * step)) = value };
-    }
-}
-
-fn sort_line<T: Line>(
-    src: Block<T::Raw>,
-    out: Block<T::Raw>,
-    [from, to]: [usize; 2],
-    steps: [isize; 2],
+/// Elements at a constant step, for several threads.
+#[derive(Clone, Copy)]
+struct Row<R> {
+    start: Block<R>,
+    step: isize,
     len: usize,
-    flip: T::Bits,
-    scratch: &mut Scratch,
-) {
-    // SAFETY: the line belongs to the views of the request, and this call alone writes it.
-    unsafe {
-        if steps[1] == 1 {
-            // The result's own memory serves as the line.
-            let line = out.at(to);
-            if steps[0] == 1 {
-                std::ptr::copy_nonoverlapping(src.at(from), line, len);
+}
+
+impl<R: Copy> Row<R> {
+    /// `len` elements from `start` on.
+    ///
+    /// # Safety
+    /// They may be read, or written, for as long as the row is used; pieces of work that write
+    /// write different ones.
+    unsafe fn new(start: *mut R, step: isize, len: usize) -> Row<R> {
+        Row { start: Block(start), step, len }
+    }
+
+    fn len(self) -> usize {
+        self.len
+    }
+
+    /// The address of an element.
+    #[inline(always)]
+    fn at(self, i: usize) -> *mut R {
+        assert!(i < self.len);
+        self.start.0.wrapping_offset(i.cast_signed() * self.step)
+    }
+
+    /// Some of the elements, if they are contiguous.
+    fn slice(&self, range: Range<usize>) -> Option<&[R]> {
+        assert!(range.start <= range.end && range.end <= self.len);
+        // SAFETY: the promise of `new`.
+        let slice = |at| unsafe { std::slice::from_raw_parts(at, range.len()) };
+        (self.step == 1).then(|| slice(self.start.at(range.start)))
+    }
+
+    /// Writes `f` of each of `from`, which are as many, by several threads if there are many.
+    fn fill_from<A: Copy + Sync>(self, from: &[A], f: impl Fn(A) -> R + Sync)
+    where
+        R: Send,
+    {
+        assert_eq!(from.len(), self.len);
+        pool::for_ranges(from.len(), line::PIECE, &|range| {
+            let from = &from[range.clone()];
+            if self.step == 1 {
+                let at = self.start.at(range.start);
+                // SAFETY: the promise of `new`; no other piece has this range.
+                let to = unsafe { std::slice::from_raw_parts_mut(at, range.len()) };
+                for (to, &x) in to.iter_mut().zip(from) {
+                    *to = f(x);
+                }
             } else {
-                for i in 0..len {
-                    let element = src.at(from.wrapping_add_signed(i.cast_signed() * steps[0]));
-                    *line.add(i) = *element;
+                for (i, &x) in range.zip(from) {
+                    self.put(i, f(x));
                 }
             }
-            let line = std::slice::from_raw_parts_mut(line, len);
-            T::sort(line, flip, scratch.rows(len));
-            return;
-        }
-        let mut line = gather(src, from, steps[0], len);
-        T::sort(&mut line, flip, scratch.rows(len));
-        scatter(out, to, steps[1], &line);
+        });
     }
-}
 
-fn argsort_line<T: Line>(
-    src: Block<T::Raw>,
-    out: Block<i64>,
-    [from, to]: [usize; 2],
-    steps: [isize; 2],
-    len: usize,
-    flip: T::Bits,
-    scratch: &mut Scratch,
-) {
-    // SAFETY: the line belongs to the views of the request, and this call alone writes it.
-    unsafe {
-        let packed;
-        let keys = if steps[0] == 1 {
-            std::slice::from_raw_parts(src.at(from), len)
-        } else {
-            packed = gather(src, from, steps[0], len);
-            &packed
-        };
-        if steps[1] == 1 {
-            let indices = std::slice::from_raw_parts_mut(out.at(to), len);
-            line::argsort::<T>(keys, indices, flip, scratch.rows(len));
-            return;
-        }
-        let mut indices = vec![0; len];
-        line::argsort::<T>(keys, &mut indices, flip, scratch.rows(len));
-        scatter(out, to, steps[1], &indices);
+    #[inline(always)]
+    fn get(self, i: usize) -> R {
+        // SAFETY: the promise of `new`.
+        unsafe { *self.at(i) }
+    }
+
+    #[inline(always)]
+    fn put(self, i: usize, value: R) {
+        // SAFETY: the promise of `new`.
+        unsafe { *self.at(i) = value }
     }
 }
 

@@ -1,0 +1,69 @@
+//! The vector sorts of every level that this CPU has against the standard library's.
+
+use tilework_simd::Level;
+use tilework_simd::order::{SORT_U32, SORT_U64, Sorter};
+
+/// Numbers that look random and are the same in every run.
+fn random(seed: &mut u64) -> u64 {
+    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (*seed ^ *seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+fn check<E>(sorters: [Option<Sorter<E>>; 3], number: impl Fn(u64) -> E)
+where
+    E: Copy + Ord + std::fmt::Debug,
+{
+    let lengths = (0..70).chain([127, 128, 129, 255, 256, 257, 300, 1000, 4095, 4097, 70_000]);
+    for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+        let Some(sorter) = sorters[level as usize] else { continue };
+        for count in lengths.clone() {
+            let mut seed = count as u64;
+            let patterns: [(&str, Box<dyn Fn(usize, u64) -> u64>); 8] = [
+                ("random", Box::new(|_, r| r)),
+                ("few values", Box::new(|_, r| r % 3)),
+                ("one value", Box::new(|_, _| 7)),
+                ("largest", Box::new(|_, _| u64::MAX)),
+                ("largest and others", Box::new(|_, r| if r % 2 == 0 { u64::MAX } else { r })),
+                ("ascending", Box::new(|i, _| i as u64)),
+                ("descending", Box::new(|i, _| (1 << 40) - i as u64)),
+                ("organ pipe", Box::new(move |i, _| i.min(count - i) as u64)),
+            ];
+            for (name, value) in patterns {
+                let data: Vec<E> =
+                    (0..count).map(|i| number(value(i, random(&mut seed)))).collect();
+                let mut want = data.clone();
+                want.sort_unstable();
+                for to_other in [false, true] {
+                    let (mut from, mut other) = (data.clone(), data.clone());
+                    let (f, o) = (from.as_mut_ptr(), other.as_mut_ptr());
+                    // SAFETY: the level is available, and both have `count` integers.
+                    unsafe { (sorter.sort)(f, o, to_other, count) };
+                    let got = if to_other { &other } else { &from };
+                    assert!(*got == want, "{name}: {count} at {level:?}");
+                }
+                let Some(&pivot) = data.get(count / 2) else { continue };
+                let mut parted = data.clone();
+                // SAFETY: as above.
+                let below =
+                    unsafe { (sorter.part)(data.as_ptr(), parted.as_mut_ptr(), count, pivot) };
+                assert_eq!(below, data.iter().filter(|&&x| x < pivot).count(), "{name}: {count}");
+                assert!(parted[..below].iter().all(|&x| x < pivot), "{name}: {count}");
+                parted.sort_unstable();
+                assert!(parted == want, "{name}: {count} at {level:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_pattern_and_length_of_u32() {
+    check(SORT_U32, |x| (x >> 8 | x << 24) as u32);
+    check(SORT_U32, |x| x as u32);
+}
+
+#[test]
+fn every_pattern_and_length_of_u64() {
+    check(SORT_U64, |x| x);
+}
