@@ -22,17 +22,9 @@ fn on(device: Result<Device>, suite: fn(Device)) {
 macro_rules! every_device {
     ($($list:tt)+) => {
         device!(cpu, Ok(Device::cpu()); $($list)+);
+        device!(cuda, Device::parse("cuda:0"); $($list)+);
     };
 }
-
-// What the CUDA backend has; the rest answers that it is not there yet.
-device!(cuda, Device::parse("cuda:0");
-    maps::operations,
-    maps::scalars,
-    maps::in_place,
-    maps::casts,
-    maps::choices,
-);
 
 every_device!(
     maps::operations,

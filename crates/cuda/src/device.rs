@@ -13,9 +13,9 @@ use tilework_error::{Error, Result};
 use crate::compile::Kernels;
 use crate::driver::{Address, Answer, Attribute, Driver, Fault, Grid, Handle, PoolAttribute};
 use crate::launch::Args;
-use crate::map;
 use crate::memory::Staging;
 use crate::probe::{Platform, dotted};
+use crate::{index, map, matmul, random, reduce, scan, sort};
 
 /// The name of the backend.
 pub(crate) const BACKEND: &str = "cuda";
@@ -203,9 +203,18 @@ impl Backend for Cuda {
         let name = request.name();
         match request {
             Request::Map(request) => map::run(self, session, request, name),
-            _ => Err(Error::unsupported(
+            Request::Reduce(request) => reduce::run(self, session, request, name),
+            Request::Scan(request) => scan::run(self, session, request, name),
+            Request::Matmul(request) => matmul::run(self, session, request, name),
+            Request::Gather(request) => index::gather(self, session, request, name),
+            Request::Scatter(request) => index::scatter(self, session, request, name),
+            Request::Nonzero(request) => index::nonzero(self, session, request, name),
+            Request::Sort(request) => sort::run(self, session, request, name),
+            Request::Search(request) => sort::search(self, session, request, name),
+            Request::Random(request) => random::run(self, session, request, name),
+            Request::PairReduce(_) => Err(Error::unsupported(
                 name,
-                format!("not on {self} yet; move the arrays with to_device(\"cpu\")"),
+                format!("formulas are not on {self} yet; move the arrays with to_device(\"cpu\")"),
             )),
         }
     }

@@ -74,11 +74,16 @@ impl Width {
         }
     }
 
-    fn put(self, bytes: &mut Vec<u8>, number: u64) {
+    /// An index as it lies in memory.
+    pub(crate) fn bytes(self, number: u64) -> SmallVec<[u8; 8]> {
         match self {
-            Width::Narrow => bytes.extend_from_slice(&(number as u32).to_le_bytes()),
-            Width::Wide => bytes.extend_from_slice(&number.to_le_bytes()),
+            Width::Narrow => SmallVec::from_slice(&(number as u32).to_le_bytes()),
+            Width::Wide => SmallVec::from_slice(&number.to_le_bytes()),
         }
+    }
+
+    fn put(self, bytes: &mut Vec<u8>, number: u64) {
+        bytes.extend_from_slice(&self.bytes(number));
     }
 }
 
@@ -97,6 +102,28 @@ impl Nest {
             lens: nest.lens().iter().copied().collect(),
             strides: (0..nest.axes()).map(|axis| nest.strides(axis).into()).collect(),
             offsets: nest.offsets().into(),
+        }
+    }
+
+    /// Joins loops that all operands walk as one, and drops those of length one; in order, and at
+    /// least one loop is left.
+    pub(crate) fn merge(&mut self) {
+        let operands = self.offsets.len();
+        let (lens, strides) = (std::mem::take(&mut self.lens), std::mem::take(&mut self.strides));
+        for (len, row) in lens.into_iter().zip(strides).filter(|(len, _)| *len != 1) {
+            if let (Some(outer), Some(steps)) = (self.lens.last_mut(), self.strides.last_mut())
+                && steps.iter().zip(&row).all(|(outer, inner)| *outer == inner * len as isize)
+            {
+                *outer *= len;
+                *steps = row;
+            } else {
+                self.lens.push(len);
+                self.strides.push(row);
+            }
+        }
+        if self.lens.is_empty() {
+            self.lens.push(1);
+            self.strides.push(SmallVec::from_elem(0, operands));
         }
     }
 
@@ -169,6 +196,21 @@ mod tests {
                 assert_eq!((high + n) >> shift, n / d, "{n} / {d}");
             }
         }
+    }
+
+    #[test]
+    fn loops_are_merged_where_all_operands_allow_it() {
+        let mut nest = Nest {
+            lens: SmallVec::from_slice(&[2, 1, 3, 4]),
+            strides: [[12, 12], [7, 7], [4, 4], [1, 0]].iter().map(|row| row[..].into()).collect(),
+            offsets: SmallVec::from_slice(&[0, 5]),
+        };
+        nest.merge();
+        assert_eq!(nest.lens[..], [6, 4]);
+        assert_eq!((&nest.strides[0][..], &nest.strides[1][..]), (&[4, 4][..], &[1, 0][..]));
+        let mut single = Nest { lens: SmallVec::new(), strides: SmallVec::new(), ..nest };
+        single.merge();
+        assert_eq!((&single.lens[..], single.strides[0].len()), (&[1][..], 2));
     }
 
     #[test]

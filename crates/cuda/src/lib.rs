@@ -11,11 +11,17 @@ mod check;
 mod compile;
 mod device;
 mod driver;
+mod index;
 mod launch;
 mod map;
+mod matmul;
 mod memory;
 mod probe;
+mod random;
+mod reduce;
+mod scan;
 mod search;
+mod sort;
 mod source;
 
 use std::sync::OnceLock;

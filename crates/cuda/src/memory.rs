@@ -69,6 +69,17 @@ impl Cuda {
         Ok(Block { driver: self.driver(), context, stream, address })
     }
 
+    /// The same with every byte zero.
+    pub(crate) fn allocate_zeroed(&self, bytes: usize) -> Result<Block> {
+        let block = self.allocate_block(bytes)?;
+        if bytes > 0 {
+            // SAFETY: the block has that many bytes and nobody else knows it yet.
+            let done = unsafe { self.driver().zero(block.address, bytes, block.stream) };
+            done.map_err(|fault| self.fault("allocate", fault))?;
+        }
+        Ok(block)
+    }
+
     fn out_of_memory(&self, bytes: usize) -> Error {
         let left = match self.driver().memory_info() {
             Ok((free, total)) => format!("{free} of {total} are free"),
@@ -79,12 +90,8 @@ impl Cuda {
 
     /// The same as storage that arrays can share, with every byte zero if that is asked for.
     pub(crate) fn allocate_storage(&self, bytes: usize, zeroed: bool) -> Result<Storage> {
-        let block = self.allocate_block(bytes)?;
-        if zeroed && bytes > 0 {
-            // SAFETY: the block has that many bytes and nobody else knows it yet.
-            let done = unsafe { self.driver().zero(block.address, bytes, block.stream) };
-            done.map_err(|fault| self.fault("allocate", fault))?;
-        }
+        let allocate = if zeroed { Cuda::allocate_zeroed } else { Cuda::allocate_block };
+        let block = allocate(self, bytes)?;
         let address = block.address as *mut u8;
         // SAFETY: the memory belongs to the block, which goes into the storage. It is aligned to
         // 256 bytes, and the host never touches it.

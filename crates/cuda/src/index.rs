@@ -1,0 +1,237 @@
+//! Elements picked and placed by arrays of indices, and the indices of true elements.
+//!
+//! Indices are inside of their axes: that is settled above the contract. Called by `device.rs`.
+
+use smallvec::SmallVec;
+use tilework_backend::{Gather, Nonzero, Scatter, Session, ViewRef};
+use tilework_error::Result;
+use tilework_layout::{Layout, LoopNest};
+use tilework_ops::DType;
+
+use crate::compile::Module;
+use crate::device::Cuda;
+use crate::driver::Grid;
+use crate::launch::{self, Args, MAX_AXES, Nest, Width};
+use crate::reduce::too_many_axes;
+use crate::source;
+
+const THREADS: usize = 256;
+/// Elements that a thread looks at for their truth: as in `kernels/nonzero.cu`.
+const EACH: usize = 8;
+
+fn grid(threads: usize) -> Grid {
+    Grid { blocks: [threads.div_ceil(THREADS) as u32, 1, 1], threads: THREADS as u32, shared: 0 }
+}
+
+/// An array walked along with the indices that lead into another.
+struct Walk {
+    nest: Nest,
+    width: Width,
+    /// How many elements belong to one index.
+    each: usize,
+    /// Arguments of the kernels: the nest, the indexed axes, the arrays of indices.
+    args: [Vec<u8>; 3],
+    /// How many places the indexed axes have.
+    places: usize,
+}
+
+impl Walk {
+    /// `walked` has the axes of the indices, then those of `indexed` that are not indexed.
+    fn new(
+        session: &Session<'_>,
+        name: &str,
+        walked: &ViewRef<'_>,
+        indices: &[ViewRef<'_>],
+        indexed: &ViewRef<'_>,
+    ) -> Result<Walk> {
+        let (own, axes) = (indices[0].layout().ndim(), indices.len());
+        let (layout, to) = (walked.layout(), indexed.layout());
+        let row = |axis: usize| {
+            let mut row: SmallVec<[isize; 4]> = SmallVec::new();
+            row.push(layout.strides()[axis]);
+            let of =
+                |view: &ViewRef<'_>| if axis < own { view.layout().strides()[axis] } else { 0 };
+            row.extend(indices.iter().map(of));
+            row.push(if axis < own { 0 } else { to.strides()[axes + axis - own] });
+            row
+        };
+        let mut offsets: SmallVec<[usize; 4]> = SmallVec::new();
+        offsets.push(layout.offset());
+        offsets.extend(indices.iter().map(|view| view.layout().offset()));
+        offsets.push(to.offset());
+        let mut nest = Nest {
+            lens: layout.shape().iter().copied().collect(),
+            strides: (0..layout.ndim()).map(row).collect(),
+            offsets,
+        };
+        nest.merge();
+        if nest.lens.len() > MAX_AXES {
+            return Err(too_many_axes(name));
+        }
+        let views = [walked, indexed].into_iter().chain(indices);
+        let places = to.shape()[..axes].iter().product();
+        let width = Width::of(layout.len(), views.map(launch::elements));
+        let steps = to.strides()[..axes].iter().map(|&step| step as i64 as u64);
+        let sizes = to.shape()[..axes].iter().map(|&size| size as u64);
+        let axes = steps.chain(sizes).flat_map(|number| width.bytes(number)).collect();
+        let arrays = indices.iter().flat_map(|view| launch::source(view, session).to_le_bytes());
+        let args = [nest.encode(width), axes, arrays.collect()];
+        let each = layout.shape()[own..].iter().product();
+        Ok(Walk { nest, width, each, args, places })
+    }
+
+    fn args(&self) -> Args {
+        self.args.iter().fold(Args::new(), |args, bytes| args.bytes(bytes))
+    }
+}
+
+pub(crate) fn gather(
+    cuda: &Cuda,
+    session: &Session<'_>,
+    request: &Gather<'_>,
+    name: &str,
+) -> Result<()> {
+    let output = request.output.view();
+    if output.layout().is_empty() {
+        return Ok(());
+    }
+    let walk = Walk::new(session, name, &output, request.indices, &request.source)?;
+    let n = walk.nest.len();
+    let args = walk
+        .args()
+        .number(n as u64)
+        .pointer(launch::source(&request.source, session))
+        .pointer(launch::target(&request.output, session));
+    let module = module(cuda, name, output.dtype(), request.indices.len(), walk.width)?;
+    let function = cuda.function(name, &module, c"gather")?;
+    // SAFETY: the source declares these arguments; positions are those of checked layouts under
+    // indices that are inside of their axes.
+    unsafe { cuda.launch(name, function, grid(n), args) }
+}
+
+pub(crate) fn scatter(
+    cuda: &Cuda,
+    session: &Session<'_>,
+    request: &Scatter<'_>,
+    name: &str,
+) -> Result<()> {
+    let target = request.target.view();
+    if request.source.layout().is_empty() {
+        return Ok(());
+    }
+    let walk = Walk::new(session, name, &request.source, request.indices, &target)?;
+    let (n, each) = (walk.nest.len(), walk.each as u64);
+    let last = cuda.allocate_zeroed(walk.places * 8)?;
+    let module = module(cuda, name, target.dtype(), request.indices.len(), walk.width)?;
+    let places = n / walk.each;
+    let args = walk.args().number(places as u64).number(each).pointer(last.address);
+    let function = cuda.function(name, &module, c"claim")?;
+    // SAFETY: as for `gather`; there is a number for each place of the indexed axes.
+    unsafe { cuda.launch(name, function, grid(places), args)? };
+    let args = walk
+        .args()
+        .number(n as u64)
+        .number(each)
+        .pointer(launch::source(&request.source, session))
+        .pointer(launch::target(&request.target, session))
+        .pointer(last.address);
+    let function = cuda.function(name, &module, c"scatter")?;
+    // SAFETY: as above.
+    unsafe { cuda.launch(name, function, grid(n), args) }
+}
+
+fn module(
+    cuda: &Cuda,
+    name: &str,
+    dtype: DType,
+    arrays: usize,
+    width: Width,
+) -> Result<std::sync::Arc<Module>> {
+    let key = [b'G', width as u8, dtype as u8, arrays as u8];
+    cuda.module(name, &key, || Ok(text(dtype, arrays, width)))
+}
+
+fn text(dtype: DType, arrays: usize, width: Width) -> String {
+    [
+        &source::begin(width.name(), [dtype]),
+        &format!("typedef {} S;\n#define K {arrays}\n", source::storage(dtype)),
+        include_str!("kernels/index.cu"),
+        source::END,
+    ]
+    .concat()
+}
+
+pub(crate) fn nonzero(
+    cuda: &Cuda,
+    session: &Session<'_>,
+    request: &Nonzero<'_>,
+    name: &str,
+) -> Result<()> {
+    let layout = request.input.layout();
+    if layout.is_empty() || request.output.layout().is_empty() {
+        return Ok(());
+    }
+    let nest = LoopNest::in_order(&[layout]);
+    if nest.axes().max(layout.ndim()) > MAX_AXES {
+        return Err(too_many_axes(name));
+    }
+    let (n, elements) = (layout.len(), [launch::elements(&request.input)]);
+    let width = Width::of(n, elements);
+    let module = cuda.module(name, &[b'Z', width as u8], || Ok(nonzero_text(width)))?;
+    let (nest, shape) = (Nest::new(&nest).encode(width), shape(layout).encode(width));
+    let input = launch::source(&request.input, session);
+    let threads = n.div_ceil(EACH);
+    let blocks = threads.div_ceil(THREADS);
+    let counts = cuda.allocate_block(blocks * 8)?;
+
+    let count = cuda.function(name, &module, c"count")?;
+    let args = Args::new().bytes(&nest).number(n as u64).pointer(input).pointer(counts.address);
+    // SAFETY: the source declares these arguments; there is a count for each block.
+    unsafe { cuda.launch(name, count, grid(threads), args)? };
+    let places = cuda.function(name, &module, c"places")?;
+    let args = Args::new().pointer(counts.address).number(blocks as u64);
+    // SAFETY: as above.
+    unsafe { cuda.launch(name, places, grid(THREADS), args)? };
+    let out = request.output.layout();
+    let first = launch::target(&request.output, session) + (out.offset() * 8) as u64;
+    let args = Args::new()
+        .bytes(&nest)
+        .bytes(&shape)
+        .number(n as u64)
+        .pointer(input)
+        .pointer(counts.address)
+        .pointer(first)
+        .number(out.strides()[0] as u64)
+        .number(out.strides()[1] as u64);
+    let write = cuda.function(name, &module, c"write")?;
+    // SAFETY: as above; the output has a row for each true element.
+    unsafe { cuda.launch(name, write, grid(threads), args) }
+}
+
+/// The axes of a shape as loops, to take row-major numbers apart.
+fn shape(layout: &Layout) -> Nest {
+    Nest {
+        lens: layout.shape().iter().copied().collect(),
+        strides: layout.shape().iter().map(|_| SmallVec::from_slice(&[0])).collect(),
+        offsets: SmallVec::from_slice(&[0]),
+    }
+}
+
+fn nonzero_text(width: Width) -> String {
+    [&source::begin(width.name(), []), include_str!("kernels/nonzero.cu"), source::END].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_of_indices_compile() {
+        crate::check::compiles(vec![
+            ("one array".to_owned(), text(DType::Float16, 1, Width::Narrow)),
+            ("three arrays".to_owned(), text(DType::Complex128, 3, Width::Wide)),
+            ("nonzero".to_owned(), nonzero_text(Width::Narrow)),
+            ("nonzero of a large array".to_owned(), nonzero_text(Width::Wide)),
+        ]);
+    }
+}

@@ -1,0 +1,180 @@
+//! Reductions: lanes of a block share an output; long ones are cut into pieces and merged.
+//!
+//! How the elements are shared out depends on the sizes alone, so the same input gives the same
+//! bits wherever it lies. Called by `device.rs`.
+
+use tilework_backend::{Reduce, Session};
+use tilework_error::{Error, Result};
+use tilework_layout::ReduceNest;
+use tilework_ops::{DType, FoldId};
+
+use crate::device::Cuda;
+use crate::driver::Grid;
+use crate::launch::{self, Args, MAX_AXES, Nest, Width};
+use crate::source;
+
+const THREADS: usize = 256;
+/// Elements that a lane takes before its piece ends, so that sums of sums are short.
+const STEPS: usize = 64;
+/// Pieces that a grid can have.
+const MAX_PIECES: usize = 65_535;
+/// Bytes of the largest state of a fold.
+pub(crate) const STATE: usize = 32;
+
+/// How a reduction is shared out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Shape {
+    outputs: usize,
+    count: usize,
+    piece: usize,
+    pieces: usize,
+    lanes: usize,
+    across: bool,
+}
+
+impl Shape {
+    /// `across` if neighbouring outputs lie nearer to each other than neighbouring elements do.
+    fn new(outputs: usize, count: usize, across: bool) -> Shape {
+        let most = if across { 8 } else { THREADS };
+        let lanes = count.div_ceil(8).max(1).next_power_of_two().min(most);
+        let piece = (lanes * STEPS).max(count.div_ceil(MAX_PIECES));
+        Shape { outputs, count, piece, pieces: count.div_ceil(piece).max(1), lanes, across }
+    }
+
+    fn encode(&self, width: Width) -> Vec<u8> {
+        let indices = [self.outputs, self.count, self.piece];
+        let numbers = [self.pieces, self.lanes, self.across as usize];
+        let indices = indices.iter().flat_map(|&number| width.bytes(number as u64));
+        let numbers = numbers.iter().flat_map(|&number| (number as u32).to_le_bytes());
+        indices.chain(numbers).collect()
+    }
+}
+
+pub(crate) fn run(
+    cuda: &Cuda,
+    session: &Session<'_>,
+    request: &Reduce<'_>,
+    name: &str,
+) -> Result<()> {
+    let (input, output) = (request.input, request.output.view());
+    let nest = ReduceNest::new(input.layout(), request.axes, output.layout())?;
+    let (outputs, count) = (nest.kept().len(), nest.reduced_len());
+    if outputs == 0 {
+        return Ok(());
+    }
+    let reduced = nest.reduced_in_order();
+    if nest.kept().axes().max(reduced.axes()) > MAX_AXES {
+        return Err(too_many_axes(name));
+    }
+    let nearer = |strides: &[isize]| strides[0].unsigned_abs();
+    let across =
+        outputs > 1 && nearer(nest.kept().inner_strides()) < nearer(reduced.inner_strides());
+    let shape = Shape::new(outputs, count, across);
+    let width =
+        Width::of(outputs.max(count), [launch::elements(&input), launch::elements(&output)]);
+    let dtypes = (input.dtype(), output.dtype());
+    let key = [b'R', width as u8, request.fold as u8, dtypes.0 as u8, dtypes.1 as u8];
+    let module = cuda.module(name, &key, || Ok(text(request.fold, dtypes.0, dtypes.1, width)))?;
+
+    let kept = Nest::new(nest.kept()).encode(width);
+    let partial = match shape.pieces {
+        1 => None,
+        pieces => Some(cuda.allocate_block(outputs * pieces * STATE)?),
+    };
+    let scratch = partial.as_ref().map_or(0, |block| block.address);
+    let out = launch::target(&request.output, session);
+    let correction = request.correction.to_bits();
+    let args = Args::new()
+        .bytes(&kept)
+        .bytes(&Nest::new(reduced).encode(width))
+        .bytes(&shape.encode(width))
+        .number(correction)
+        .pointer(launch::source(&input, session))
+        .pointer(out)
+        .pointer(scratch);
+    let blocks = outputs.div_ceil(THREADS / shape.lanes) as u32;
+    let grid =
+        Grid { blocks: [blocks, shape.pieces as u32, 1], threads: THREADS as u32, shared: 0 };
+    let function = cuda.function(name, &module, c"reduce")?;
+    // SAFETY: the source declares these arguments; the loops are those of checked layouts, and the
+    // scratch has room for a state of each piece.
+    unsafe { cuda.launch(name, function, grid, args)? };
+    if shape.pieces > 1 {
+        let args = Args::new()
+            .bytes(&kept)
+            .bytes(&shape.encode(width))
+            .number(correction)
+            .pointer(out)
+            .pointer(scratch);
+        let grid = Grid { blocks: [outputs as u32, 1, 1], threads: THREADS as u32, shared: 0 };
+        let function = cuda.function(name, &module, c"finish")?;
+        // SAFETY: as above.
+        unsafe { cuda.launch(name, function, grid, args)? };
+    }
+    Ok(())
+}
+
+/// Views with more loops than kernels walk: only curious ones, which a copy straightens.
+pub(crate) fn too_many_axes(name: &str) -> Error {
+    let message =
+        format!("the array has more than {MAX_AXES} axes that do not merge; copy it first");
+    Error::unsupported(name, message)
+}
+
+/// What enters and leaves a fold, and its name: common to reductions and scans.
+pub(crate) fn fold_text(fold: FoldId, input: DType, output: DType, width: Width) -> String {
+    let row = fold.row();
+    let inner = row.accumulates(input).unwrap_or(input);
+    let result = row.result(inner);
+    let (s, r, v) = (source::storage(input), source::storage(output), source::value(inner));
+    let enter = match input == inner {
+        true => "widen(x)".to_owned(),
+        false => format!("widen(cast<{}>(widen(x)))", source::storage(inner)),
+    };
+    let leave = match output == result {
+        true => format!("narrow<{r}>(x)"),
+        false => format!("cast<{r}>(widen(narrow<{}>(x)))", source::storage(result)),
+    };
+    format!(
+        "{}{}typedef {s} S;\ntypedef {r} R;\ntypedef {v} V;\ntypedef {fold:?}<V> F;\n\
+         FN V enter(S x) {{ return {enter}; }}\nFN R leave({} x) {{ return {leave}; }}\n",
+        source::begin(width.name(), [input, inner, output]),
+        include_str!("kernels/folds.cu"),
+        source::value(result)
+    )
+}
+
+fn text(fold: FoldId, input: DType, output: DType, width: Width) -> String {
+    [&fold_text(fold, input, output, width), include_str!("kernels/reduce.cu"), source::END]
+        .concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_of_reductions_compiles() {
+        let dtypes = [DType::BFloat16, DType::Int8, DType::Complex128, DType::Float64];
+        let mut sources = Vec::new();
+        for (k, fold) in FoldId::ALL.into_iter().enumerate() {
+            let taken = |dtype: &DType| fold.row().accumulates(*dtype).is_some();
+            let dtype = dtypes.into_iter().cycle().skip(k).find(taken).unwrap();
+            let output = fold.row().result(fold.row().accumulates(dtype).unwrap());
+            let width = if k % 2 == 0 { Width::Narrow } else { Width::Wide };
+            sources.push((format!("{fold:?} of {dtype}"), text(fold, dtype, output, width)));
+        }
+        crate::check::compiles(sources);
+    }
+
+    #[test]
+    fn every_element_has_a_lane_and_a_piece() {
+        for (outputs, count) in [(1, 0), (1, 1), (7, 9), (1, 1 << 28), (1 << 20, 3), (5, 100_000)] {
+            for across in [false, true] {
+                let shape = Shape::new(outputs, count, across);
+                assert!(shape.lanes.is_power_of_two() && shape.lanes <= THREADS);
+                assert!(shape.pieces * shape.piece >= count && shape.pieces <= MAX_PIECES);
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Order: sorting by merging runs, and searching in what is sorted.
+//!
+//! Elements are compared as the definition does, so that every dtype goes the same way and equal
+//! elements keep their order. Called by `device.rs`.
+
+use tilework_backend::{Search, Session, Sort};
+use tilework_error::{Error, Result};
+use tilework_layout::{Layout, LoopNest};
+use tilework_ops::DType;
+
+use crate::compile::Module;
+use crate::device::Cuda;
+use crate::driver::Grid;
+use crate::launch::{self, Args, MAX_AXES, Nest, Width};
+use crate::reduce::too_many_axes;
+use crate::source;
+
+/// Threads of a block, and elements that it sorts: as in `kernels/sort.cu`.
+const THREADS: usize = 256;
+const TILE: usize = 1024;
+/// What a grid can have in its second direction.
+const MAX_TILES: usize = 65_535;
+
+fn grid(blocks: [usize; 2]) -> Grid {
+    Grid { blocks: [blocks[0] as u32, blocks[1] as u32, 1], threads: THREADS as u32, shared: 0 }
+}
+
+pub(crate) fn run(
+    cuda: &Cuda,
+    session: &Session<'_>,
+    request: &Sort<'_>,
+    name: &str,
+) -> Result<()> {
+    let (input, output) = (request.input, request.output.view());
+    let (from, to) = (input.layout(), output.layout());
+    if to.is_empty() {
+        return Ok(());
+    }
+    let first = |layout: &Layout| layout.index_axis(request.axis, 0);
+    let (rows_from, rows_to) = (first(from)?, first(to)?);
+    let nest = LoopNest::new(&[&rows_from, &rows_to]);
+    let (rows, len) = (nest.len(), to.shape()[request.axis]);
+    if nest.axes() > MAX_AXES {
+        return Err(too_many_axes(name));
+    }
+    if len > MAX_TILES * TILE {
+        let message = format!("rows of {len} elements are longer than {}", MAX_TILES * TILE);
+        return Err(Error::unsupported(name, message));
+    }
+    let dtype = input.dtype();
+    let width = Width::of(rows, [launch::elements(&input), launch::elements(&output)]);
+    let module = module(cuda, name, dtype, width)?;
+    let function = |function| cuda.function(name, &module, function);
+    let nest = Nest::new(&nest).encode(width);
+    let (n, down) = (rows * len, request.descending as u64);
+    let values = [cuda.allocate_block(n * dtype.size())?, cuda.allocate_block(n * dtype.size())?];
+    let indices = [cuda.allocate_block(n * 4)?, cuda.allocate_block(n * 4)?];
+    let mut side = 0;
+
+    let args = Args::new()
+        .bytes(&nest)
+        .number(len as u64)
+        .number(from.strides()[request.axis] as u64)
+        .number(down)
+        .pointer(launch::source(&input, session))
+        .pointer(values[0].address)
+        .pointer(indices[0].address);
+    // SAFETY: the source declares these arguments; the loops are those of checked layouts, and
+    // there is room for all rows in the scratch.
+    unsafe { cuda.launch(name, function(c"tiles")?, grid([rows, len.div_ceil(TILE)]), args)? };
+    let mut run = TILE;
+    while run < len {
+        let args = Args::new()
+            .number(n as u64)
+            .number(len as u64)
+            .number(run as u64)
+            .number(down)
+            .pointer(values[side].address)
+            .pointer(indices[side].address)
+            .pointer(values[1 - side].address)
+            .pointer(indices[1 - side].address);
+        // SAFETY: as above.
+        unsafe { cuda.launch(name, function(c"merge")?, grid([n.div_ceil(THREADS), 1]), args)? };
+        side = 1 - side;
+        run *= 2;
+    }
+    let args = Args::new()
+        .bytes(&nest)
+        .number(n as u64)
+        .number(len as u64)
+        .number(to.strides()[request.axis] as u64)
+        .number(request.indices as u64)
+        .pointer(values[side].address)
+        .pointer(indices[side].address)
+        .pointer(launch::target(&request.output, session));
+    // SAFETY: as above; the output holds elements or, if indices are wanted, int64.
+    unsafe { cuda.launch(name, function(c"put")?, grid([n.div_ceil(THREADS), 1]), args) }
+}
+
+pub(crate) fn search(
+    cuda: &Cuda,
+    session: &Session<'_>,
+    request: &Search<'_>,
+    name: &str,
+) -> Result<()> {
+    let (sorted, values, output) = (request.sorted, request.values, request.output.view());
+    if output.layout().is_empty() {
+        return Ok(());
+    }
+    let nest = LoopNest::new(&[values.layout(), output.layout()]);
+    if nest.axes() > MAX_AXES {
+        return Err(too_many_axes(name));
+    }
+    let (n, len) = (nest.len(), sorted.layout().len());
+    if len > u32::MAX as usize / 2 {
+        let message = format!("a sorted array of {len} elements is too long");
+        return Err(Error::unsupported(name, message));
+    }
+    let size = values.dtype().size();
+    let width = Width::of(n, [launch::elements(&values), launch::elements(&output)]);
+    let module = module(cuda, name, values.dtype(), width)?;
+    let args = Args::new()
+        .bytes(&Nest::new(&nest).encode(width))
+        .number(n as u64)
+        .pointer(launch::source(&sorted, session) + (sorted.layout().offset() * size) as u64)
+        .number(sorted.layout().strides()[0] as u64)
+        .number(len as u64)
+        .number(request.right as u64)
+        .pointer(launch::source(&values, session))
+        .pointer(launch::target(&request.output, session));
+    let function = cuda.function(name, &module, c"search")?;
+    // SAFETY: the source declares these arguments; positions are those of checked layouts.
+    unsafe { cuda.launch(name, function, grid([n.div_ceil(THREADS), 1]), args) }
+}
+
+fn module(cuda: &Cuda, name: &str, dtype: DType, width: Width) -> Result<std::sync::Arc<Module>> {
+    cuda.module(name, &[b'O', width as u8, dtype as u8], || Ok(text(dtype, width)))
+}
+
+fn text(dtype: DType, width: Width) -> String {
+    [
+        &source::begin(width.name(), [dtype]),
+        &format!("typedef {} S;\n", source::storage(dtype)),
+        include_str!("kernels/sort.cu"),
+        source::END,
+    ]
+    .concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_of_orders_compiles() {
+        let dtypes = [DType::Bool, DType::Float16, DType::Int64, DType::Complex128];
+        crate::check::compiles(
+            dtypes.map(|dtype| (dtype.to_string(), text(dtype, Width::Narrow))).into(),
+        );
+    }
+}
