@@ -1,0 +1,84 @@
+//! What integers ask for beyond their rows, and what NumPy's habits ask of assignments, on every
+//! device of the host.
+
+use tilework::{Array, DType, Device, Error, Id, apply_into};
+
+fn on_each(check: impl Fn(Device)) {
+    for device in [Device::cpu(), Device::reference()] {
+        let _scope = device.scope();
+        check(device);
+    }
+}
+
+#[test]
+fn numbers_beyond_a_dtype_compare_and_do_not_compute() {
+    on_each(|_| {
+        let x = Array::from_slice(&[0u8, 7, 255]).expect("array");
+        for (huge, larger) in [(300i64, false), (-1, true)] {
+            let all = |answer: bool| vec![answer; 3];
+            let truth = |result: tilework::Result<Array>| result?.to_vec::<bool>();
+            assert_eq!(truth(x.greater(huge)), Ok(all(larger)));
+            assert_eq!(truth(x.less_equal(huge)), Ok(all(!larger)));
+            assert_eq!(truth(x.equal(huge)), Ok(all(false)));
+            assert_eq!(truth(x.not_equal(huge)), Ok(all(true)));
+            assert_eq!(truth(x.logical_and(huge)), Ok(vec![false, true, true]));
+            assert!(matches!(x.add(huge), Err(Error::Overflow(_))));
+            assert!(matches!(x.assign(huge), Err(Error::Overflow(_))));
+        }
+        assert_eq!(x.to_vec::<u8>(), Ok(vec![0, 7, 255]));
+    });
+}
+
+#[test]
+fn negative_powers_of_integers_are_refused() {
+    on_each(|_| {
+        let x = Array::from_slice(&[1i32, 2, 3]).expect("array");
+        let mixed = Array::from_slice(&[0i32, 2, -1]).expect("array");
+        assert!(matches!(x.pow(-1), Err(Error::Value(_))));
+        assert!(matches!(x.pow(&mixed), Err(Error::Value(_))));
+        assert_eq!(
+            x.pow(&mixed.abs().expect("abs")).and_then(|y| y.to_vec()),
+            Ok(vec![1i32, 4, 3])
+        );
+        assert_eq!(x.pow(-1.0).map(|y| y.dtype()), Ok(DType::Float64));
+    });
+}
+
+#[test]
+fn signed_results_do_not_enter_unsigned_targets() {
+    on_each(|_| {
+        let (x, y) = (Array::from_slice(&[1u8, 2]), Array::from_slice(&[1i8, 2]));
+        let (x, y) = (x.expect("array"), y.expect("array"));
+        let refused = apply_into(Id::Add, &[(&x).into(), (&y).into()], &x);
+        assert!(matches!(refused, Err(Error::DType(_))));
+        apply_into(Id::Add, &[(&x).into(), 1.into()], &x).expect("a number follows the array");
+        assert_eq!(x.to_vec::<u8>(), Ok(vec![2, 3]));
+    });
+}
+
+#[test]
+fn assignments_pass_over_leading_axes_of_length_one() {
+    on_each(|_| {
+        let target = Array::zeros(&[3], DType::Float32).expect("zeros");
+        let row = Array::from_slice(&[1.0f32, 2.0, 3.0]).expect("array");
+        target.assign(&row.reshape(&[1, 1, 3]).expect("reshape")).expect("assign");
+        assert_eq!(target.to_vec::<f32>(), Ok(vec![1.0, 2.0, 3.0]));
+        let column = row.reshape(&[3, 1]).expect("reshape");
+        assert!(matches!(target.assign(&column), Err(Error::Shape(_))));
+        // The part that is assigned lies in the target itself.
+        let back = target.flip(None).and_then(|x| x.reshape_view(&[1, 3])).expect("a view");
+        target.assign(&back).expect("assign");
+        assert_eq!(target.to_vec::<f32>(), Ok(vec![3.0, 2.0, 1.0]));
+    });
+}
+
+#[test]
+fn the_least_of_nothing_is_an_error_whatever_the_shape() {
+    on_each(|_| {
+        let nothing = Array::zeros(&[0, 2, 0], DType::Int8).expect("zeros");
+        assert!(matches!(nothing.min(0), Err(Error::Value(_))));
+        assert!(matches!(nothing.argmax(2), Err(Error::Value(_))));
+        assert_eq!(nothing.max(1).map(|x| x.len()), Ok(0));
+        assert_eq!(nothing.sum(0).map(|x| x.len()), Ok(0));
+    });
+}
