@@ -4,7 +4,7 @@
 //! [`Vector`]). Called by the drivers of level `Avx512`.
 
 use crate::twin::Twin;
-use crate::vector::{Lanes, Single, Vector};
+use crate::vector::{Lanes, Single, Vector, estimate_ops};
 use std::arch::x86_64::*;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -166,26 +166,7 @@ impl Vector for Avx512F32 {
         let v = ins!(_mm512_srli_epi32::<N>(_mm512_castps_si512(self.0)));
         Avx512F32(ins!(_mm512_castsi512_ps(v)))
     }
-    #[inline(always)]
-    fn rcp_fast(self) -> Self {
-        let y = self.rcp_est();
-        y.fma(self.fnma(y, Self::lit(1.0)), y)
-    }
-    #[inline(always)]
-    fn rsqrt(self) -> Self {
-        let y = self.rsqrt_est();
-        // One step of third order takes 14 bits beyond 24; the residual is exact.
-        let p = self * y;
-        let low = self.fms(y, p);
-        let h = p.fnma(y, Self::lit(1.0)) - low * y;
-        let better = (y * h).fma(h.fma(Self::lit(0.375), Self::lit(0.5)), y);
-        // 0 and infinity have no finite step; the estimate is right there.
-        Self::select(better.is_nan(), y, better)
-    }
-    #[inline(always)]
-    fn pow2(n: Self) -> Self {
-        Self::lit(1.0).scalef(n)
-    }
+    estimate_ops!(f32);
     #[inline(always)]
     fn frexp(self) -> (Self, Self) {
         let m = ins!(_mm512_getmant_ps::<_MM_MANT_NORM_P75_1P5, _MM_MANT_SIGN_ZERO>(self.0));
@@ -252,30 +233,7 @@ impl Vector for Avx512F64 {
         let v = ins!(_mm512_srli_epi64::<N>(_mm512_castpd_si512(self.0)));
         Avx512F64(ins!(_mm512_castsi512_pd(v)))
     }
-    #[inline(always)]
-    fn rcp_fast(self) -> Self {
-        let y = self.rcp_est();
-        // 14 bits; e + e^2 in one step gives 42.
-        let e = self.fnma(y, Self::lit(1.0));
-        y.fma(e.fma(e, e), y)
-    }
-    #[inline(always)]
-    fn rsqrt(self) -> Self {
-        let y = self.rsqrt_est();
-        // A step of third order to 42 bits, then Newton's with an exact residual.
-        let h = (self * y).fnma(y, Self::lit(1.0));
-        let near = (y * h).fma(h.fma(Self::lit(0.375), Self::lit(0.5)), y);
-        let p = self * near;
-        let low = self.fms(near, p);
-        let h = p.fnma(near, Self::lit(1.0)) - low * near;
-        let better = (near * Self::lit(0.5)).fma(h, near);
-        // 0 and infinity have no finite step; the estimate is right there.
-        Self::select(better.is_nan(), y, better)
-    }
-    #[inline(always)]
-    fn pow2(n: Self) -> Self {
-        Self::lit(1.0).scalef(n)
-    }
+    estimate_ops!(f64);
     #[inline(always)]
     fn frexp(self) -> (Self, Self) {
         let m = ins!(_mm512_getmant_pd::<_MM_MANT_NORM_P75_1P5, _MM_MANT_SIGN_ZERO>(self.0));

@@ -169,9 +169,12 @@ kernels! {
     rsqrt: 1, Vector::rsqrt, Vector::rsqrt;
     hypot: 2, root::hypot, root::hypot;
     logaddexp: 2, log32::logaddexp, log64::logaddexp;
+    rsqrt_or_zero: 1, pair::rsqrt_or_zero, pair::rsqrt_or_zero;
     exp_pair: 1, pair::exp_pair32, pair::exp_pair64;
+    exp2_pair: 1, pair::exp2_pair32, pair::exp2_pair64;
     rcp_pair: 1, pair::rcp_pair32, pair::rcp_pair64;
     rsqrt_pair: 1, pair::rsqrt_pair32, pair::rsqrt_pair64;
+    sqrt_pair: 1, pair::sqrt_pair32, pair::sqrt_pair64;
 }
 
 /// The kernel of an operation, if there is one. The caller sees to it that the CPU has `level`

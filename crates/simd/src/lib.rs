@@ -1,8 +1,9 @@
 //! Vectors of one instruction set behind a trait, and mathematics on them.
 //!
 //! [`vector`] is the trait; `scalar`, `avx2`, `avx512` and [`twin`] implement it; [`math`] is generic
-//! over it; [`kernels`] drives the mathematics over slices; [`convert`] turns half floats into `f32`
-//! and back; [`order`] sorts integers. Knows nothing of arrays; called by the CPU backend, which picks the [`Level`].
+//! over it; [`kernels`] drives the mathematics over slices; [`record`] writes it down as a program;
+//! [`convert`] turns half floats into `f32` and back; [`order`] sorts integers. Knows nothing of
+//! arrays; called by the CPU backend, which picks the [`Level`].
 
 #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
 pub mod avx2;
@@ -12,6 +13,7 @@ pub mod convert;
 pub mod kernels;
 pub mod math;
 pub mod order;
+pub mod record;
 pub mod scalar;
 pub mod twin;
 pub mod vector;

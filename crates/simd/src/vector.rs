@@ -273,3 +273,56 @@ macro_rules! exponent_ops {
     };
 }
 pub(crate) use exponent_ops;
+
+/// Bodies for `rcp_fast`, `rsqrt` and `pow2` made of the estimates and the scaling of AVX-512.
+macro_rules! estimate_ops {
+    (f32) => {
+        #[inline(always)]
+        fn rcp_fast(self) -> Self {
+            let y = self.rcp_est();
+            y.fma(self.fnma(y, Self::lit(1.0)), y)
+        }
+        #[inline(always)]
+        fn rsqrt(self) -> Self {
+            let y = self.rsqrt_est();
+            // One step of third order takes 14 bits beyond 24; the residual is exact.
+            let p = self * y;
+            let low = self.fms(y, p);
+            let h = p.fnma(y, Self::lit(1.0)) - low * y;
+            let better = (y * h).fma(h.fma(Self::lit(0.375), Self::lit(0.5)), y);
+            // 0 and infinity have no finite step; the estimate is right there.
+            Self::select(better.is_nan(), y, better)
+        }
+        #[inline(always)]
+        fn pow2(n: Self) -> Self {
+            Self::lit(1.0).scalef(n)
+        }
+    };
+    (f64) => {
+        #[inline(always)]
+        fn rcp_fast(self) -> Self {
+            let y = self.rcp_est();
+            // 14 bits; e + e^2 in one step gives 42.
+            let e = self.fnma(y, Self::lit(1.0));
+            y.fma(e.fma(e, e), y)
+        }
+        #[inline(always)]
+        fn rsqrt(self) -> Self {
+            let y = self.rsqrt_est();
+            // A step of third order to 42 bits, then Newton's with an exact residual.
+            let h = (self * y).fnma(y, Self::lit(1.0));
+            let near = (y * h).fma(h.fma(Self::lit(0.375), Self::lit(0.5)), y);
+            let p = self * near;
+            let low = self.fms(near, p);
+            let h = p.fnma(near, Self::lit(1.0)) - low * near;
+            let better = (near * Self::lit(0.5)).fma(h, near);
+            // 0 and infinity have no finite step; the estimate is right there.
+            Self::select(better.is_nan(), y, better)
+        }
+        #[inline(always)]
+        fn pow2(n: Self) -> Self {
+            Self::lit(1.0).scalef(n)
+        }
+    };
+}
+pub(crate) use estimate_ops;

@@ -2,8 +2,9 @@
 //!
 //! `exp_pair`: relative error about |x| 2^-24 (`f32`) or |x| 2^-53 (`f64`), no more than what the
 //! rounding of its own argument costs; overflow, gradual underflow, infinities and NaN are right.
-//! `rcp_pair`, `rsqrt_pair`: a few ulp; 0 and infinity are right, results that would be subnormal
-//! may be 0. Called by the pair plans of the CPU backend, run or recorded.
+//! `rcp_pair`, `rsqrt_pair`, `sqrt_pair`: a few ulp; 0 and infinity are right, results that would be
+//! subnormal may be 0, and roots of subnormal numbers may be those numbers. `rsqrt_or_zero` is no
+//! cheaper form but a meaning that only formulas have. Called by the pair plans of the CPU backend, run or recorded.
 
 use super::coef::{EXP2_UNIT, LOG2E, S_EXP2_UNIT};
 use super::poly;
@@ -63,4 +64,28 @@ pub fn rcp_pair64<V: Vector<Elem = f64>>(x: V) -> V {
 #[inline(always)]
 pub fn rsqrt_pair64<V: Vector<Elem = f64>>(x: V) -> V {
     V::lit(1.0) / x.sqrt()
+}
+
+/// sqrt(x): estimate of the inverse and one Newton step.
+#[inline(always)]
+pub fn sqrt_pair32<V: Vector<Elem = f32>>(x: V) -> V {
+    let y = x.rsqrt_est();
+    let s = x * y;
+    let better = (y * V::lit(0.5)).mul_add(s.neg_mul_add(s, x), s);
+    // Beyond these the estimate has no finite square.
+    let near = x.ge(V::lit(1.1754943508222875e-38)) & x.lt(V::lit(f64::INFINITY));
+    let far = V::select(x.lt(V::lit(0.0)), V::lit(f64::NAN), x);
+    V::select(near, better, far)
+}
+
+/// sqrt(x) for `f64`: the square root itself.
+#[inline(always)]
+pub fn sqrt_pair64<V: Vector<Elem = f64>>(x: V) -> V {
+    x.sqrt()
+}
+
+/// 1 / sqrt(x), 0 at 0.
+#[inline(always)]
+pub fn rsqrt_or_zero<V: Vector>(x: V) -> V {
+    V::select(x.eq(V::lit(0.0)), V::lit(0.0), x.rsqrt())
 }
