@@ -43,6 +43,7 @@ mod tensor;
 pub use adjoint::{Adjoint, Need, Saved};
 pub use expr::{Category, Expr, Kind, Operands, Variable};
 pub use infer::{MAX_AXES, MAX_DIM};
-pub use lower::{Lowered, lower};
+pub use lower::{Lowered, lower, lower_for};
+pub use passes::Purpose;
 pub use reduction::{Axis, Reduction, State};
 pub use tilework_ops::PairShape as Shape;

@@ -10,7 +10,7 @@ use tilework_tape::{Builder, Slot, SlotId, Tape};
 
 use crate::evaluate::sources;
 use crate::expr::{Expr, Kind, Map, Permutation, Variable};
-use crate::passes::PASSES;
+use crate::passes::{PASSES, Purpose};
 
 /// A tape, and the variables that its inputs are.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,13 +42,19 @@ pub struct Lowered {
 /// # Ok::<(), tilework_error::Error>(())
 /// ```
 pub fn lower(outputs: &[Expr], dtype: DType) -> Result<Lowered> {
+    lower_for(outputs, Purpose { dtype, cheap: false })
+}
+
+/// The same with the rows that the purpose allows.
+pub fn lower_for(outputs: &[Expr], purpose: Purpose) -> Result<Lowered> {
+    let dtype = purpose.dtype;
     if dtype.kind() != NumberKind::Float {
         let message = format!("formulas compute in real floats, not in {dtype}");
         return Err(Error::dtype("formula", message));
     }
     let mut outputs = outputs.to_vec();
     for pass in &PASSES {
-        outputs = (pass.run)(&outputs)?;
+        outputs = (pass.run)(&outputs, purpose)?;
     }
     let order = Expr::order(&outputs);
     let variables = Expr::variables_of(&outputs)?;

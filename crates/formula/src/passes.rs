@@ -6,9 +6,19 @@
 
 use smallvec::smallvec;
 use tilework_error::Result;
-use tilework_ops::Id;
+use tilework_ops::{DType, Id};
+use tilework_tape::Per;
 
 use crate::expr::{Expr, Kind, Map, Operands};
+
+/// What a tape is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Purpose {
+    /// The dtype of the variables.
+    pub dtype: DType,
+    /// Whether cheaper rows may stand for exponentials, quotients and roots of pairs.
+    pub cheap: bool,
+}
 
 /// One pass.
 pub struct Pass {
@@ -17,15 +27,11 @@ pub struct Pass {
     /// What it does, as a sentence.
     pub doc: &'static str,
     /// The new outputs.
-    pub run: fn(&[Expr]) -> Result<Vec<Expr>>,
+    pub run: fn(&[Expr], Purpose) -> Result<Vec<Expr>>,
 }
 
 /// The passes, in order.
-///
-/// Places are kept between `powers` and `share`: one for exponentials (exp(c x) as exp2 with the
-/// constants multiplied into the variables beforehand), one for quotients by what varies less, one
-/// for products regrouped by index.
-pub static PASSES: [Pass; 3] = [
+pub static PASSES: [Pass; 6] = [
     Pass {
         name: "fold",
         doc: "Makes every node again by the rules, so that constants meet and fold.",
@@ -33,20 +39,31 @@ pub static PASSES: [Pass; 3] = [
     },
     Pass { name: "powers", doc: "Writes small integer powers as products.", run: powers },
     Pass {
+        name: "exponentials",
+        doc: "Writes exp of pairs as exp2, its factors gathered by what they vary with.",
+        run: exponentials,
+    },
+    Pass {
+        name: "quotients",
+        doc: "Divides pairs by products with what is computed less often, or by estimates.",
+        run: quotients,
+    },
+    Pass {
         name: "share",
         doc: "Puts the operands of commutative operations in one order, so that equals meet.",
         run: share,
     },
+    Pass { name: "fuse", doc: "Fuses products of pairs with the sums they go into.", run: fuse },
 ];
 
-fn fold(outputs: &[Expr]) -> Result<Vec<Expr>> {
+fn fold(outputs: &[Expr], _: Purpose) -> Result<Vec<Expr>> {
     Expr::rebuild(outputs, |node, operands| Expr::build(node.kind().clone(), operands))
 }
 
 /// Larger powers are left to the pow of the table, which is as accurate and as fast there.
 const LARGEST_PRODUCT: f64 = 16.0;
 
-fn powers(outputs: &[Expr]) -> Result<Vec<Expr>> {
+fn powers(outputs: &[Expr], _: Purpose) -> Result<Vec<Expr>> {
     Expr::rebuild(outputs, |node, operands| {
         let exponent = operands.get(1).and_then(Expr::as_constant);
         match (node.kind(), exponent) {
@@ -71,7 +88,155 @@ fn integer_power(base: &Expr, exponent: u32) -> Result<Expr> {
     }
 }
 
-fn share(outputs: &[Expr]) -> Result<Vec<Expr>> {
+/// The factors of a product: a number, and what is multiplied and divided by.
+struct Factors {
+    number: f64,
+    above: Vec<Expr>,
+    below: Vec<Expr>,
+}
+
+impl Factors {
+    fn of(product: &Expr) -> Factors {
+        let mut factors = Factors { number: 1.0, above: Vec::new(), below: Vec::new() };
+        let mut rest = vec![(product.clone(), false)];
+        while let Some((node, inverse)) = rest.pop() {
+            match (node.kind(), node.as_constant(), node.operands()) {
+                (_, Some(number), _) if inverse => factors.number /= number,
+                (_, Some(number), _) => factors.number *= number,
+                (Kind::Apply(Id::Negative), _, [of]) => {
+                    factors.number = -factors.number;
+                    rest.push((of.clone(), inverse));
+                }
+                (Kind::Apply(Id::Multiply), _, [a, b]) => {
+                    rest.extend([(b.clone(), inverse), (a.clone(), inverse)]);
+                }
+                (Kind::Apply(Id::Divide), _, [a, b]) => {
+                    rest.extend([(b.clone(), !inverse), (a.clone(), inverse)]);
+                }
+                _ if inverse => factors.below.push(node),
+                _ => factors.above.push(node),
+            }
+        }
+        factors
+    }
+
+    /// The product of the factors that vary with this and nothing else.
+    fn per(&self, per: Per) -> Result<Option<Expr>> {
+        let product = |of: &[Expr]| {
+            let mut of = of.iter().filter(|factor| factor.per() == per).cloned();
+            let first = of.next();
+            first.map(|first| of.try_fold(first, |a, b| a.multiply(&b))).transpose()
+        };
+        Ok(match (product(&self.above)?, product(&self.below)?) {
+            (above, None) => above,
+            (None, Some(below)) => Some(below.unary(Id::Reciprocal)?),
+            (Some(above), Some(below)) => Some(above.divide(&below)?),
+        })
+    }
+}
+
+/// The scale stays with the distance: multiplied into the variables beforehand it would round them,
+/// and differences of near points would keep those errors.
+fn exponentials(outputs: &[Expr], purpose: Purpose) -> Result<Vec<Expr>> {
+    Expr::rebuild(outputs, |node, operands| {
+        let is_exp = purpose.cheap && *node.kind() == Kind::Apply(Id::Exp);
+        if !is_exp || operands[0].per() != Per::Pair {
+            return Expr::build(node.kind().clone(), operands);
+        }
+        let factors = Factors::of(&operands[0]);
+        let scale = Expr::constant(factors.number * std::f64::consts::LOG2_E);
+        // A scale out of range is left to the product as it is written.
+        let core = factors.per(Per::Pair)?.filter(|_| is_ordinary(&factors.number));
+        let Some(core) = core else {
+            let log2e = Expr::constant(std::f64::consts::LOG2_E);
+            return operands[0].multiply(&log2e)?.unary(Id::Exp2Pair);
+        };
+        let mut argument = match factors.per(Per::Once)? {
+            Some(once) => core.multiply(&once.multiply(&scale)?)?,
+            None => core.multiply(&scale)?,
+        };
+        for per in [Per::I, Per::J] {
+            if let Some(factor) = factors.per(per)? {
+                argument = argument.multiply(&factor)?;
+            }
+        }
+        argument.unary(Id::Exp2Pair)
+    })
+}
+
+/// Whether a number and its inverse are far from the ends of float32.
+fn is_ordinary(number: &f64) -> bool {
+    (1e-30..1e30).contains(&number.abs())
+}
+
+fn quotients(outputs: &[Expr], purpose: Purpose) -> Result<Vec<Expr>> {
+    // Estimates pay in float32 only: in float64 they are the operations themselves.
+    let estimates = purpose.dtype != DType::Float64;
+    Expr::rebuild(outputs, |node, operands| {
+        let of_pairs = |k: usize| operands.get(k).is_some_and(|x: &Expr| x.per() == Per::Pair);
+        match node.kind() {
+            Kind::Apply(Id::Divide) if purpose.cheap && node.per() == Per::Pair => {
+                let below = &operands[1];
+                if let Some(number) = below.as_constant().filter(is_ordinary) {
+                    return operands[0].scale(1.0 / number);
+                }
+                if of_pairs(1) && !estimates {
+                    return operands[0].divide(below);
+                }
+                let row = if of_pairs(1) { Id::RcpPair } else { Id::Reciprocal };
+                operands[0].multiply(&below.unary(row)?)
+            }
+            Kind::Apply(Id::Negative) if purpose.cheap && of_pairs(0) => {
+                match operands[0].operands_of(Id::Multiply) {
+                    Some([a, b]) if a.as_constant().is_some() => a.negative()?.multiply(b),
+                    Some([a, b]) if b.as_constant().is_some() => a.multiply(&b.negative()?),
+                    _ => operands[0].negative(),
+                }
+            }
+            Kind::Apply(Id::Reciprocal) if purpose.cheap && estimates && of_pairs(0) => {
+                operands[0].unary(Id::RcpPair)
+            }
+            Kind::Apply(Id::SqrtFlat) if purpose.cheap && estimates && of_pairs(0) => {
+                operands[0].unary(Id::SqrtPair)
+            }
+            _ => Expr::build(node.kind().clone(), operands),
+        }
+    })
+}
+
+fn fuse(outputs: &[Expr], _: Purpose) -> Result<Vec<Expr>> {
+    let mut uses: Map<usize> = Map::default();
+    for node in Expr::order(outputs) {
+        node.operands().iter().for_each(|x| *uses.entry(x.clone()).or_insert(0) += 1);
+    }
+    outputs.iter().for_each(|x| *uses.entry(x.clone()).or_insert(0) += 1);
+    // A product of pairs that only this sum needs, of full length: what broadcasts is cheaper alone.
+    let product = |x: &Expr, dim: usize| {
+        let own = x.per() == Per::Pair && x.dim() == dim && uses.get(x) == Some(&1);
+        own && *x.kind() == Kind::Apply(Id::Multiply)
+    };
+    Expr::rebuild(outputs, |node, operands| {
+        let dim = node.dim();
+        match (node.kind(), node.operands()) {
+            (Kind::Apply(Id::Add), [a, _]) if product(a, dim) => fused(&operands[0], &operands[1]),
+            (Kind::Apply(Id::Add), [_, b]) if product(b, dim) => fused(&operands[1], &operands[0]),
+            (Kind::Apply(Id::Subtract), [a, b]) if product(a, dim) && b.per() != Per::Pair => {
+                fused(&operands[0], &operands[1].negative()?)
+            }
+            _ => Expr::build(node.kind().clone(), operands),
+        }
+    })
+}
+
+/// The product and the sum as one operation.
+fn fused(product: &Expr, summand: &Expr) -> Result<Expr> {
+    match product.operands() {
+        [a, b] => Expr::apply(Id::Fma, &[a.clone(), b.clone(), summand.clone()]),
+        _ => product.add(summand),
+    }
+}
+
+fn share(outputs: &[Expr], _: Purpose) -> Result<Vec<Expr>> {
     let mut rank: Map<usize> = Map::default();
     Expr::rebuild(outputs, |node, mut operands| {
         let commutes = matches!(
@@ -96,12 +261,14 @@ mod tests {
     use super::*;
     use crate::parse::formula;
 
-    const ALIASES: [&str; 2] = ["x = Vi(1)", "y = Vj(1)"];
+    const ALIASES: [&str; 3] = ["x = Vi(1)", "y = Vj(1)", "s = Pm(1)"];
+    const PLAIN: Purpose = Purpose { dtype: DType::Float32, cheap: false };
+    const CHEAP: Purpose = Purpose { dtype: DType::Float32, cheap: true };
 
     #[test]
     fn powers_become_products() {
         let cube = formula("Pow(x,3) + Pow(y,-4)", &ALIASES).unwrap();
-        let made = powers(&[cube]).unwrap();
+        let made = powers(&[cube], PLAIN).unwrap();
         let wanted = formula("x * Square(x) + Inv(Square(Square(y)))", &ALIASES).unwrap();
         assert_eq!(made, [wanted]);
     }
@@ -110,7 +277,27 @@ mod tests {
     fn products_in_either_order_are_shared() {
         let f = formula("Exp(x * y) + Sin(y * x)", &ALIASES).unwrap();
         assert_eq!(Expr::order(std::slice::from_ref(&f)).len(), 7);
-        assert_eq!(Expr::order(&share(&[f]).unwrap()).len(), 6);
+        assert_eq!(Expr::order(&share(&[f], PLAIN).unwrap()).len(), 6);
+    }
+
+    #[test]
+    fn exponentials_gather_their_factors() {
+        let f = formula("Exp(-(x*y) / (2*s))", &ALIASES).unwrap();
+        let made = exponentials(std::slice::from_ref(&f), CHEAP).unwrap().remove(0);
+        assert_eq!(*made.kind(), Kind::Apply(Id::Exp2Pair));
+        // One product of a pair beyond its own: everything else is computed once.
+        let pairs = Expr::order(&[made]).iter().filter(|node| node.per() == Per::Pair).count();
+        assert_eq!(pairs, 3);
+        assert_eq!(exponentials(std::slice::from_ref(&f), PLAIN).unwrap(), [f]);
+    }
+
+    #[test]
+    fn products_fuse_with_sums() {
+        let f = formula("x * y + x", &ALIASES).unwrap();
+        let made = fuse(&[f], PLAIN).unwrap();
+        assert_eq!(*made[0].kind(), Kind::Apply(Id::Fma));
+        let shared = formula("Sin(x * y) + x * y", &ALIASES).unwrap();
+        assert_eq!(fuse(std::slice::from_ref(&shared), PLAIN).unwrap(), [shared]);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub enum Weight {
 }
 
 /// What a state is, and how values enter it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Monoid {
     /// Sums.
     Add,

@@ -395,4 +395,23 @@ ops! { $
     /// The smaller, where NaN never wins.
     FMin fmin [a, b] -> Same { int: if a < b { a } else { b }; real: if a <= b || b.is_nan() { a } else { b }; }
         cuda "a <= b || b != b ? a : b"; grad |y, g| [g.only_where(a.le(b)), g.only_where(b.lt(a))]; test [-1e3..1e3], Exact;
+
+    // Cheaper forms for the inner loops of formulas over pairs, each with its own bound. The passes
+    // of the formula crate put them in place of the rows above where a call allows it.
+
+    /// 2 to the power of the operand, with an error of the operand's own rounding.
+    Exp2Pair exp2_pair [a] -> Same { real: a.by(f64::exp2); }
+        cuda "exp2(a)"; grad |y, g| [g * y * LN_2]; test [-30.0..30.0], Ulp(4.0);
+
+    /// One over the operand, by an estimate and a Newton step.
+    RcpPair rcp_pair [a] -> Same { real: T::ONE / a; }
+        cuda "reciprocal(a)"; grad |y, g| [-(g * y * y)]; test [0.1..1e3], Ulp(4.0);
+
+    /// One over the square root, by an estimate and a Newton step.
+    RsqrtPair rsqrt_pair [a] -> Same { real: a.by(|x| 1.0 / x.sqrt()); }
+        cuda "rsqrt(a)"; grad |y, g| [g * -0.5 * y * y * y]; test [0.1..1e3], Ulp(4.0);
+
+    /// Square root, by an estimate and a Newton step.
+    SqrtPair sqrt_pair [a] -> Same { real: a.sqrt(); }
+        cuda "sqrt(a)"; grad |y, g| [g * 0.5 / y]; test [0.1..1e3], Ulp(4.0);
 }

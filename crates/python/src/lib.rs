@@ -59,11 +59,15 @@ fn public_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
         "NamespaceInfo",
         "cuda_why_not",
         "default_rng",
+        "exp2_pair",
         "finfo_object",
         "iinfo_object",
         "mod_from",
+        "rcp_pair",
         "rsqrt_or_zero",
+        "rsqrt_pair",
         "sqrt_flat",
+        "sqrt_pair",
     ];
     let names: Vec<String> = module.index()?.extract()?;
     let shown = |name: &String| !name.starts_with('_') && !INNER.contains(&name.as_str());

@@ -100,12 +100,13 @@ const fn stand_in(row: &Row, dtype: DType) -> DType {
 /// Whether the loop is function calls or scalar divisions in all instruction sets.
 const fn is_scalar_anyway(row: &Row, class: Class) -> bool {
     const INT: [&str; 3] = ["floor_divide", "remainder", "pow"];
-    const REAL: [&str; 28] = [
+    const REAL: [&str; 29] = [
         "cbrt",
         "pow",
         "hypot",
         "exp",
         "exp2",
+        "exp2_pair",
         "expm1",
         "log",
         "log1p",

@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use smallvec::SmallVec;
 use tilework_backend::{Accuracy, PairReduce, Progress, Request, Scheme, SumScheme, ViewRef};
 use tilework_error::{Error, Result};
-use tilework_formula::{Axis, Category, Expr, Lowered, Reduction, lower};
+use tilework_formula::{Axis, Category, Expr, Lowered, Purpose, Reduction, lower_for};
 use tilework_layout::{Dims, Layout};
 use tilework_ops::DType;
 
@@ -50,8 +50,8 @@ impl Reduced {
     }
 }
 
-/// What tapes are kept by: formulas, the dtype of variables, and whether i and j are exchanged.
-type Key = (SmallVec<[Expr; 2]>, DType, bool);
+/// What tapes are kept by: formulas, what they are lowered for, and whether i and j are exchanged.
+type Key = (SmallVec<[Expr; 2]>, Purpose, bool);
 
 /// Tapes kept at most; beyond that all are forgotten.
 const KEPT: usize = 512;
@@ -59,8 +59,8 @@ const KEPT: usize = 512;
 static PLANS: LazyLock<Mutex<HashMap<Key, Arc<Lowered>>>> = LazyLock::new(Mutex::default);
 
 /// The tape of some formulas, in which j is reduced.
-pub(super) fn plan(outputs: Vec<Expr>, dtype: DType, axis: Axis) -> Result<Arc<Lowered>> {
-    let key: Key = (outputs.into(), dtype, axis == Axis::I);
+pub(super) fn plan(outputs: Vec<Expr>, purpose: Purpose, axis: Axis) -> Result<Arc<Lowered>> {
+    let key: Key = (outputs.into(), purpose, axis == Axis::I);
     let plans = || PLANS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(lowered) = plans().get(&key) {
         return Ok(lowered.clone());
@@ -69,7 +69,7 @@ pub(super) fn plan(outputs: Vec<Expr>, dtype: DType, axis: Axis) -> Result<Arc<L
         Axis::J => key.0.to_vec(),
         Axis::I => key.0.iter().map(Expr::transpose).collect::<Result<_>>()?,
     };
-    let lowered = Arc::new(lower(&outputs, dtype)?);
+    let lowered = Arc::new(lower_for(&outputs, purpose)?);
     let mut plans = plans();
     if plans.len() >= KEPT {
         plans.clear();
@@ -117,6 +117,11 @@ impl Call<'_> {
         self.extent.dtype.unwrap_or(DType::Float32)
     }
 
+    /// What tapes are made for.
+    fn purpose(&self, options: &Options<'_>) -> Purpose {
+        Purpose { dtype: self.dtype(), cheap: options.accuracy == Accuracy::Declared }
+    }
+
     /// What states are accumulated in.
     pub(super) fn accumulates(&self, sums: SumScheme) -> DType {
         match (sums, self.dtype()) {
@@ -140,7 +145,8 @@ impl Call<'_> {
 
     /// How the device would do it.
     pub(super) fn explain(&self, options: &Options<'_>) -> Result<String> {
-        let lowered = plan(self.reduction.outputs(), self.dtype(), self.reduction.axis())?;
+        let purpose = self.purpose(options);
+        let lowered = plan(self.reduction.outputs(), purpose, self.reduction.axis())?;
         let wanted = Wanted::results(self.reduction, self.dtype());
         let (how, _) = self.ask(options, 0, wanted, Device::explain)?;
         Ok(format!("{}\n{}{how}", self.reduction, lowered.tape))
@@ -176,7 +182,7 @@ impl Call<'_> {
     ) -> Result<(R, Raw)> {
         let (reduction, extent) = (self.reduction, self.extent);
         let device = extent.device.unwrap_or_else(Device::current);
-        let lowered = plan(reduction.outputs(), self.dtype(), reduction.axis())?;
+        let lowered = plan(reduction.outputs(), self.purpose(options), reduction.axis())?;
         let rows = extent.rows(reduction.axis().survivor());
         let full = |rest: &[usize]| -> Dims { extent.batch.iter().chain(rest).copied().collect() };
         let mut layouts: SmallVec<[Layout; 4]> = SmallVec::new();
