@@ -54,6 +54,13 @@ impl Backend for Cpu {
         }
     }
 
+    fn explain(&self, session: &Session<'_>, request: &Request<'_>) -> Result<String> {
+        Ok(match request {
+            Request::PairReduce(request) => pairs::explain(session, request),
+            _ => String::new(),
+        })
+    }
+
     fn synchronize(&self) -> Result<()> {
         // Requests are done when `run` returns.
         Ok(())

@@ -1,280 +1,443 @@
 //! The states of a tile of i, component by component, and how tiles of values enter them.
 //!
-//! Sums (and products, counts, ...) of a tile are folded in pairs, added up over a block of j, and
-//! blocks are folded in pairs again as they come, so that errors grow with the logarithm of the
-//! count. Exponentials keep one largest exponent for all of these sums and scale them when it
-//! grows. Extremes keep the best values sorted, with their places in the range. What each state
-//! means is said by the rows of `tilework_ops::pair_fold`. Called by `pairs::piece`.
+//! Inside of a block of j every lane takes its values one after the other; blocks are folded in
+//! pairs as they come, so that errors grow with the logarithm of the count, or all with
+//! compensation. Exponentials are shifted by a reference of their lane that is near the largest
+//! exponent; a block in which one exceeds it by [`LIMIT`] is done again with a new reference.
+//! Extremes keep the best values sorted, with their places in the range. A tile of one i takes the
+//! values of a tile in pairs instead. What each state means is said by the rows of
+//! `tilework_ops::pair_fold`; `jit::fold` records the same steps. Called by `pairs::piece`.
 
+use smallvec::SmallVec;
 use tilework_backend::Accumulator;
 use tilework_ops::Id;
 use tilework_ops::pair_fold::{Monoid, PairShape, PairState};
 
-use super::lanes::{Best, Largest, Shift, Summed, Tree, with_isa};
+use super::jit::Folding;
+use super::lanes::{Best, InOrder, Largest, Shift, Summed, Tree, with_isa};
 use crate::isa::Isa;
 use crate::map::kernels::kernel;
 
 /// Nothing is known yet.
 const NOWHERE: u32 = u32::MAX;
 
-/// Values of a tile: each component row after row of lanes, `stride` numbers apart.
-pub(super) struct Values<'a, T> {
-    pub(super) rows: usize,
-    pub(super) lanes: usize,
-    /// Place of the first row in the range of j.
-    pub(super) first: usize,
-    pub(super) stride: usize,
-    pub(super) formula: &'a [T],
-    pub(super) weight: &'a [T],
-}
+/// Logarithm of e to base 2, by which exponents are scaled.
+pub(super) const LOG2_E: f64 = std::f64::consts::LOG2_E;
 
-impl<T> Values<'_, T> {
-    fn of(&self, component: usize) -> &[T] {
-        &self.formula[component * self.stride..][..self.rows * self.lanes]
-    }
+/// How far exponents may exceed the reference of their lane: sums stay far from overflow, and the
+/// exponential of pairs loses few bits.
+const LIMIT: f64 = 16.0;
+
+/// One component of a tile: rows of lanes, and what they are multiplied by.
+#[derive(Clone, Copy)]
+pub(super) struct Component<'a, T> {
+    pub(super) values: &'a [T],
+    pub(super) factor: Option<&'a [T]>,
 }
 
 /// The states of the i of a tile.
-pub(super) struct States<T, A> {
-    monoid: Monoid,
-    shape: PairShape,
+pub(super) struct States<T: Summed<A>, A> {
+    folding: Folding,
     lanes: usize,
+    /// Numbers from component to component: whole vectors, whatever their length.
+    pitch: usize,
     isa: Isa,
     /// Sums of the blocks so far: sum k, where there is one, is of 2^k blocks.
     levels: Vec<Option<Vec<A>>>,
-    /// Sums of this block.
+    /// Sums of this block, and what compensated ones have lost.
     block: Vec<A>,
-    /// Largest exponents, and room for the next.
+    lost: Vec<A>,
+    /// Largest exponents, references, and what is added to exponents.
     max: Vec<T>,
-    raised: Vec<T>,
-    /// Best values and where they were, rank by rank.
+    reference: Vec<T>,
+    shift: Vec<T>,
+    /// Best values and where they were; of several, the worst that is kept, and nothing.
     best: Vec<T>,
-    at: Vec<u32>,
+    at: Vec<T::Place>,
+    /// The several best of each component and lane, ascending, where several are kept.
+    kept: Vec<(T, u32)>,
     /// Room for a tile of exponentials, and for half a tile of sums.
     terms: Vec<T>,
     exponentials: Vec<T>,
     half: Vec<A>,
+    /// Whether values are folded in pairs.
+    across: bool,
 }
 
 impl<T: Summed<A>, A: Accumulator> States<T, A> {
+    /// The states of `lanes` i, or of one whose tiles of values lie `across`.
     pub(super) fn new(
-        monoid: Monoid,
-        shape: PairShape,
-        lanes: usize,
+        folding: Folding,
+        (lanes, across): (usize, bool),
         pairs: usize,
         isa: Isa,
     ) -> States<T, A> {
+        let Folding { monoid, shape, .. } = folding;
+        let pitch = lanes.next_multiple_of(64);
         let extreme = matches!(monoid, Monoid::Smallest | Monoid::Largest);
         let shifted = monoid == Monoid::Shifted;
-        let kept = if extreme { shape.k * shape.dim * lanes } else { 0 };
-        let sums = sums(monoid, shape) * lanes;
-        let neutral = monoid.neutral(1);
+        let (best, kept) = match (extreme, shape.k) {
+            (false, _) => (0, 0),
+            (true, 1) => (shape.dim * pitch, 0),
+            (true, k) => (shape.dim * pitch, shape.dim * lanes * k),
+        };
+        let sums = sums(monoid, shape) * pitch;
+        let of_lanes = if shifted { pitch } else { 0 };
+        let half = if across && !extreme { pairs.div_ceil(2) + 1 } else { 0 };
+        // Lanes that are none never hit.
+        let mut worst = vec![monoid.neutral(0); best];
+        if kept > 0 {
+            worst.chunks_exact_mut(pitch).for_each(|row| row[lanes..].fill(T::of(f64::NAN)));
+        }
         States {
-            monoid,
-            shape,
+            folding,
             lanes,
+            pitch,
             isa,
             levels: Vec::new(),
-            block: vec![neutral; sums],
-            max: vec![monoid.neutral(0); if shifted { lanes } else { 0 }],
-            raised: Vec::new(),
-            best: vec![monoid.neutral(0); kept],
-            at: vec![NOWHERE; kept],
+            block: vec![monoid.neutral(1); sums],
+            lost: vec![A::ZERO; if folding.kahan { sums } else { 0 }],
+            max: vec![monoid.neutral(0); of_lanes],
+            reference: vec![T::ZERO; of_lanes],
+            shift: vec![T::ZERO; of_lanes],
+            best: worst,
+            at: vec![T::place(NOWHERE); if kept > 0 { 0 } else { best }],
+            kept: vec![(monoid.neutral(0), NOWHERE); kept],
             terms: vec![T::ZERO; if shifted { pairs } else { 0 }],
             exponentials: vec![T::ZERO; if shifted { pairs } else { 0 }],
-            half: vec![A::ZERO; if extreme { 0 } else { pairs.div_ceil(2) + lanes }],
+            half: vec![A::ZERO; half],
+            across,
         }
     }
 
-    /// A tile of pairs more.
-    pub(super) fn step(&mut self, values: &Values<'_, T>) {
-        match self.monoid {
-            Monoid::Add => self.fold_all(values, |x| x, |a, b| a + b),
-            Monoid::Multiply => self.fold_all(values, |x| x, |a, b| a * b),
-            Monoid::Count => self.fold_all(values, truth, |a, b| a + b),
-            Monoid::Any => self.fold_all(values, truth, |a, b| if a > b { a } else { b }),
-            Monoid::All => self.fold_all(values, truth, |a, b| if a < b { a } else { b }),
-            Monoid::Smallest => self.extreme::<true>(values),
-            Monoid::Largest => self.extreme::<false>(values),
-            Monoid::Shifted => self.shifted(values),
+    /// The rows that assembled code works on, from a lane on, numbered as `jit::fold` does.
+    pub(super) fn rows(&mut self, lane: usize) -> SmallVec<[*mut u8; 8]> {
+        fn each<N>(rows: &mut [N], pitch: usize, lane: usize) -> impl Iterator<Item = *mut u8> {
+            rows.chunks_exact_mut(pitch).map(move |row| row[lane..].as_mut_ptr().cast())
         }
+        let pitch = self.pitch;
+        let mut rows = SmallVec::new();
+        rows.extend(each(&mut self.best, pitch, lane));
+        rows.extend(each(&mut self.at, pitch, lane));
+        rows.extend(each(&mut self.max, pitch, lane));
+        rows.extend(each(&mut self.block, pitch, lane));
+        rows.extend(each(&mut self.lost, pitch, lane));
+        rows.extend(each(&mut self.shift, pitch, lane));
+        rows
     }
 
-    fn fold_all(
+    /// A tile of pairs more: `rows` j from place `first` on, whose components and weights are
+    /// asked for one by one.
+    pub(super) fn step<'v>(
         &mut self,
-        values: &Values<'_, T>,
+        rows: usize,
+        first: usize,
+        component: impl Fn(usize) -> Component<'v, T>,
+        weight: impl Fn(usize) -> &'v [T],
+    ) where
+        T: 'v,
+    {
+        match self.folding.monoid {
+            Monoid::Smallest => self.extreme::<true>(rows, first, component),
+            Monoid::Largest => self.extreme::<false>(rows, first, component),
+            Monoid::Shifted => self.shifted(rows, component(0).values, weight),
+            monoid => {
+                for c in 0..self.folding.shape.dim {
+                    let of = component(c);
+                    match monoid {
+                        Monoid::Add => self.fold(rows, c, of, |x| x, |a, b| a + b),
+                        Monoid::Multiply => self.fold(rows, c, of, |x| x, |a, b| a * b),
+                        Monoid::Count => self.fold(rows, c, of, truth, |a, b| a + b),
+                        Monoid::Any => self.fold(rows, c, of, truth, larger),
+                        _ => self.fold(rows, c, of, truth, smaller),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Folds rows into the sums number `sum` of the block.
+    fn fold(
+        &mut self,
+        rows: usize,
+        sum: usize,
+        of: Component<'_, T>,
         prepare: impl Fn(A) -> A + Copy,
         join: impl Fn(A, A) -> A + Copy,
     ) {
-        for c in 0..self.shape.dim {
-            let into = &mut self.block[c * self.lanes..][..self.lanes];
-            let from = values.of(c);
-            fold_rows((self.isa, values.rows), from, &mut self.half, into, prepare, join);
+        let (isa, lanes) = (self.isa, self.lanes);
+        let into = &mut self.block[sum * self.pitch..][..lanes];
+        let from = &of.values[..rows * lanes];
+        if self.folding.kahan {
+            let lost = &mut self.lost[sum * self.pitch..][..lanes];
+            for row in from.chunks_exact(lanes) {
+                for ((sum, lost), value) in into.iter_mut().zip(&mut *lost).zip(row) {
+                    let added = value.to_sum() - *lost;
+                    let next = *sum + added;
+                    *lost = (next - *sum) - added;
+                    *sum = next;
+                }
+            }
+        } else if self.across {
+            let half = &mut self.half;
+            match of.factor {
+                Some(factor) => {
+                    let products: Vec<T> = from.iter().zip(factor).map(|(a, b)| *a * *b).collect();
+                    with_isa(isa, Tree { from: &products, to: half, prepare, join });
+                }
+                None => with_isa(isa, Tree { from, to: half, prepare, join }),
+            }
+            into[0] = join(into[0], half[0]);
+        } else {
+            let factor = of.factor.map(|factor| &factor[..rows * lanes]);
+            with_isa(isa, InOrder { from, factor, into, prepare, join });
         }
     }
 
-    fn extreme<const LESS: bool>(&mut self, values: &Values<'_, T>) {
-        let PairShape { dim, k, .. } = self.shape;
-        let (lanes, first) = (self.lanes, values.first as u32);
-        let rows = first..first + values.rows as u32;
-        for c in 0..dim {
-            let from = values.of(c);
-            if k > 1 {
-                for (row, index) in from.chunks_exact(lanes).zip(rows.clone()) {
+    fn extreme<'v, const LESS: bool>(
+        &mut self,
+        rows: usize,
+        first: usize,
+        component: impl Fn(usize) -> Component<'v, T>,
+    ) where
+        T: 'v,
+    {
+        let lanes = self.lanes;
+        for c in 0..self.folding.shape.dim {
+            let from = &component(c).values[..rows * lanes];
+            if self.folding.shape.k > 1 {
+                for (row, index) in from.chunks_exact(lanes).zip(first as u32..) {
                     self.insert_row::<LESS>(c, row, index);
                 }
                 continue;
             }
-            let (best, at) =
-                (&mut self.best[c * lanes..][..lanes], &mut self.at[c * lanes..][..lanes]);
+            let best = &mut self.best[c * self.pitch..][..lanes];
+            let at = &mut self.at[c * self.pitch..][..lanes];
             if let ([best], [at]) = (&*best, &*at)
-                && *at != NOWHERE
+                && *at != T::place(NOWHERE)
                 && !better_than::<T, LESS>(from, *best)
             {
                 // One lane is not worth vectors; a look at all values at once is.
                 continue;
             }
-            with_isa(self.isa, Best::<T, LESS> { rows: rows.clone(), from, best, at });
+            with_isa(self.isa, Best::<T, A, LESS> { first: first as u32, from, best, at });
         }
     }
 
     /// Puts the values of a row into the sorted columns of their lanes, where they are better.
     fn insert_row<const LESS: bool>(&mut self, c: usize, row: &[T], index: u32) {
-        let PairShape { dim, k, .. } = self.shape;
-        let lanes = self.lanes;
-        let place = |rank: usize, lane: usize| (rank * dim + c) * lanes + lane;
-        let worst = place(k - 1, 0);
         for (chunk, values) in row.chunks(16).enumerate() {
-            let lane = chunk * 16;
-            let held = &self.best[worst + lane..][..values.len()];
-            let places = &self.at[worst + lane..][..values.len()];
+            let held = &self.best[c * self.pitch + chunk * 16..][..values.len()];
             let mut any = false;
-            for ((value, held), at) in values.iter().zip(held).zip(places) {
-                let better = if LESS { value < held } else { value > held };
-                any |= better | ((value == held) & (*at == NOWHERE));
+            for (value, held) in values.iter().zip(held) {
+                any |= if LESS { value <= held } else { value >= held };
             }
-            if !any {
-                continue;
-            }
-            for (l, value) in values.iter().enumerate() {
-                let lane = lane + l;
-                // Rows come in order, so whoever is equal was before.
-                let before = |held: T, at: u32| {
-                    at != NOWHERE
-                        && (if LESS { held < *value } else { held > *value } || held == *value)
-                };
-                let mut rank = k;
-                while rank > 0
-                    && !before(self.best[place(rank - 1, lane)], self.at[place(rank - 1, lane)])
-                {
-                    rank -= 1;
+            if any {
+                for (l, value) in values.iter().enumerate() {
+                    self.insert::<LESS>(c, chunk * 16 + l, *value, index);
                 }
-                if rank == k || value.is_nan() {
-                    continue;
-                }
-                for r in (rank + 1..k).rev() {
-                    self.best[place(r, lane)] = self.best[place(r - 1, lane)];
-                    self.at[place(r, lane)] = self.at[place(r - 1, lane)];
-                }
-                self.best[place(rank, lane)] = *value;
-                self.at[place(rank, lane)] = index;
             }
         }
     }
 
-    fn shifted(&mut self, values: &Values<'_, T>) {
-        let (rows, lanes, n) = (values.rows, self.lanes, values.rows * self.lanes);
-        let from = values.of(0);
-        let mut max = std::mem::take(&mut self.raised);
-        max.clone_from(&self.max);
-        with_isa(self.isa, Largest { from, max: &mut max });
-        self.raise(&max);
-        with_isa(self.isa, Shift { from, shift: &max, to: &mut self.terms[..n] });
-        self.raised = max;
-        if let Some(exp) = kernel(Id::Exp, T::DTYPE) {
+    /// Puts a value into the sorted column of a lane, if it is better than one that is there.
+    /// Places come in order, so whoever is equal was before.
+    fn insert<const LESS: bool>(&mut self, c: usize, lane: usize, value: T, index: u32) {
+        let k = self.folding.shape.k;
+        let column = &mut self.kept[(c * self.lanes + lane) * k..][..k];
+        let before = |&(held, at): &(T, u32)| {
+            at != NOWHERE && (held == value || if LESS { held < value } else { held > value })
+        };
+        if value.is_nan() || before(&column[k - 1]) {
+            return;
+        }
+        let mut rank = k - 1;
+        while rank > 0 && !before(&column[rank - 1]) {
+            column[rank] = column[rank - 1];
+            rank -= 1;
+        }
+        column[rank] = (value, index);
+        self.best[c * self.pitch + lane] = column[k - 1].0;
+    }
+
+    /// A value that assembled code found to be among the best so far.
+    pub(super) fn hit(&mut self, c: usize, lane: usize, value: T, index: u32) {
+        if lane < self.lanes {
+            match self.folding.monoid {
+                Monoid::Smallest => self.insert::<true>(c, lane, value, index),
+                _ => self.insert::<false>(c, lane, value, index),
+            }
+        }
+    }
+
+    /// Whether some lane knows nothing yet, since all values were as bad as the neutral one.
+    pub(super) fn knows_nothing(&self) -> bool {
+        let rows = self.at.chunks_exact(self.pitch);
+        rows.flat_map(|row| &row[..self.lanes]).any(|at| *at == T::place(NOWHERE))
+    }
+
+    fn shifted<'v>(&mut self, rows: usize, values: &[T], weight: impl Fn(usize) -> &'v [T])
+    where
+        T: 'v,
+    {
+        let (lanes, n) = (self.lanes, rows * self.lanes);
+        let (from, strict) = (&values[..n], self.folding.strict);
+        let (max, shift) = (&mut self.max[..lanes], &self.shift[..lanes]);
+        with_isa(self.isa, Largest { from, max });
+        with_isa(self.isa, Shift { from, shift, to: &mut self.terms[..n], strict });
+        if let Some(exp) = kernel(if strict { Id::Exp } else { Id::Exp2Pair }, T::DTYPE) {
             let (to, from) = (self.exponentials.as_mut_ptr(), self.terms.as_ptr());
             // SAFETY: both have room for a tile of pairs, of the kernel's dtype, and are two.
             unsafe { exp(n, to.cast(), from.cast(), from.cast(), from.cast()) };
         }
-        for sum in 0..=self.shape.weights {
-            let into = &mut self.block[sum * lanes..][..lanes];
-            let terms = match sum.checked_sub(1) {
-                None => &self.exponentials[..n],
-                Some(w) => {
-                    let weight = &values.weight[w * values.stride..][..n];
-                    let products = self.terms.iter_mut().zip(&self.exponentials).zip(weight);
-                    products.for_each(|((term, e), weight)| *term = *e * *weight);
-                    &self.terms[..n]
-                }
-            };
-            fold_rows((self.isa, rows), terms, &mut self.half, into, |x| x, |a, b| a + b);
+        let exponentials = std::mem::take(&mut self.exponentials);
+        for sum in 0..=self.folding.shape.weights {
+            let factor = sum.checked_sub(1).map(&weight);
+            let of = Component { values: &exponentials, factor };
+            self.fold(rows, sum, of, |x| x, |a, b| a + b);
+        }
+        self.exponentials = exponentials;
+    }
+
+    /// Whether references are needed before the first block, from [`States::refer`].
+    pub(super) fn needs_reference(&self) -> bool {
+        !self.max.is_empty()
+    }
+
+    /// Takes the largest of some values, rows of lanes, as the reference of each lane.
+    pub(super) fn refer(&mut self, values: &[T]) {
+        for lane in 0..self.lanes {
+            let column = values[lane..].iter().step_by(self.lanes);
+            let largest =
+                column.fold(T::of(f64::NEG_INFINITY), |max, x| if *x > max { *x } else { max });
+            self.set_reference(lane, if largest.is_finite() { largest } else { T::ZERO });
         }
     }
 
-    /// Makes these the largest exponents, and scales all sums by what that changes.
-    fn raise(&mut self, max: &[T]) {
-        for (lane, (held, new)) in self.max.iter_mut().zip(max).enumerate() {
-            if *held == *new {
-                continue;
-            }
-            let factor = (*held - *new).to_sum().by(f64::exp);
-            let sums = self.levels.iter_mut().flatten().chain([&mut self.block]);
-            for sums in sums {
-                for sum in sums[lane..].iter_mut().step_by(self.lanes) {
-                    *sum = *sum * factor;
-                }
-            }
-            *held = *new;
-        }
+    fn set_reference(&mut self, lane: usize, reference: T) {
+        self.reference[lane] = reference;
+        self.shift[lane] = match self.folding.strict {
+            true => reference,
+            false => -(reference * T::of(LOG2_E)),
+        };
     }
 
-    /// The block ends: its sums join those of the blocks before.
-    pub(super) fn end_block(&mut self) {
-        if self.block.is_empty() {
-            return;
+    /// Whether assembled code may do the next block: it knows no infinite references.
+    pub(super) fn is_plain(&self) -> bool {
+        self.reference.iter().all(|reference| reference.is_finite())
+    }
+
+    /// The block ends: its sums join those of the blocks before. Or it has to be done again, which
+    /// is then true.
+    #[must_use]
+    pub(super) fn end_block(&mut self) -> bool {
+        let monoid = self.folding.monoid;
+        if self.block.is_empty() || self.folding.kahan {
+            return false;
         }
-        let fresh = vec![self.monoid.neutral(1); self.block.len()];
+        if self.raise() {
+            self.block.fill(monoid.neutral(1));
+            return true;
+        }
+        let fresh = vec![monoid.neutral(1); self.block.len()];
         let mut carry = std::mem::replace(&mut self.block, fresh);
         for level in &mut self.levels {
             match level.take() {
                 Some(mut sums) => {
-                    join(self.monoid, &mut sums, &carry);
+                    join(monoid, &mut sums, &carry);
                     carry = sums;
                 }
                 None => {
                     *level = Some(carry);
-                    return;
+                    return false;
                 }
             }
         }
         self.levels.push(Some(carry));
+        false
+    }
+
+    /// Gives new references to lanes whose largest exponent is far above; whether there were any.
+    fn raise(&mut self) -> bool {
+        let mut raised = false;
+        for lane in 0..self.lanes.min(self.max.len()) {
+            let (max, reference) = (self.max[lane], self.reference[lane]);
+            if max <= reference + T::of(LIMIT) || max.is_nan() {
+                continue;
+            }
+            raised = true;
+            let before = self.shift[lane];
+            self.set_reference(lane, max);
+            let factor = self.scale(before, self.shift[lane]);
+            for sums in self.levels.iter_mut().flatten() {
+                sums[lane..].iter_mut().step_by(self.pitch).for_each(|sum| *sum = *sum * factor);
+            }
+        }
+        raised
+    }
+
+    /// What sums with one shift are multiplied by to have another one.
+    fn scale(&self, from: T, to: T) -> A {
+        let (from, to) = (from.to_sum().f64(), to.to_sum().f64());
+        A::of(if self.folding.strict { (from - to).exp() } else { (to - from).exp2() })
     }
 
     /// The states of all lanes over `count` pairs each; `start` is the index of the first j.
     pub(super) fn finish(mut self, count: u64, start: i64) -> Vec<PairState<A>> {
+        let Folding { monoid, shape, .. } = self.folding;
         let mut total: Option<Vec<A>> = None;
         for sums in self.levels.drain(..).rev().flatten() {
             match &mut total {
-                Some(total) => join(self.monoid, total, &sums),
+                Some(total) => join(monoid, total, &sums),
                 None => total = Some(sums),
             }
         }
-        let total = total.unwrap_or(self.block);
+        let total = total.unwrap_or_else(|| std::mem::take(&mut self.block));
+        let index = |at: u32| if at == NOWHERE { -1 } else { start + i64::from(at) };
         let lane = |lane: usize| {
-            let of = |numbers: &[A]| -> Vec<A> {
-                numbers.iter().skip(lane).step_by(self.lanes).copied().collect()
+            let sums = || total.iter().skip(lane).step_by(self.pitch).copied();
+            let (values, indices) = match monoid {
+                Monoid::Shifted => (self.exponents(lane, sums()), Vec::new()),
+                Monoid::Smallest | Monoid::Largest if shape.k > 1 => {
+                    let rank =
+                        |c: usize, k: usize| self.kept[(c * self.lanes + lane) * shape.k + k];
+                    let all = (0..shape.k).flat_map(|k| (0..shape.dim).map(move |c| (c, k)));
+                    all.map(|(c, k)| (rank(c, k).0.to_sum(), index(rank(c, k).1))).unzip()
+                }
+                Monoid::Smallest | Monoid::Largest => {
+                    let all = self.best.iter().zip(&self.at).skip(lane).step_by(self.pitch);
+                    all.map(|(best, at)| (best.to_sum(), index(T::index(*at)))).unzip()
+                }
+                _ => (sums().collect(), Vec::new()),
             };
-            let best = self.best.iter().skip(lane).step_by(self.lanes);
-            let values = match self.monoid {
-                Monoid::Shifted => [vec![self.max[lane].to_sum()], of(&total)].concat(),
-                Monoid::Smallest | Monoid::Largest => best.map(|value| value.to_sum()).collect(),
-                _ => of(&total),
-            };
-            let places = self.at.iter().skip(lane).step_by(self.lanes);
-            let index = |at: &u32| if *at == NOWHERE { -1 } else { start + i64::from(*at) };
-            PairState { count, values, indices: places.map(index).collect() }
+            PairState { count, values, indices }
         };
         (0..self.lanes).map(lane).collect()
+    }
+
+    /// The largest exponent of a lane and its sums, relative to it.
+    fn exponents(&self, lane: usize, sums: impl Iterator<Item = A> + Clone) -> Vec<A> {
+        let max = self.max[lane].to_sum();
+        let is_nan = sums.clone().next().is_some_and(|sum| sum.is_nan());
+        let (max, factor) = match max.f64() {
+            _ if is_nan => (A::of(f64::NAN), A::ONE),
+            f64::NEG_INFINITY => (max, A::ZERO),
+            f64::INFINITY => (max, A::ONE),
+            // In float64, so that it undoes the rounding of the shift.
+            largest => {
+                let own = if self.folding.strict {
+                    largest
+                } else {
+                    -largest * T::of(LOG2_E).to_sum().f64()
+                };
+                let shift = self.shift[lane].to_sum().f64();
+                let power =
+                    if self.folding.strict { (shift - own).exp() } else { (own - shift).exp2() };
+                (max, A::of(power))
+            }
+        };
+        let scaled = |sum: A| if factor == A::ZERO { A::ZERO } else { sum * factor };
+        [max].into_iter().chain(sums.map(scaled)).collect()
     }
 }
 
@@ -292,6 +455,16 @@ fn truth<A: Accumulator>(x: A) -> A {
     if x == A::ZERO { A::ZERO } else { A::ONE }
 }
 
+#[inline(always)]
+fn larger<A: Accumulator>(a: A, b: A) -> A {
+    if a > b { a } else { b }
+}
+
+#[inline(always)]
+fn smaller<A: Accumulator>(a: A, b: A) -> A {
+    if a < b { a } else { b }
+}
+
 /// Whether one of the values is better.
 fn better_than<T: Accumulator, const LESS: bool>(values: &[T], best: T) -> bool {
     let better = |value: &T| if LESS { *value < best } else { *value > best };
@@ -299,37 +472,11 @@ fn better_than<T: Accumulator, const LESS: bool>(values: &[T], best: T) -> bool 
 }
 
 fn join<A: Accumulator>(monoid: Monoid, into: &mut [A], from: &[A]) {
-    let f = |a: A, b: A| match monoid {
-        Monoid::Multiply => a * b,
-        Monoid::Any => {
-            if a > b {
-                a
-            } else {
-                b
-            }
-        }
-        Monoid::All => {
-            if a < b {
-                a
-            } else {
-                b
-            }
-        }
-        _ => a + b,
+    let f = match monoid {
+        Monoid::Multiply => |a: A, b: A| a * b,
+        Monoid::Any => larger,
+        Monoid::All => smaller,
+        _ => |a: A, b: A| a + b,
     };
     into.iter_mut().zip(from).for_each(|(a, b)| *a = f(*a, *b));
-}
-
-/// The rows of a tile folded into one row that is there.
-fn fold_rows<T: Summed<A>, A: Accumulator>(
-    (isa, rows): (Isa, usize),
-    from: &[T],
-    half: &mut [A],
-    into: &mut [A],
-    prepare: impl Fn(A) -> A,
-    join: impl Fn(A, A) -> A + Copy,
-) {
-    let lanes = into.len();
-    with_isa(isa, Tree { rows, lanes, from, to: half, prepare, join });
-    into.iter_mut().zip(&*half).for_each(|(held, sum)| *held = join(*held, *sum));
 }

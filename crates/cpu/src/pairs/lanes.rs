@@ -4,8 +4,6 @@
 //! while the other is a row of lanes (values of i), inner products, and folds of rows. Called by
 //! `tile` and `fold`.
 
-use std::ops::Range;
-
 use tilework_backend::Accumulator;
 use tilework_ops::Id;
 
@@ -132,7 +130,8 @@ pub(super) fn is_arithmetic(id: Id) -> bool {
 }
 
 /// An inner product: for every pair, the sum over terms of a product of a component of `a` and one
-/// of `b`, in the order of the terms, each product fused; or of their squared difference.
+/// of `b`, in the order of the terms, each product after the first fused; or of their squared
+/// difference.
 pub(super) struct Dot<'a, T> {
     pub(super) rows: usize,
     pub(super) lanes: usize,
@@ -194,7 +193,7 @@ impl<T: Accumulator> Dot<'_, T> {
         lane: usize,
     ) {
         let mut sums = [T::ZERO; N];
-        for &(a, b) in self.terms {
+        for (term, &(a, b)) in self.terms.iter().enumerate() {
             // SAFETY: whoever makes a `Dot` promises operands with all components of the terms,
             // for all rows and lanes.
             unsafe {
@@ -203,12 +202,8 @@ impl<T: Accumulator> Dot<'_, T> {
                 for (l, sum) in sums.iter_mut().enumerate() {
                     let x = if A { *a.add(l) } else { *a };
                     let y = if B { *b.add(l) } else { *b };
-                    *sum = if D {
-                        let difference = x - y;
-                        difference.mul_add(difference, *sum)
-                    } else {
-                        x.mul_add(y, *sum)
-                    };
+                    let (x, y) = if D { (x - y, x - y) } else { (x, y) };
+                    *sum = if term == 0 { x * y } else { x.mul_add(y, *sum) };
                 }
             }
         }
@@ -219,37 +214,80 @@ impl<T: Accumulator> Dot<'_, T> {
 
 /// Numbers that a formula is computed in, as numbers that are accumulated in.
 pub(super) trait Summed<A>: Accumulator {
+    /// A place in a range of j, as wide as the number, so that vectors choose both alike.
+    type Place: Copy + PartialEq;
     /// Without loss.
     fn to_sum(self) -> A;
+    /// A place.
+    fn place(index: u32) -> Self::Place;
+    /// The index of a place.
+    fn index(place: Self::Place) -> u32;
 }
 
-impl Summed<f32> for f32 {
-    #[inline(always)]
-    fn to_sum(self) -> f32 {
-        self
-    }
+macro_rules! summed {
+    ($($from:ident $to:ident $place:ident;)*) => {
+        $(impl Summed<$to> for $from {
+            type Place = $place;
+            #[inline(always)]
+            fn to_sum(self) -> $to {
+                self as $to
+            }
+            #[inline(always)]
+            fn place(index: u32) -> $place {
+                index as $place
+            }
+            #[inline(always)]
+            fn index(place: $place) -> u32 {
+                place as u32
+            }
+        })*
+    };
 }
+summed! { f32 f32 u32; f32 f64 u32; f64 f64 u64; }
 
-impl Summed<f64> for f32 {
-    #[inline(always)]
-    fn to_sum(self) -> f64 {
-        self as f64
-    }
-}
-
-impl Summed<f64> for f64 {
-    #[inline(always)]
-    fn to_sum(self) -> f64 {
-        self
-    }
-}
-
-/// A fold of the rows of a tile to one row, in pairs; the result is the first row of `to`.
-pub(super) struct Tree<'a, T, A, P, F> {
-    pub(super) rows: usize,
-    pub(super) lanes: usize,
+/// A fold of rows into one row that is there, row after row; with factors, the products are fused.
+pub(super) struct InOrder<'a, T, A, P, F> {
     pub(super) from: &'a [T],
-    /// Room for half of the rows, rounded up.
+    pub(super) factor: Option<&'a [T]>,
+    pub(super) into: &'a mut [A],
+    pub(super) prepare: P,
+    pub(super) join: F,
+}
+
+impl<T, A, P, F> Work for InOrder<'_, T, A, P, F>
+where
+    T: Summed<A>,
+    A: Accumulator,
+    P: Fn(A) -> A,
+    F: Fn(A, A) -> A,
+{
+    #[inline(always)]
+    fn run(self) {
+        let InOrder { from, factor, into, prepare, join } = self;
+        let lanes = into.len();
+        match factor {
+            None => {
+                for row in from.chunks_exact(lanes) {
+                    for (held, value) in into.iter_mut().zip(row) {
+                        *held = join(*held, prepare(value.to_sum()));
+                    }
+                }
+            }
+            Some(factor) => {
+                for (row, factor) in from.chunks_exact(lanes).zip(factor.chunks_exact(lanes)) {
+                    for ((held, value), factor) in into.iter_mut().zip(row).zip(factor) {
+                        *held = value.to_sum().mul_add(factor.to_sum(), *held);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A fold of numbers to one, in pairs; the result is the first of `to`.
+pub(super) struct Tree<'a, T, A, P, F> {
+    pub(super) from: &'a [T],
+    /// Room for half of the numbers, rounded up.
     pub(super) to: &'a mut [A],
     pub(super) prepare: P,
     pub(super) join: F,
@@ -258,46 +296,48 @@ pub(super) struct Tree<'a, T, A, P, F> {
 impl<T: Summed<A>, A: Accumulator, P: Fn(A) -> A, F: Fn(A, A) -> A> Work for Tree<'_, T, A, P, F> {
     #[inline(always)]
     fn run(self) {
-        let Tree { rows, lanes, from, to, prepare, join } = self;
-        let half = rows.div_ceil(2);
-        let both = (rows - half) * lanes;
-        let (first, second) = from[..rows * lanes].split_at(half * lanes);
+        let Tree { from, to, prepare, join } = self;
+        let half = from.len().div_ceil(2);
+        let both = from.len() - half;
+        let (first, second) = from.split_at(half);
         for ((to, a), b) in to[..both].iter_mut().zip(first).zip(second) {
             *to = join(prepare(a.to_sum()), prepare(b.to_sum()));
         }
-        for (to, a) in to[both..half * lanes].iter_mut().zip(&first[both..]) {
+        for (to, a) in to[both..half].iter_mut().zip(&first[both..]) {
             *to = prepare(a.to_sum());
         }
-        let mut rows = half;
-        while rows > 1 {
-            let half = rows.div_ceil(2);
-            let (first, second) = to[..rows * lanes].split_at_mut(half * lanes);
+        let mut left = half;
+        while left > 1 {
+            let half = left.div_ceil(2);
+            let (first, second) = to[..left].split_at_mut(half);
             for (a, b) in first.iter_mut().zip(second) {
                 *a = join(*a, *b);
             }
-            rows = half;
+            left = half;
         }
     }
 }
 
 /// Keeps the best value of every lane and where it was; `LESS` says which is better.
-pub(super) struct Best<'a, T, const LESS: bool> {
-    pub(super) rows: Range<u32>,
+pub(super) struct Best<'a, T: Summed<A>, A, const LESS: bool> {
+    /// The place of the first row.
+    pub(super) first: u32,
     pub(super) from: &'a [T],
     pub(super) best: &'a mut [T],
     /// `u32::MAX` where nothing is known yet.
-    pub(super) at: &'a mut [u32],
+    pub(super) at: &'a mut [T::Place],
 }
 
-impl<T: Accumulator, const LESS: bool> Work for Best<'_, T, LESS> {
+impl<T: Summed<A>, A: Accumulator, const LESS: bool> Work for Best<'_, T, A, LESS> {
     #[inline(always)]
     fn run(self) {
-        let lanes = self.best.len();
-        for (row, index) in self.from.chunks_exact(lanes).zip(self.rows) {
+        let (lanes, nowhere) = (self.best.len(), T::place(u32::MAX));
+        for (row, index) in self.from.chunks_exact(lanes).zip(self.first..) {
+            let index = T::place(index);
             for ((value, best), at) in row.iter().zip(&mut *self.best).zip(&mut *self.at) {
                 let better = if LESS { *value < *best } else { *value > *best };
                 // A value as bad as the neutral one still beats nothing at all.
-                let wins = better | ((*value == *best) & (*at == u32::MAX));
+                let wins = better | ((*value == *best) & (*at == nowhere));
                 *best = if wins { *value } else { *best };
                 *at = if wins { index } else { *at };
             }
@@ -305,7 +345,7 @@ impl<T: Accumulator, const LESS: bool> Work for Best<'_, T, LESS> {
     }
 }
 
-/// The largest of every lane, NaN above all.
+/// The largest of every lane; NaN is none.
 pub(super) struct Largest<'a, T> {
     pub(super) from: &'a [T],
     pub(super) max: &'a mut [T],
@@ -316,29 +356,34 @@ impl<T: Accumulator> Work for Largest<'_, T> {
     fn run(self) {
         for row in self.from.chunks_exact(self.max.len()) {
             for (max, value) in self.max.iter_mut().zip(row) {
-                *max = if (*max > *value) | max.is_nan() { *max } else { *value };
+                *max = if *value > *max { *value } else { *max };
             }
         }
     }
 }
 
-/// Every value less the shift of its lane; equal infinities give 0, and nothing is subtracted
-/// where the shift is minus infinity.
+/// The argument of the exponential of every value: less the shift of its lane, or scaled to base 2
+/// and with the shift added. Equal infinities give 0.
 pub(super) struct Shift<'a, T> {
     pub(super) from: &'a [T],
     pub(super) shift: &'a [T],
     pub(super) to: &'a mut [T],
+    pub(super) strict: bool,
 }
 
 impl<T: Accumulator> Work for Shift<'_, T> {
     #[inline(always)]
     fn run(self) {
         let lanes = self.shift.len();
-        let nothing = T::of(f64::NEG_INFINITY);
+        let (infinity, scale) = (T::of(f64::INFINITY), T::of(std::f64::consts::LOG2_E));
         for (to, row) in self.to.chunks_exact_mut(lanes).zip(self.from.chunks_exact(lanes)) {
             for ((to, value), shift) in to.iter_mut().zip(row).zip(self.shift) {
-                let shift = if *shift == nothing { T::ZERO } else { *shift };
-                *to = if *value == shift { T::ZERO } else { *value - shift };
+                let is_equal = (*value == infinity) & (shift.abs() == infinity);
+                let argument = match self.strict {
+                    true => *value - *shift,
+                    false => value.mul_add(scale, *shift),
+                };
+                *to = if is_equal { T::ZERO } else { argument };
             }
         }
     }

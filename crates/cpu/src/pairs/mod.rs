@@ -1,16 +1,20 @@
-//! Reductions over pairs: the tile interpreter.
+//! Reductions over pairs.
 //!
 //! The walk of a call: [`run`] makes a `plan` (sections, tile sizes, places), cuts the work into
 //! pieces (batches, blocks of i, and ranges of j where there are few i) and gives them to the pool.
-//! A piece goes over blocks of j: variables of j are loaded and what depends on j alone is computed
-//! once a block; then every tile of i meets it tile by tile (`tile`), and values are folded into
-//! states (`fold`). States of ranges of j are merged in order. Cuts depend on sizes only, so
-//! results are the same bits for any number of threads.
+//! A `piece` goes over blocks of j: variables of j are loaded and what depends on j alone is computed
+//! once a block; then every tile of i meets it, by assembled code (`jit`) or tile by tile by an
+//! interpreter (`tile`) with the same bits, and values are folded into states (`fold`). States of
+//! ranges of j are merged in order. Cuts depend on sizes only, so results are the same bits for any
+//! number of threads.
 
 mod candidates;
+mod explain;
 mod fold;
+mod jit;
 mod lanes;
 mod nearest;
+mod piece;
 mod plan;
 mod products;
 mod tile;
@@ -21,21 +25,22 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tilework_backend::{Accumulator, PairReduce, Session, Target, interrupt};
+use tilework_backend::{
+    Accumulator, Accuracy, PairReduce, Scheme, Session, SumScheme, Target, interrupt,
+};
 use tilework_error::{Error, Result};
 use tilework_layout::Layout;
+use tilework_ops::pair_fold::Monoid;
 use tilework_ops::{DType, Element, PairState, Scalar};
-use tilework_tape::{Per, Tape};
+use tilework_tape::Tape;
 
 use crate::isa::Isa;
-use crate::map::moves;
 use crate::pool;
-use fold::{States, Values};
+use jit::{Folding, Outcome};
 use lanes::Summed;
 use nearest::Search;
-use plan::{GIVEN, Plan};
+use plan::Plan;
 use products::Number;
-use tile::{BUFFERS, Frame};
 
 /// Pieces that a call should have, so that no thread waits long for another.
 const PIECES: usize = 64;
@@ -57,12 +62,27 @@ const TOLD_EVERY: Duration = Duration::from_millis(50);
 
 /// Does what a `PairReduce` request asks.
 pub(crate) fn run(session: &Session<'_>, request: &PairReduce<'_>) -> Result<()> {
+    run_as(session, request, own_operands(session, request))
+}
+
+/// How a request would be done, for human eyes.
+pub(crate) fn explain(session: &Session<'_>, request: &PairReduce<'_>) -> String {
+    let operands = own_operands(session, request);
+    match (request.computes(), request.accumulates()) {
+        (DType::Float64, _) => Job::<f64, f64>::new(session, request, operands).explain(),
+        (_, DType::Float64) => Job::<f32, f64>::new(session, request, operands).explain(),
+        _ => Job::<f32, f32>::new(session, request, operands).explain(),
+    }
+}
+
+/// The request's own tape and inputs.
+fn own_operands<'r>(session: &Session<'_>, request: &'r PairReduce<'r>) -> Operands<'r> {
     let source = |view: &tilework_backend::ViewRef<'_>| Source {
         base: view.pointer(session),
         layout: view.layout().clone(),
     };
     let sources = request.inputs.iter().map(source).collect();
-    run_as(session, request, Operands { tape: request.tape, sources, fill: None })
+    Operands { tape: request.tape, sources, fill: None }
 }
 
 /// Does what a request asks with another tape in place of its own.
@@ -147,14 +167,19 @@ struct Job<'r, T, A> {
     request: &'r PairReduce<'r>,
     operands: Operands<'r>,
     plan: Plan<'r>,
-    /// Set where it is one of the smallest distances.
-    search: Option<Search<T>>,
+    folding: Folding,
+    /// The inner loop, or why it is interpreted.
+    code: Outcome,
     isa: Isa,
     values: Option<Sink<'r>>,
     indices: Option<Sink<'r>>,
+    /// Set where it is one of the smallest distances.
+    search: Option<Search<T>>,
     batch: &'r [usize],
     batches: usize,
     m: usize,
+    /// All pairs of the call.
+    pairs: usize,
     /// i in a piece.
     block: usize,
     /// j in a piece.
@@ -182,14 +207,35 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
             _ => (&[][..], 0),
         };
         let n = request.n;
-        let plan = Plan::new(operands.tape, m, n);
-        let batches = batch.iter().product();
+        let folding = Folding {
+            monoid: request.fold.row().monoid,
+            shape: request.shape(),
+            dtype: request.computes(),
+            kahan: request.sums == SumScheme::Kahan && request.fold.row().monoid == Monoid::Add,
+            strict: request.accuracy == Accuracy::Strict,
+        };
+        let fuses = folding.monoid == Monoid::Add && request.sums == SumScheme::Blocks;
+        let plan = Plan::new(operands.tape, m, n, fuses);
+        let batches: usize = batch.iter().product();
         let tiles = if plan.lanes == 1 { PIECES } else { TILES };
         let block = plan.lanes * tiles;
         let pieces = usize::max(1, batches * m.div_ceil(block));
         // Few i: ranges of j are pieces too, by size only.
-        let ranges = (PIECES / pieces).min(n / RANGE).max(n.div_ceil(LONG_RANGE)).max(1);
+        let ranges = match request.scheme {
+            Scheme::OneD => 1,
+            Scheme::TwoD => (PIECES / pieces).max(2).min(n.div_ceil(plan.block)),
+            _ => (PIECES / pieces).min(n / RANGE),
+        };
+        let ranges = ranges.max(n.div_ceil(LONG_RANGE)).max(1);
         let range = n.div_ceil(ranges).next_multiple_of(plan.block);
+        let isa = Isa::current();
+        let pairs = batches.saturating_mul(m).saturating_mul(n);
+        let code = match () {
+            () if pairs < FEW_PAIRS => Err("so few pairs are not worth it".to_owned()),
+            () if plan.lanes == 1 => Err("so few i have no lanes".to_owned()),
+            () if T::DTYPE != A::DTYPE => Err("sums are wider than values".to_owned()),
+            () => jit::compiled(&plan, folding, isa),
+        };
         Job {
             values: request.values.as_ref().map(|target| Sink::new(session, target)),
             indices: request.indices.as_ref().map(|target| Sink::new(session, target)),
@@ -197,10 +243,13 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
             search: Search::of(request, operands.tape, m),
             operands,
             plan,
-            isa: Isa::current(),
+            folding,
+            code,
+            isa,
             batch,
             batches,
             m,
+            pairs,
             block,
             range,
             stop: AtomicBool::new(false),
@@ -234,8 +283,7 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
             }
         };
         let pieces = self.batches * blocks * ranges;
-        let pairs = self.batches.saturating_mul(self.m).saturating_mul(self.request.n);
-        if pairs < FEW_PAIRS {
+        if self.pairs < FEW_PAIRS {
             (0..pieces).for_each(piece)
         } else {
             pool::run(pieces, &piece)
@@ -254,6 +302,13 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
             self.write(rows / blocks, rows % blocks, states);
         }
         Ok(())
+    }
+
+    /// The i and the j of a piece.
+    fn ranges(&self, block: usize, range: usize) -> (Range<usize>, Range<usize>) {
+        let ends = self.m.min((block + 1) * self.block);
+        let js = range * self.range..self.request.n.min((range + 1) * self.range);
+        (block * self.block..ends, js)
     }
 
     /// The index of a batch.
@@ -283,179 +338,6 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
                 if let Some(sink) = &self.indices {
                     sink.write(&index, i, &state.indices);
                 }
-            }
-        }
-    }
-
-    /// The states of a block of i over a range of j.
-    fn piece(&self, batch: usize, block: usize, range: usize) -> Result<Vec<PairState<A>>> {
-        if let Some(states) = self.nearest(batch, block, range)? {
-            return Ok(states);
-        }
-        let plan = &self.plan;
-        let tiles = self.block / plan.lanes;
-        let elements = plan.pairs.max(plan.block).max(plan.lanes).next_multiple_of(64);
-        let buffer = elements * 8;
-        let [once, i, j, pair, given] = plan.bytes;
-        let shape = self.request.shape();
-        let gathered = (shape.dim + shape.weights) * plan.pairs * size_of::<T>();
-        let buffers = once + j + pair + given + i * tiles;
-        moves::with_scratch(buffers + BUFFERS * buffer + gathered, |arena| {
-            let at = |offset: usize| arena.wrapping_add(offset);
-            let frame = Frame {
-                plan,
-                isa: self.isa,
-                regions: [0, once + j + pair + given, once, once + j, once + j + pair].map(at),
-                buffers: at(buffers),
-                buffer,
-                section: Per::Once,
-                rows: 1,
-                lanes: 1,
-                first: 0,
-                across: plan.lanes == 1,
-            };
-            let gathered = at(buffers + BUFFERS * buffer).cast::<T>();
-            self.piece_in(frame, gathered, &self.batch_index(batch), block, range)
-        })
-    }
-
-    /// The i and the j of a piece.
-    fn ranges(&self, block: usize, range: usize) -> (Range<usize>, Range<usize>) {
-        let ends = self.m.min((block + 1) * self.block);
-        let js = range * self.range..self.request.n.min((range + 1) * self.range);
-        (block * self.block..ends, js)
-    }
-
-    fn piece_in(
-        &self,
-        frame: Frame<'_, '_>,
-        gathered: *mut T,
-        batch: &[usize],
-        block: usize,
-        range: usize,
-    ) -> Result<Vec<PairState<A>>> {
-        let (plan, request) = (&self.plan, self.request);
-        let (rows, js) = self.ranges(block, range);
-        let monoid = request.fold.row().monoid;
-        self.load(&frame, batch, Per::Once, 0);
-        frame.run()?;
-        let mut tiles = Vec::with_capacity(rows.len().div_ceil(plan.lanes));
-        for (number, first) in rows.clone().step_by(plan.lanes).enumerate() {
-            let mut tile = frame;
-            tile.section = Per::I;
-            tile.lanes = plan.lanes.min(rows.end - first);
-            let region = &mut tile.regions[Per::I as usize];
-            *region = region.wrapping_add(number * plan.bytes[Per::I as usize]);
-            self.load(&tile, batch, Per::I, first);
-            tile.run()?;
-            let states =
-                States::<T, A>::new(monoid, request.shape(), tile.lanes, plan.pairs, self.isa);
-            tiles.push((tile, first..first + tile.lanes, states));
-        }
-        for first in js.clone().step_by(plan.block) {
-            let mut of_block = frame;
-            of_block.section = Per::J;
-            of_block.lanes = plan.block.min(js.end - first);
-            self.load(&of_block, batch, Per::J, first);
-            of_block.run()?;
-            for (tile, of_tile, states) in &mut tiles {
-                let lanes = tile.lanes;
-                self.fill(tile, batch, of_tile, first..first + of_block.lanes);
-                for row in (0..of_block.lanes).step_by(plan.rows) {
-                    let rows = plan.rows.min(of_block.lanes - row);
-                    let mut pairs = *tile;
-                    pairs.section = Per::Pair;
-                    pairs.first = row;
-                    (pairs.rows, pairs.lanes) =
-                        if pairs.across { (1, rows) } else { (rows, lanes) };
-                    pairs.run()?;
-                    let place = first - js.start + row;
-                    // SAFETY: `gathered` has room for all components of the outputs.
-                    unsafe { self.fold(&pairs, gathered, (rows, lanes), place, states) };
-                }
-                states.end_block();
-            }
-            self.go_on((of_block.lanes * rows.len()) as u64)?;
-        }
-        let start = request.start + js.start as i64;
-        let count = js.len() as u64;
-        Ok(tiles.into_iter().flat_map(|(_, _, states)| states.finish(count, start)).collect())
-    }
-
-    /// Folds the outputs of a tile.
-    ///
-    /// # Safety
-    /// `gathered` has room for a tile of all components of the outputs.
-    unsafe fn fold(
-        &self,
-        pairs: &Frame<'_, '_>,
-        gathered: *mut T,
-        (rows, lanes): (usize, usize),
-        first: usize,
-        states: &mut States<T, A>,
-    ) {
-        let (tape, stride) = (self.operands.tape, self.plan.pairs);
-        let outputs = tape.outputs();
-        let len = |k: usize| outputs.get(k).map_or(0, |&slot| tape.slot(slot).len as usize);
-        let components = |k: usize, room: *mut T| -> &[T] {
-            let Some(&slot) = outputs.get(k) else { return &[] };
-            let from = match pairs.is_in_place(slot) {
-                true => pairs.output(slot, 0).cast::<T>(),
-                false => {
-                    for c in 0..len(k) {
-                        let from = pairs.output(slot, c).cast::<T>();
-                        // SAFETY: a component has as many numbers as the tile, and there is room
-                        // for all components.
-                        unsafe {
-                            room.add(c * stride).copy_from_nonoverlapping(from, rows * lanes);
-                        }
-                    }
-                    room.cast_const()
-                }
-            };
-            // SAFETY: components are `stride` numbers apart, in memory that is initialised.
-            unsafe { std::slice::from_raw_parts(from, len(k) * stride) }
-        };
-        // SAFETY: the room of the weight follows that of the formula.
-        let (formula, weight) =
-            (components(0, gathered), components(1, unsafe { gathered.add(len(0) * stride) }));
-        states.step(&Values { rows, lanes, first, stride, formula, weight });
-    }
-
-    /// Loads the inputs of a section from an index on.
-    fn load(&self, frame: &Frame<'_, '_>, batch: &[usize], section: Per, first: usize) {
-        for (slot, (source, input)) in
-            self.operands.sources.iter().zip(self.operands.tape.inputs()).enumerate()
-        {
-            if input.per != section {
-                continue;
-            }
-            let place = self.plan.places[slot];
-            let to = frame.regions[section as usize].wrapping_add(place.offset);
-            let strides = &source.layout.strides()[batch.len()..];
-            let (step, component) = match section {
-                Per::Once => (0, strides[0]),
-                _ => (strides[0], strides[1]),
-            };
-            let at = position(&source.layout, batch) + first as isize * step;
-            let from = source.base.wrapping_offset(at * place.size as isize);
-            let shape = (place.len, frame.lanes);
-            let steps = ((place.stride / place.size) as isize, 1);
-            // SAFETY: indices of the layout, which lie inside of the block (the invariant of
-            // views), whose guard the session holds; a place has room for all components and lanes.
-            unsafe { moves::block(place.size, shape, (to, steps), (from, (component, step))) };
-        }
-    }
-
-    /// Has the inputs that are given for every pair of a tile of i and a block of j written.
-    fn fill(&self, tile: &Frame<'_, '_>, batch: &[usize], i: &Range<usize>, j: Range<usize>) {
-        let Some(fill) = self.operands.fill else { return };
-        for (input, place) in
-            self.plan.places[..self.operands.tape.inputs().len()].iter().enumerate()
-        {
-            if place.region == GIVEN {
-                let to = tile.regions[GIVEN].wrapping_add(place.offset);
-                fill(&Given { input, batch, i: i.clone(), j: j.clone(), to });
             }
         }
     }

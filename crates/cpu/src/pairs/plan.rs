@@ -4,11 +4,13 @@
 //! block of j, or a tile of pairs. Components lie one after the other, each with room for a whole
 //! tile, so that kernels run along lanes. Places of pairs are reused when their value is dead;
 //! everything else stays. Inputs that are given for every pair have a region of their own, with room
-//! for a tile of i and a whole block of j, row after row of lanes. Sizes depend on the tape and on M and N only, never on threads, so that
+//! for a tile of i and a whole block of j, row after row of lanes. Rooms depend on the tape only, so
+//! that assembled code finds everything at the same place in every call. Sizes depend on the tape and on M and N only, never on threads, so that
 //! the order of every sum does too. Made once a call by `pairs::run`.
 
 use smallvec::SmallVec;
-use tilework_tape::{Action, Per, SlotId, Tape};
+use tilework_ops::Id;
+use tilework_tape::{Action, Per, SlotId, Step, Tape};
 
 /// Pairs of a tile, where the formula is small.
 const PAIRS: usize = 1024;
@@ -59,12 +61,25 @@ pub(super) enum How {
     Distance(SlotId, SlotId),
 }
 
+/// Some components of what is folded: those of a slot, or its products with another that a sum
+/// takes fused, so that they are never rounded or stored.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Term {
+    pub(super) slot: SlotId,
+    pub(super) factor: Option<SlotId>,
+    pub(super) len: usize,
+}
+
 /// Everything about a call that does not depend on where it is.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
     pub(super) tape: &'a Tape,
     pub(super) places: Vec<Place>,
     pub(super) how: Vec<How>,
+    /// What is folded, in order.
+    pub(super) terms: Vec<Term>,
+    /// The weights of a fold that has them.
+    pub(super) weight: Option<SlotId>,
     /// i in a tile.
     pub(super) lanes: usize,
     /// j in a tile.
@@ -78,22 +93,26 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn new(tape: &'a Tape, m: usize, n: usize) -> Plan<'a> {
+    /// The plan for M and N; `fuses` says that the fold is a sum which takes products fused.
+    pub(super) fn new(tape: &'a Tape, m: usize, n: usize, fuses: bool) -> Plan<'a> {
         let sections = tape.sections();
-        let how = decide(tape, &sections);
-        let (offsets, units) = assign(tape, &sections, &how);
+        let (how, terms) = decide(tape, &sections, fuses);
+        let weight = tape.outputs().get(1).copied();
+        let (offsets, units) = assign(tape, &sections, &how, &terms);
         // Room for whole cache lines of numbers of one byte keeps every component aligned.
         let mut pairs = PAIRS;
         while pairs > 64 && pairs * units[Per::Pair as usize] > PAIR_BYTES {
             pairs /= 2;
         }
-        let lanes = if m < FEW_LANES { 1 } else { m.min((pairs / 4).max(FEW_LANES)) };
-        let rows = (pairs / lanes).clamp(1, n.max(1));
-        let fits = BLOCK_BYTES / units[Per::J as usize].max(1);
-        let block = fits.min(BLOCK).next_multiple_of(rows).max(rows);
+        let most_lanes = (pairs / 4).max(FEW_LANES);
+        let most_rows =
+            (BLOCK_BYTES / units[Per::J as usize].max(1)).clamp(pairs / most_lanes, BLOCK);
+        let lanes = if m < FEW_LANES { 1 } else { m.min(most_lanes) };
+        let rows = (pairs / lanes).clamp(1, n.max(1)).min(most_rows);
+        let block = most_rows / rows * rows;
         // Elements that a component has room for, by region.
-        let room =
-            [1, lanes.next_multiple_of(64), block.next_multiple_of(64), pairs, lanes * block];
+        let (i, j) = (most_lanes.next_multiple_of(64), most_rows.next_multiple_of(64));
+        let room = [1, i, j, pairs, i * j];
         let place = |slot: usize| {
             let (section, held) = (sections[slot], tape.slot(slot as SlotId));
             let (len, size) = (held.len as usize, held.dtype.size());
@@ -107,6 +126,8 @@ impl<'a> Plan<'a> {
             places: (0..tape.slots()).map(place).collect(),
             tape,
             how,
+            terms,
+            weight,
             lanes,
             rows,
             block,
@@ -116,10 +137,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The steps of a section that are run, each with the slot that it defines.
-    pub(super) fn steps(
-        &self,
-        section: Per,
-    ) -> impl Iterator<Item = (SlotId, How, &'a tilework_tape::Step)> + '_ {
+    pub(super) fn steps(&self, section: Per) -> impl Iterator<Item = (SlotId, How, &'a Step)> + '_ {
         let first = self.tape.inputs().len();
         self.tape.steps().iter().enumerate().filter_map(move |(k, step)| {
             let (slot, how) = (first + k, self.how[k]);
@@ -135,8 +153,8 @@ fn region_of(tape: &Tape, section: Per, slot: usize) -> usize {
     if is_given { GIVEN } else { section as usize }
 }
 
-/// What is to be done with each step.
-fn decide(tape: &Tape, sections: &[Per]) -> Vec<How> {
+/// What is to be done with each step, and what is folded.
+fn decide(tape: &Tape, sections: &[Per], fuses: bool) -> (Vec<How>, Vec<Term>) {
     let first = tape.inputs().len();
     let mut uses = vec![0u32; tape.slots()];
     tape.outputs().iter().for_each(|&slot| uses[slot as usize] += 1);
@@ -157,18 +175,42 @@ fn decide(tape: &Tape, sections: &[Per]) -> Vec<How> {
             && step.action == Action::Dot
             && a == b
             && uses[a as usize] == 2
-            && of.action == Action::Apply(tilework_ops::Id::Subtract)
+            && of.action == Action::Apply(Id::Subtract)
             && sections[a as usize] == Per::Pair;
         if is_distance {
             how[difference] = How::Skip;
             how[k] = How::Distance(of.operands[0], of.operands[1]);
         }
     }
-    how
+    // A step of pairs that only the fold needs.
+    let only_folded = |slot: SlotId| {
+        let k = (slot as usize).checked_sub(first)?;
+        let own = fuses && uses[slot as usize] == 1 && sections[slot as usize] == Per::Pair;
+        own.then(|| (k, &tape.steps()[k]))
+    };
+    let mut terms = Vec::new();
+    let mut folded: SmallVec<[SlotId; 4]> = tape.outputs().iter().take(1).copied().collect();
+    folded.reverse();
+    while let Some(slot) = folded.pop() {
+        let len = tape.slot(slot).len as usize;
+        match only_folded(slot) {
+            Some((k, step)) if step.action == Action::Concat => {
+                how[k] = How::Skip;
+                folded.extend(step.operands.iter().rev().copied());
+            }
+            Some((k, step)) if step.action == Action::Apply(Id::Multiply) => {
+                how[k] = How::Skip;
+                let factor = Some(step.operands[1]);
+                terms.push(Term { slot: step.operands[0], factor, len });
+            }
+            _ => terms.push(Term { slot, factor: None, len }),
+        }
+    }
+    (how, terms)
 }
 
 /// What a step reads, given what is done with it.
-fn reads(step: &tilework_tape::Step, how: How) -> SmallVec<[SlotId; 3]> {
+fn reads(step: &Step, how: How) -> SmallVec<[SlotId; 3]> {
     match how {
         How::Skip => SmallVec::new(),
         How::Run => step.operands.clone(),
@@ -177,7 +219,12 @@ fn reads(step: &tilework_tape::Step, how: How) -> SmallVec<[SlotId; 3]> {
 }
 
 /// Offsets of all slots in their regions, and the sizes of the regions, in bytes for each element.
-fn assign(tape: &Tape, sections: &[Per], how: &[How]) -> (Vec<usize>, [usize; REGIONS]) {
+fn assign(
+    tape: &Tape,
+    sections: &[Per],
+    how: &[How],
+    terms: &[Term],
+) -> (Vec<usize>, [usize; REGIONS]) {
     let first = tape.inputs().len();
     let bytes = |slot: usize| {
         let held = tape.slot(slot as SlotId);
@@ -188,7 +235,10 @@ fn assign(tape: &Tape, sections: &[Per], how: &[How]) -> (Vec<usize>, [usize; RE
     for (k, step) in tape.steps().iter().enumerate() {
         reads(step, how[k]).iter().for_each(|&slot| last_use[slot as usize] = k);
     }
-    tape.outputs().iter().for_each(|&slot| last_use[slot as usize] = usize::MAX);
+    let folded = terms.iter().flat_map(|term| [Some(term.slot), term.factor]).flatten();
+    folded
+        .chain(tape.outputs().get(1).copied())
+        .for_each(|slot| last_use[slot as usize] = usize::MAX);
     let mut offsets = vec![0; tape.slots()];
     let mut units = [0; REGIONS];
     let mut free: Vec<(usize, usize)> = Vec::new();

@@ -113,14 +113,10 @@ impl Frame<'_, '_> {
         self.buffers.wrapping_add(k * self.buffer)
     }
 
-    /// A component of an output of the tape, for the fold.
-    pub(super) fn output(&self, slot: SlotId, component: usize) -> *const u8 {
-        self.wide(slot, component, 0)
-    }
-
-    /// Whether the components of a slot can be given to the fold where they lie.
-    pub(super) fn is_in_place(&self, slot: SlotId) -> bool {
-        self.is_contiguous(slot) && self.place(slot).section == Per::Pair
+    /// A component of a slot for the fold, rows of lanes. What is not computed for every pair is
+    /// written out in a buffer, which the next call with the same buffer overwrites.
+    pub(super) fn folded(&self, slot: SlotId, component: usize, buffer: usize) -> *const u8 {
+        self.wide(slot, component, buffer)
     }
 
     /// Runs all steps of the section.
@@ -358,10 +354,11 @@ fn unsupported(fold: FoldId, dtype: DType) -> Error {
     Error::unsupported(fold.row().name, format!("not along vectors of {dtype} on the cpu"))
 }
 
-/// Positions of the free and of the summed indices of both operands.
+/// Positions of the free and of the summed indices of an operand.
 type Positions = (Vec<u32>, Vec<u32>);
 
-fn terms_of(contraction: &Contraction) -> (Positions, Positions) {
+/// Positions in both operands, in the order in which products are summed.
+pub(super) fn terms_of(contraction: &Contraction) -> (Positions, Positions) {
     let of = |shape: &[u32], over: Vec<usize>| {
         let stride = |axis: usize| shape[axis + 1..].iter().product::<u32>();
         let positions = |axes: &[usize]| {

@@ -1,0 +1,67 @@
+//! How a reduction over pairs would be done, as text for `explain()`.
+
+use std::fmt::Write;
+
+use tilework_backend::{Accumulator, SumScheme};
+use tilework_tape::Per;
+
+use super::Job;
+use super::lanes::Summed;
+use super::plan::How;
+use super::products::Number;
+use crate::pool;
+
+impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
+    /// The plan of this very call.
+    pub(super) fn explain(&self) -> String {
+        let (plan, request) = (&self.plan, self.request);
+        let mut text = String::new();
+        let mut line = |name: &str, rest: String| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{name:<9} {rest}");
+        };
+        let pairs = format!("{} x {} pairs in {} batches", self.m, request.n, self.batches);
+        line("cpu", format!("{pairs}, {}, {} threads", self.isa.name(), pool::threads()));
+        let steps = |per: Per| plan.steps(per).count();
+        line(
+            "steps",
+            format!(
+                "{} once, {} per i, {} per j, {} per pair",
+                steps(Per::Once),
+                steps(Per::I),
+                steps(Per::J),
+                steps(Per::Pair)
+            ),
+        );
+        let distances = plan.how.iter().filter(|how| matches!(how, How::Distance(..))).count();
+        let fused = plan.terms.iter().filter(|term| term.factor.is_some()).count();
+        line(
+            "fused",
+            format!("{distances} squared distances, {fused} products with the sum they go into"),
+        );
+        line(
+            "tiles",
+            format!("{} i by blocks of {} j, {} j at once", plan.lanes, plan.block, plan.rows),
+        );
+        let ranges = request.n.div_ceil(self.range.max(1)).max(1);
+        let scheme = match ranges {
+            1 => "1D: every i sees all j in one go".to_owned(),
+            _ => format!("2D: {ranges} ranges of {} j, merged in order", self.range),
+        };
+        line("scheme", scheme);
+        let sums = match request.sums {
+            SumScheme::Kahan => "compensated",
+            SumScheme::Double => "in float64, in blocks and pairs",
+            _ => "in blocks and pairs",
+        };
+        line("sums", sums.to_owned());
+        if self.search.is_some() {
+            line("form", "filtered by the expanded square, checked by the direct form".to_owned());
+        }
+        match &self.code {
+            Ok(code) => line("loop", format!("assembled: {}", code.describe())),
+            Err(why) => line("loop", format!("interpreted: {why}")),
+        }
+        text
+    }
+}

@@ -1,0 +1,242 @@
+//! The inner loop of a formula as machine code: recorded, assembled, kept.
+//!
+//! [`compiled`] gives the code for a plan and a fold, or the reason why there is none, in which case
+//! the interpreter of `tile` does the work with the same bits. `program` records the pair section,
+//! `fold` the fold, `assemble` makes the code of a loop over the j of a block for a few vectors of
+//! i, `page` holds it. `TILEWORK_JIT=0` switches all of it off. Called by `pairs::piece`.
+
+mod assemble;
+mod encode;
+mod fold;
+mod meaning;
+mod page;
+mod program;
+mod schedule;
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+
+use tilework_ops::DType;
+use tilework_simd::Elem;
+use tilework_tape::{Action, Tape};
+
+use super::plan::Plan;
+use crate::isa::Isa;
+use encode::Target;
+pub(super) use fold::Folding;
+use page::Page;
+use program::Program;
+use schedule::Schedule;
+
+/// What assembled code is called with. The code reads all of it, and writes the hits' end and how
+/// many j are left.
+#[repr(C)]
+pub(super) struct Arguments {
+    /// The tile of i, at the first lane that is meant.
+    pub(super) lanes: *const u8,
+    /// The block of j, at the first row that is meant.
+    pub(super) row: *const u8,
+    /// What is the same for all pairs.
+    pub(super) numbers: *const u8,
+    /// What is given for every pair, at the first row and lane; and bytes from row to row.
+    pub(super) given: *const u8,
+    pub(super) given_step: usize,
+    /// How many j; afterwards how many are left, because there was no room for more hits.
+    pub(super) count: usize,
+    /// The place of the first j in its range.
+    pub(super) place: u64,
+    /// Rows of the states, at the first lane.
+    pub(super) states: *const *mut u8,
+    /// Where the next hit goes, and the last place from which a row of hits has room.
+    pub(super) hit: *mut u8,
+    pub(super) last_hit: *mut u8,
+}
+
+/// Hits that are written down before they are looked at.
+pub(super) const HITS: usize = 64;
+
+/// Bytes from hit to hit.
+pub(super) const HIT_BYTES: usize = 128;
+
+/// Where the note of a hit is, after its values: which lanes (32 bits), which component and vector
+/// (32 bits), and how many j were left (64 bits).
+pub(super) const HIT_NOTE: usize = 64;
+
+/// Vectors of i in a loop, at most.
+const VECTORS: usize = 4;
+
+/// Instructions of one vector beyond which the code would leave the cache of instructions.
+const LONGEST: usize = 2048;
+
+/// Programs kept at most; beyond that all are forgotten.
+const KEPT: usize = 256;
+
+/// The code of a program, for each number of vectors that somebody asked for.
+#[derive(Debug)]
+pub(super) struct Compiled {
+    program: Program,
+    target: Target,
+    /// Vectors of a loop that make best use of the registers.
+    vectors: usize,
+    pages: [OnceLock<Option<Page>>; VECTORS],
+}
+
+/// What programs are kept by.
+type Key = (Vec<u64>, Folding, Isa);
+
+/// Code, or why there is none.
+pub(super) type Outcome = Result<Arc<Compiled>, String>;
+
+static COMPILED: LazyLock<Mutex<HashMap<Key, Outcome>>> = LazyLock::new(Mutex::default);
+
+/// The code for a plan and a fold, or why there is none.
+pub(super) fn compiled(plan: &Plan<'_>, folding: Folding, isa: Isa) -> Outcome {
+    static OFF: LazyLock<bool> =
+        LazyLock::new(|| std::env::var("TILEWORK_JIT").is_ok_and(|value| value == "0"));
+    if *OFF {
+        return Err("TILEWORK_JIT=0".to_owned());
+    }
+    let key = (signature(plan.tape), folding, isa);
+    let kept = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = kept().get(&key) {
+        return known.clone();
+    }
+    let made = compile(plan, folding, isa).map(Arc::new);
+    let mut kept = kept();
+    if kept.len() >= KEPT {
+        kept.clear();
+    }
+    kept.insert(key, made.clone());
+    made
+}
+
+fn compile(plan: &Plan<'_>, folding: Folding, isa: Isa) -> Result<Compiled, String> {
+    if isa == Isa::Scalar || cfg!(not(all(target_arch = "x86_64", unix))) {
+        return Err(format!("{} has no assembler", isa.name()));
+    }
+    let elem = if folding.dtype == DType::Float64 { Elem::F64 } else { Elem::F32 };
+    let target = Target { wide: isa == Isa::Avx512, elem };
+    let program = program::record(plan, folding, target.wide)?;
+    if program.instructions.len() > LONGEST {
+        return Err(format!("{} instructions a pair are too many", program.instructions.len()));
+    }
+    if program.hits.len() * VECTORS > HITS / 2 {
+        return Err(format!("{} components with several best are too many", program.hits.len()));
+    }
+    let vectors = best_vectors(&program, target);
+    let compiled = Compiled { program, target, vectors, pages: Default::default() };
+    match compiled.page(vectors) {
+        Some(_) => Ok(compiled),
+        None => Err("too many masks live at once, or no executable memory".to_owned()),
+    }
+}
+
+/// As many vectors as leave registers for states and variables of i, else for states.
+fn best_vectors(program: &Program, target: Target) -> usize {
+    use program::Leaf;
+    let registers = if target.wide { 31 } else { 15 };
+    let count = |wanted: fn(&Leaf) -> bool| program.leaves.iter().filter(|l| wanted(l)).count();
+    let states = count(|leaf| matches!(leaf, Leaf::State(_) | Leaf::Fixed(_)));
+    let of_i = count(|leaf| matches!(leaf, Leaf::Lanes(_)));
+    let fits = |each: usize, vectors: usize| {
+        let temporary = Schedule::new(program, vectors, together(vectors)).pressure + 3;
+        each * vectors + temporary + count(|leaf| *leaf == Leaf::Place) <= registers
+    };
+    let with_all = [4, 3, 2].into_iter().find(|&vectors| fits(states + of_i, vectors));
+    with_all.unwrap_or_else(|| if fits(states, 2) { 2 } else { 1 })
+}
+
+/// Vectors whose instructions alternate.
+fn together(vectors: usize) -> usize {
+    vectors.min(2)
+}
+
+impl Compiled {
+    /// Vectors of i that a call takes, at most.
+    pub(super) fn vectors(&self) -> usize {
+        self.vectors
+    }
+
+    /// Lanes of a vector.
+    pub(super) fn lanes(&self) -> usize {
+        self.target.lanes()
+    }
+
+    /// Hits that one row may add.
+    pub(super) fn hits(&self) -> usize {
+        self.program.hits.len() * VECTORS
+    }
+
+    /// Instructions for one pair, and vectors that are taken together: for `explain`.
+    pub(super) fn describe(&self) -> String {
+        use tilework_simd::record::Op;
+        let runs = |op: Op| !matches!(op, Op::Bits(_) | Op::Leaf(_));
+        let count = self.program.instructions.iter().filter(|i| runs(i.op)).count();
+        format!("{count} instructions for {} pairs, {} vectors a loop", self.lanes(), self.vectors)
+    }
+
+    fn page(&self, vectors: usize) -> Option<&Page> {
+        let page = self.pages[vectors - 1].get_or_init(|| {
+            let (bytes, entry) =
+                assemble::assemble(&self.program, self.target, vectors, together(vectors))
+                    .or_else(|| assemble::assemble(&self.program, self.target, vectors, 1))?;
+            Page::new(&bytes, entry)
+        });
+        page.as_ref()
+    }
+
+    /// Whether there is code for this many vectors.
+    pub(super) fn is_ready(&self, vectors: usize) -> bool {
+        self.page(vectors).is_some()
+    }
+
+    /// Runs the loop for this many vectors, for which there is code.
+    ///
+    /// # Safety
+    /// The regions have room for all vectors from the first lane on, the block for `count` rows,
+    /// and the states' rows are those of the fold that this was compiled for.
+    pub(super) unsafe fn run(&self, vectors: usize, arguments: &mut Arguments) {
+        let Some(page) = self.page(vectors) else { return arguments.count = 0 };
+        // SAFETY: the page holds a function of this type, which the assembler made for this
+        // process's instruction set.
+        let function: unsafe extern "sysv64" fn(*mut Arguments) =
+            unsafe { std::mem::transmute(page.entry()) };
+        // SAFETY: the caller's promise.
+        unsafe { function(arguments) };
+    }
+}
+
+/// A tape as numbers: tapes with the same numbers are the same.
+fn signature(tape: &Tape) -> Vec<u64> {
+    let mut words = Vec::with_capacity(4 * tape.slots());
+    for input in tape.inputs() {
+        words.extend([input.slot.dtype as u64, u64::from(input.slot.len), input.per as u64]);
+    }
+    for step in tape.steps() {
+        let (kind, detail) = match &step.action {
+            Action::Apply(id) => (1, *id as u64),
+            Action::Cast => (2, 0),
+            Action::Select => (3, 0),
+            Action::Constant(value) => (4, value.get::<f64>().to_bits()),
+            Action::Extract(start) => (5, u64::from(*start)),
+            Action::Concat => (6, 0),
+            Action::Place(start) => (7, u64::from(*start)),
+            Action::Fold(fold) => (8, *fold as u64),
+            Action::Dot => (9, 0),
+            Action::Contract(_) => (10, 0),
+        };
+        words.extend([kind, detail, step.slot.dtype as u64, u64::from(step.slot.len)]);
+        if let Action::Contract(contraction) = &step.action {
+            for shape in [&contraction.left, &contraction.right] {
+                words.push(shape.len() as u64);
+                words.extend(shape.iter().map(|&n| u64::from(n)));
+            }
+            words.push(contraction.over.len() as u64);
+            words.extend(contraction.over.iter().map(|&(l, r)| u64::from(l) << 8 | u64::from(r)));
+        }
+        words.push(step.operands.len() as u64);
+        words.extend(step.operands.iter().map(|&slot| u64::from(slot)));
+    }
+    words.extend(tape.outputs().iter().map(|&slot| u64::from(slot)));
+    words
+}

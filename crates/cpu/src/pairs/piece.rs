@@ -1,0 +1,318 @@
+//! One piece of work: a block of i against a range of j.
+//!
+//! Loads variables, runs what depends on one index once, and takes every tile of i through every
+//! block of j, by assembled code where there is some and by the interpreter otherwise. May assume a
+//! job whose plan and code belong together; called by `Job::run`, on any thread.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use tilework_backend::Accumulator;
+use tilework_error::Result;
+use tilework_ops::PairState;
+use tilework_tape::{Per, SlotId};
+
+use super::fold::{Component, States};
+use super::jit::{Arguments, Compiled, HIT_BYTES, HIT_NOTE, HITS};
+use super::lanes::Summed;
+use super::plan::GIVEN;
+use super::products::Number;
+use super::tile::{BUFFERS, Frame};
+use super::{Given, Job, position};
+use crate::map::moves;
+
+/// Rows whose largest exponent is the reference of the first block.
+const REFERENCE_ROWS: usize = 16;
+
+/// Room for hits.
+#[repr(align(64))]
+struct Hits(MaybeUninit<[u8; HITS * HIT_BYTES]>);
+
+/// A block of j for a tile of i.
+struct Block<'f, 'p, 'a> {
+    tile: &'f Frame<'p, 'a>,
+    /// How many j there are.
+    rows: usize,
+    /// The place of the first in the range.
+    place: usize,
+}
+
+impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
+    /// The states of a block of i over a range of j.
+    pub(super) fn piece(
+        &self,
+        batch: usize,
+        block: usize,
+        range: usize,
+    ) -> Result<Vec<PairState<A>>> {
+        if let Some(states) = self.nearest(batch, block, range)? {
+            return Ok(states);
+        }
+        let plan = &self.plan;
+        let tiles = self.block / plan.lanes;
+        let elements = plan.pairs.max(plan.block).max(plan.lanes).next_multiple_of(64);
+        let buffer = elements * 8;
+        let [once, i, j, pair, given] = plan.bytes;
+        let buffers = once + j + pair + given + i * tiles;
+        moves::with_scratch(buffers + BUFFERS * buffer, |arena| {
+            let at = |offset: usize| arena.wrapping_add(offset);
+            let frame = Frame {
+                plan,
+                isa: self.isa,
+                regions: [0, once + j + pair + given, once, once + j, once + j + pair].map(at),
+                buffers: at(buffers),
+                buffer,
+                section: Per::Once,
+                rows: 1,
+                lanes: 1,
+                first: 0,
+                across: plan.lanes == 1,
+            };
+            self.piece_in(frame, &self.batch_index(batch), block, range)
+        })
+    }
+
+    fn piece_in(
+        &self,
+        frame: Frame<'_, '_>,
+        batch: &[usize],
+        block: usize,
+        range: usize,
+    ) -> Result<Vec<PairState<A>>> {
+        let (plan, request) = (&self.plan, self.request);
+        let (rows, js) = self.ranges(block, range);
+        self.load(&frame, batch, Per::Once, 0);
+        frame.run()?;
+        let mut tiles = Vec::with_capacity(rows.len().div_ceil(plan.lanes));
+        for (number, first) in rows.clone().step_by(plan.lanes).enumerate() {
+            let mut tile = frame;
+            tile.section = Per::I;
+            tile.lanes = plan.lanes.min(rows.end - first);
+            let region = &mut tile.regions[Per::I as usize];
+            *region = region.wrapping_add(number * plan.bytes[Per::I as usize]);
+            self.load(&tile, batch, Per::I, first);
+            tile.run()?;
+            let lanes = (tile.lanes, tile.across);
+            let states = States::<T, A>::new(self.folding, lanes, plan.pairs, self.isa);
+            tiles.push((tile, first..first + tile.lanes, states));
+        }
+        for first in js.clone().step_by(plan.block) {
+            let mut of_block = frame;
+            of_block.section = Per::J;
+            of_block.lanes = plan.block.min(js.end - first);
+            self.load(&of_block, batch, Per::J, first);
+            of_block.run()?;
+            for (tile, of_tile, states) in &mut tiles {
+                self.fill(tile, batch, of_tile, first..first + of_block.lanes);
+                let block = Block { tile, rows: of_block.lanes, place: first - js.start };
+                if block.place == 0 && states.needs_reference() {
+                    self.refer(&block, states)?;
+                }
+                self.take(&block, states)?;
+                while states.end_block() {
+                    self.take(&block, states)?;
+                }
+            }
+            self.go_on((of_block.lanes * rows.len()) as u64)?;
+        }
+        let start = request.start + js.start as i64;
+        let count = js.len() as u64;
+        Ok(tiles.into_iter().flat_map(|(_, _, states)| states.finish(count, start)).collect())
+    }
+
+    /// Takes all pairs of a block into the states.
+    fn take(&self, block: &Block<'_, '_, '_>, states: &mut States<T, A>) -> Result<()> {
+        let assembled = match &self.code {
+            Ok(code) if states.is_plain() => self.run_code(code, block, states),
+            _ => false,
+        };
+        // Assembled code does not see values that are as bad as none; the interpreter does, and
+        // what is known already it finds no better.
+        if assembled && !states.knows_nothing() {
+            return Ok(());
+        }
+        let mut row = 0;
+        while row < block.rows {
+            let rows = self.plan.rows.min(block.rows - row);
+            let pairs = self.run_tile(block, row, rows)?;
+            let slice = |from: *const u8| {
+                // SAFETY: a component of a tile has a number of type `T` for every pair, in memory
+                // that nobody writes before the fold has read it.
+                unsafe { std::slice::from_raw_parts(from.cast::<T>(), rows * block.tile.lanes) }
+            };
+            let component = |c: usize| {
+                let (slot, factor, c) = self.term(c);
+                Component {
+                    values: slice(pairs.folded(slot, c, 0)),
+                    factor: factor.map(|factor| slice(pairs.folded(factor, c, 1))),
+                }
+            };
+            let weight = |c: usize| {
+                let slot = self.plan.weight.unwrap_or_default();
+                slice(pairs.folded(slot, c, 2))
+            };
+            states.step(rows, block.place + row, component, weight);
+            row += rows;
+        }
+        Ok(())
+    }
+
+    /// The slot, the factor and the component of what is folded as component `c`.
+    fn term(&self, mut c: usize) -> (SlotId, Option<SlotId>, usize) {
+        for term in &self.plan.terms {
+            if c < term.len {
+                return (term.slot, term.factor, c);
+            }
+            c -= term.len;
+        }
+        (0, None, 0)
+    }
+
+    /// Interprets some rows of a block; where their values are.
+    fn run_tile<'p, 'a>(
+        &self,
+        block: &Block<'_, 'p, 'a>,
+        row: usize,
+        rows: usize,
+    ) -> Result<Frame<'p, 'a>> {
+        let mut pairs = *block.tile;
+        pairs.section = Per::Pair;
+        pairs.first = row;
+        (pairs.rows, pairs.lanes) = if pairs.across { (1, rows) } else { (rows, block.tile.lanes) };
+        pairs.run()?;
+        Ok(pairs)
+    }
+
+    /// Gives every lane its first reference.
+    fn refer(&self, block: &Block<'_, '_, '_>, states: &mut States<T, A>) -> Result<()> {
+        let rows = self.plan.rows.min(block.rows).min(REFERENCE_ROWS);
+        let pairs = self.run_tile(block, 0, rows)?;
+        let (slot, _, c) = self.term(0);
+        let values = pairs.folded(slot, c, 0).cast::<T>();
+        // SAFETY: as in `take`.
+        states.refer(unsafe { std::slice::from_raw_parts(values, rows * block.tile.lanes) });
+        Ok(())
+    }
+
+    /// Runs assembled code over a block; whether there was code for all of it.
+    fn run_code(
+        &self,
+        code: &Compiled,
+        block: &Block<'_, '_, '_>,
+        states: &mut States<T, A>,
+    ) -> bool {
+        let (tile, lanes) = (block.tile, code.lanes());
+        let all = tile.lanes.div_ceil(lanes);
+        let groups = all.div_ceil(code.vectors());
+        let (least, more) = (all / groups, all % groups);
+        if !code.is_ready(least) || more > 0 && !code.is_ready(least + 1) {
+            return false;
+        }
+        let mut hits = Hits(MaybeUninit::uninit());
+        let hits = hits.0.as_mut_ptr().cast::<u8>();
+        let mut vector = 0;
+        for group in 0..groups {
+            let vectors = least + usize::from(group < more);
+            let lane = vector * lanes;
+            let rows = states.rows(lane);
+            let across = lane * size_of::<T>();
+            let step = tile.lanes * size_of::<T>();
+            let mut left = block.rows;
+            while left > 0 {
+                let done = block.rows - left;
+                let mut arguments = Arguments {
+                    lanes: tile.regions[Per::I as usize].wrapping_add(across),
+                    row: tile.regions[Per::J as usize].wrapping_add(done * size_of::<T>()),
+                    numbers: tile.regions[Per::Once as usize],
+                    given: tile.regions[GIVEN].wrapping_add(across + done * step),
+                    given_step: step,
+                    count: left,
+                    place: (block.place + done) as u64,
+                    states: rows.as_ptr(),
+                    hit: hits,
+                    last_hit: hits.wrapping_add((HITS - code.hits()) * HIT_BYTES),
+                };
+                // SAFETY: regions and states have room for whole vectors; the block has `left` rows
+                // from `done` on; the code was compiled for this plan and this fold.
+                unsafe { code.run(vectors, &mut arguments) };
+                // SAFETY: the code wrote hits up to the end that it gave back.
+                unsafe { self.look(block, hits, &arguments, (lane, vectors, lanes), states) };
+                left = arguments.count;
+            }
+            vector += vectors;
+        }
+        true
+    }
+
+    /// Takes the hits that assembled code wrote down.
+    ///
+    /// # Safety
+    /// Hits from `hits` to the end in `arguments` have been written, for a call on these vectors.
+    unsafe fn look(
+        &self,
+        block: &Block<'_, '_, '_>,
+        hits: *const u8,
+        arguments: &Arguments,
+        (first, vectors, lanes): (usize, usize, usize),
+        states: &mut States<T, A>,
+    ) {
+        let mut hit = hits;
+        while hit < arguments.hit.cast_const() {
+            // SAFETY: a hit is values, lanes, component and vector, and how many j were left.
+            let (mut found, which, left) = unsafe {
+                let note = hit.add(HIT_NOTE);
+                let left = note.add(8).cast::<u64>().read() as usize;
+                (note.cast::<u32>().read(), note.add(4).cast::<u32>().read() as usize, left)
+            };
+            let place = (block.place + block.rows - left) as u32;
+            let (component, vector) = (which / vectors, which % vectors);
+            while found != 0 {
+                let lane = found.trailing_zeros() as usize;
+                found &= found - 1;
+                if lane < lanes {
+                    // SAFETY: a hit begins with the values of a whole vector.
+                    let value = unsafe { hit.cast::<T>().add(lane).read() };
+                    states.hit(component, first + vector * lanes + lane, value, place);
+                }
+            }
+            hit = hit.wrapping_add(HIT_BYTES);
+        }
+    }
+
+    /// Loads the inputs of a section from an index on.
+    fn load(&self, frame: &Frame<'_, '_>, batch: &[usize], section: Per, first: usize) {
+        for (slot, (source, input)) in
+            self.operands.sources.iter().zip(self.operands.tape.inputs()).enumerate()
+        {
+            if input.per != section {
+                continue;
+            }
+            let place = self.plan.places[slot];
+            let to = frame.regions[section as usize].wrapping_add(place.offset);
+            let strides = &source.layout.strides()[batch.len()..];
+            let (step, component) = match section {
+                Per::Once => (0, strides[0]),
+                _ => (strides[0], strides[1]),
+            };
+            let at = position(&source.layout, batch) + first as isize * step;
+            let from = source.base.wrapping_offset(at * place.size as isize);
+            let shape = (place.len, frame.lanes);
+            let steps = ((place.stride / place.size) as isize, 1);
+            // SAFETY: indices of the layout, which lie inside of the block (the invariant of
+            // views), whose guard the session holds; a place has room for all components and lanes.
+            unsafe { moves::block(place.size, shape, (to, steps), (from, (component, step))) };
+        }
+    }
+
+    /// Has the inputs that are given for every pair of a tile of i and a block of j written.
+    fn fill(&self, tile: &Frame<'_, '_>, batch: &[usize], i: &Range<usize>, j: Range<usize>) {
+        let Some(fill) = self.operands.fill else { return };
+        let inputs = self.operands.tape.inputs().len();
+        for (input, place) in self.plan.places[..inputs].iter().enumerate() {
+            if place.region == GIVEN {
+                let to = tile.regions[GIVEN].wrapping_add(place.offset);
+                fill(&Given { input, batch, i: i.clone(), j: j.clone(), to });
+            }
+        }
+    }
+}

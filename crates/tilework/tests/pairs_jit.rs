@@ -1,0 +1,151 @@
+//! Assembled code against the interpreter: the same bits, for both instruction sets.
+//!
+//! A process decides once whether it assembles and for which instruction set, so the corpus runs in
+//! processes of its own: this test runs itself again with `TILEWORK_JIT` and `TILEWORK_ISA`
+//! set, and compares the hashes that they print.
+
+use std::process::Command;
+
+use tilework::pairs::{Accuracy, Genred, Options, SumScheme};
+
+use tilework::{Array, DType, Result, Rng};
+
+const ALIASES: [&str; 6] =
+    ["x = Vi(3)", "y = Vj(3)", "s = Pm(1)", "a = Vi(1)", "b = Vj(2)", "c = Vj(1)"];
+
+/// Formulas of which every operation that formulas have is a part.
+const FORMULAS: &[&str] = &[
+    "Exp(-SqDist(x,y)) * c",
+    "Exp(-SqDist(x,y) / (2 + Square(s))) * b",
+    "Concat(Exp(-SqDist(x,y)) * c, Grad(Exp(-SqDist(x,y)) * c, x, IntCst(1)))",
+    "Exp(-Sqrt(SqDist(x,y))) + (x|y)",
+    "Inv(1 + SqDist(x,y)) * y - x / (2 + Square(y))",
+    "Rsqrt(SqDist(x,y)) * (x - y)",
+    "Powf(2 + Square(x), y)",
+    "Atan2(x, y) * Asin(x * y / 30) + Acos(y * x / 30) + Atan(x + y)",
+    "Log(1 + Square(x - y)) + Log1p(Square(a * c)) + Abs(x * y)",
+    "Tanh(x * y) + Sigmoid(x - y) + Erf(x + y)",
+    "Sinh(a * c / 4) + Cosh(a * c / 4) + Expm1(a + c) + Asinh(x * y)",
+    "IfElse(x - y, Exp(x), ReLU(y)) + Step(x * y) + Sign(x + y)",
+    "Where(x < y, x * x, Max(x + y) - Min(x * y))",
+    "ArgMax(x * y) + ArgMin(x + y) * s",
+    "Clamp(x * y, s - 1, 2) + Round(x * y, 1) + Mod(x - y, 2, 0.5)",
+    "TensorProd(x, b) * c",
+    "TensorDot(TensorProd(x, b), y, [3,2], [3], [0], [0])",
+    "Extract(Concat(x * y, b), 1, 3) + OneHot(a, 3) * c",
+    "Sin(x * y)",
+];
+
+const REDUCTIONS: &[(&str, Option<usize>)] = &[
+    ("Sum", None),
+    ("Prod", None),
+    ("Any", None),
+    ("All", None),
+    ("Count", None),
+    ("Min_ArgMin", None),
+    ("Max_ArgMax", None),
+    ("KMin_ArgKMin", Some(3)),
+    ("KMax_ArgKMax", Some(7)),
+];
+
+const SCALAR_REDUCTIONS: &[(&str, Option<&str>)] = &[
+    ("LogSumExp", None),
+    ("LogSumExp", Some("b")),
+    ("Max_SumShiftExp", None),
+    ("SumSoftMaxWeight", Some("Concat(b, x)")),
+];
+
+/// Around the widths of vectors and groups of them; each is enough pairs to be assembled.
+const SIZES: [(usize, usize); 5] = [(17, 1000), (64, 257), (65, 300), (130, 255), (257, 70)];
+
+/// Numbers some of which are special.
+fn awkward(rng: &Rng, shape: &[usize], dtype: DType, special: bool) -> Result<Array> {
+    let plain = rng.normal(shape, dtype)?;
+    if !special {
+        return Ok(plain);
+    }
+    let mut numbers = plain.astype(DType::Float64)?.to_vec::<f64>()?;
+    let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1e-40, 1e30, 500.0];
+    for (k, number) in numbers.iter_mut().enumerate().skip(3).step_by(29) {
+        *number = odd[k / 29 % odd.len()];
+    }
+    let shape: Vec<isize> = shape.iter().map(|&n| n as isize).collect();
+    Array::from_slice(&numbers)?.reshape(&shape)?.astype(dtype)
+}
+
+fn hash(array: &Array) -> Result<u64> {
+    let numbers = array.astype(DType::Float64)?.to_vec::<f64>()?;
+    let bits = |x: f64| if x.is_nan() { u64::MAX } else { x.to_bits() };
+    let step = |hash: u64, x: &f64| (hash ^ bits(*x)).wrapping_mul(0x100_0000_01b3).rotate_left(17);
+    Ok(numbers.iter().fold(0xcbf2_9ce4_8422_2325, step))
+}
+
+/// Runs the corpus and prints a line for every result. Not a test by itself: see the module.
+#[test]
+#[ignore = "run by `code_and_interpreter_agree`"]
+fn corpus() {
+    let rng = Rng::new(5);
+    for dtype in [DType::Float32, DType::Float64] {
+        for (number, (m, n)) in SIZES.into_iter().enumerate() {
+            for special in [false, true] {
+                let shapes = [vec![m, 3], vec![n, 3], vec![1], vec![m, 1], vec![n, 2], vec![n, 1]];
+                let arrays: Vec<Array> =
+                    shapes.iter().map(|s| awkward(&rng, s, dtype, special).unwrap()).collect();
+                let arrays: Vec<&Array> = arrays.iter().collect();
+                let run = |text: &str, name: &str, k, weight, options: &Options<'_>| {
+                    let what = format!("{dtype} {m}x{n} {special} {name} of {text} {options:?}");
+                    let call = Genred::with(text, &ALIASES, name, 1, k, weight).expect(&what);
+                    let got = call.call_with(&arrays, options).expect(&what);
+                    for array in [got.values, got.indices].into_iter().flatten() {
+                        println!("case {what}: {:016x}", hash(&array).unwrap());
+                    }
+                };
+                let plain = Options::default();
+                for text in FORMULAS {
+                    run(text, "Sum", None, None, &plain);
+                }
+                for (k, (name, kept)) in REDUCTIONS.iter().enumerate() {
+                    let text = FORMULAS[(k + number) % 5];
+                    run("SqDist(x,y) - 3", name, *kept, None, &plain);
+                    run(text, name, *kept, None, &plain);
+                }
+                for (name, weight) in SCALAR_REDUCTIONS {
+                    run("-SqDist(x,y) * 3", name, None, *weight, &plain);
+                    run("(x|y) * 40", name, None, *weight, &plain);
+                }
+                let strict = Options { accuracy: Accuracy::Strict, ..plain };
+                let kahan = Options { sums: SumScheme::Kahan, ..plain };
+                run(FORMULAS[0], "Sum", None, None, &strict);
+                run("-SqDist(x,y)", "LogSumExp", None, None, &strict);
+                run(FORMULAS[1], "Sum", None, None, &kahan);
+            }
+        }
+    }
+}
+
+/// What the corpus prints under these settings.
+fn lines(isa: &str, jit: &str) -> Vec<String> {
+    let output = Command::new(std::env::current_exe().expect("this test is a file"))
+        .args(["--exact", "corpus", "--ignored", "--nocapture", "--test-threads", "1"])
+        .envs([("TILEWORK_ISA", isa), ("TILEWORK_JIT", jit)])
+        .output()
+        .expect("the corpus runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{isa} {jit}: {}", String::from_utf8_lossy(&output.stderr));
+    text.lines().filter(|line| line.starts_with("case ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn code_and_interpreter_agree() {
+    for isa in ["avx512", "avx2"] {
+        let (assembled, interpreted) = (lines(isa, "1"), lines(isa, "0"));
+        assert!(assembled.len() > 500, "{} cases", assembled.len());
+        let differ: Vec<String> = assembled
+            .iter()
+            .zip(&interpreted)
+            .filter(|(a, b)| a != b)
+            .map(|(a, b)| format!("{a}\n{b}"))
+            .collect();
+        assert!(differ.is_empty(), "{isa}: {} differ:\n{}", differ.len(), differ.join("\n"));
+    }
+}
