@@ -56,12 +56,15 @@ test-kernels: $(VENV)/ready ## CUDA kernels compile for three generations of car
 	$(CARGO) test --quiet --locked -p tilework-cuda --lib compile -- --nocapture
 
 # The suites of all devices for a machine with a card, which needs neither Rust nor a network there.
-cuda-bundle: ## A folder with the CUDA test suite and a script that runs it.
+cuda-bundle: ## A folder with the CUDA test suites, a benchmark and a script that runs them.
 	rm -rf cuda-bundle
 	mkdir cuda-bundle
-	$(CARGO) test --locked -p tilework-conformance --test devices --no-run \
-	  --message-format=json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | xargs -I{} cp {} cuda-bundle/devices
-	strip cuda-bundle/devices
+	$(CARGO) test --locked -p tilework-conformance --test devices --test cuda --no-run \
+	  --message-format=json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' \
+	  | while read -r file; do cp $$file cuda-bundle/$$(basename $$file | sed 's/-[0-9a-f]*$$//'); done
+	$(CARGO) build --release --locked -p tilework-conformance --example cuda_speed
+	cp target/release/examples/cuda_speed cuda-bundle
+	strip cuda-bundle/*
 	cp scripts/cuda-bundle.sh cuda-bundle/run.sh
 
 wheel: $(VENV)/ready ## Builds the Python package into dist/.

@@ -20,6 +20,8 @@ use crate::source;
 /// Threads of a block, and packs that each of them moves: as in `kernels/map.cu`.
 const THREADS: usize = 256;
 const UNROLL: usize = 2;
+/// Sides of the tiles that transposing maps walk.
+const TILE: usize = 32;
 
 /// A map, ready to be launched.
 struct Plan<'a> {
@@ -51,11 +53,12 @@ pub(crate) fn run(cuda: &Cuda, session: &Session<'_>, request: &Map<'_>, name: &
     pointers.extend(views[1..].iter().map(|view| launch::source(view, session)));
     let sizes: SmallVec<[usize; 4]> = views.iter().map(|view| view.dtype().size()).collect();
 
-    for nest in cut(Nest::new(&nest)) {
-        let (function, packs) = match packed(&nest, &sizes, &pointers) {
-            Some(packs) => (c"packed", packs),
-            None => (c"strided", Packs { count: nest.len(), nest, rest: 0, same: 0 }),
-        };
+    for (function, packs) in
+        cut(Nest::new(&nest)).into_iter().flat_map(|nest| match packed(&nest, &sizes, &pointers) {
+            Some(packs) => vec![(c"packed", packs)],
+            None => tiles(nest).into_iter().map(|nest| (c"strided", Packs::single(nest))).collect(),
+        })
+    {
         let function = cuda.function(name, &module, function)?;
         let mut args = Args::new()
             .bytes(&packs.nest.encode(plan.width))
@@ -105,6 +108,51 @@ fn cut(nest: Nest) -> Vec<Nest> {
     (0..runs).map(piece).collect()
 }
 
+/// The nest in square tiles where an operand lies across the output, as a transpose does: a block
+/// then uses what it reads whole, while it is in the cache. What is left at the edges comes as
+/// pieces of its own; a nest that needs no tiles comes back as it is.
+fn tiles(nest: Nest) -> Vec<Nest> {
+    let last = nest.lens.len() - 1;
+    let across = |axis: &usize| {
+        let (far, near) = (&nest.strides[last], &nest.strides[*axis]);
+        far.iter().zip(near).any(|(far, near)| near.unsigned_abs() == 1 && far.unsigned_abs() > 1)
+    };
+    let long = |axis: usize| nest.lens[axis] >= TILE;
+    let Some(axis) = (0..last)
+        .find(across)
+        .filter(|&axis| long(axis) && long(last) && nest.lens.len() + 2 <= MAX_AXES)
+    else {
+        return vec![nest];
+    };
+    let parts = |axis: usize| {
+        let whole = nest.lens[axis] / TILE * TILE;
+        [(0, whole), (whole, nest.lens[axis] - whole)].into_iter().filter(|(_, len)| *len > 0)
+    };
+    let mut pieces = Vec::new();
+    for (first, len) in parts(axis) {
+        for (last_first, last_len) in parts(last) {
+            let mut piece = nest.clone();
+            for (k, offset) in piece.offsets.iter_mut().enumerate() {
+                let steps = (nest.strides[axis][k], nest.strides[last][k]);
+                let moved = steps.0 * first as isize + steps.1 * last_first as isize;
+                *offset = offset.wrapping_add_signed(moved);
+            }
+            (piece.lens[axis], piece.lens[last]) = (len, last_len);
+            if len >= TILE && last_len >= TILE {
+                let inner = [axis, last].map(|axis| nest.strides[axis].clone());
+                for axis in [axis, last] {
+                    piece.lens[axis] /= TILE;
+                    piece.strides[axis].iter_mut().for_each(|stride| *stride *= TILE as isize);
+                }
+                piece.lens.extend([TILE, TILE]);
+                piece.strides.extend(inner);
+            }
+            pieces.push(piece);
+        }
+    }
+    pieces
+}
+
 /// How many elements a pack holds: 16 bytes of the narrowest operand, but no more than 64 of the
 /// widest.
 fn pack(sizes: &[usize]) -> usize {
@@ -122,6 +170,13 @@ struct Packs {
     rest: usize,
     /// As bits, which operands are constant along a pack.
     same: u64,
+}
+
+impl Packs {
+    /// Packs of one element each.
+    fn single(nest: Nest) -> Packs {
+        Packs { count: nest.len(), nest, rest: 0, same: 0 }
+    }
 }
 
 /// The nest in packs; None where the layouts do not allow it.
@@ -323,6 +378,45 @@ mod tests {
         assert_eq!(packs(&nest(&[7, 8], &[[1, 8], [7, 1]], [0, 0])), None, "strided");
         assert_eq!(pack(&[1, 1]), 16);
         assert_eq!((pack(&[1, 8]), pack(&[4, 2, 2]), pack(&[16, 16])), (8, 8, 1));
+    }
+
+    #[test]
+    fn tiles_visit_every_element_once() {
+        let visited = |nest: &Nest| {
+            let mut seen: Vec<(isize, isize)> = Vec::new();
+            for number in 0..nest.len() {
+                let (mut rest, mut at) =
+                    (number, [nest.offsets[0] as isize, nest.offsets[1] as isize]);
+                for axis in (0..nest.lens.len()).rev() {
+                    let index = (rest % nest.lens[axis]) as isize;
+                    rest /= nest.lens[axis];
+                    at[0] += index * nest.strides[axis][0];
+                    at[1] += index * nest.strides[axis][1];
+                }
+                seen.push((at[0], at[1]));
+            }
+            seen
+        };
+        for (rows, columns) in [(64, 96), (65, 33), (32, 100), (31, 64)] {
+            let nest = Nest {
+                lens: SmallVec::from_slice(&[3, rows, columns]),
+                strides: [[rows * columns; 2], [columns, 1], [1, rows]]
+                    .iter()
+                    .map(|row| row.iter().map(|&step| step as isize).collect())
+                    .collect(),
+                offsets: SmallVec::from_slice(&[7, 5]),
+            };
+            let mut expected = visited(&nest);
+            let pieces = tiles(nest);
+            assert_eq!(
+                pieces.len() > 1,
+                rows > 32 && (rows % 32, columns % 32) != (0, 0) || columns == 100
+            );
+            let mut seen: Vec<_> = pieces.iter().flat_map(visited).collect();
+            expected.sort();
+            seen.sort();
+            assert!(seen == expected, "{rows} x {columns}");
+        }
     }
 
     #[test]

@@ -1,0 +1,140 @@
+//! What only a device of its own can get wrong: transfers, memory, threads, wide indices, repeats.
+//!
+//! Runs on the first CUDA device; says "not checked" where there is none.
+
+use tilework_conformance::{Array, DType, Device, Error, Result};
+
+/// Runs a test where there is a device.
+fn on_cuda(test: fn(Device) -> Result<()>) {
+    match Device::parse("cuda:0") {
+        Ok(device) => test(device).unwrap(),
+        Err(why) => println!("not checked: {why}"),
+    }
+}
+
+/// Numbers of both signs and many sizes, the same on every device.
+fn numbers(n: usize) -> Vec<f32> {
+    let word = |k: usize| (k as u32).wrapping_mul(2_654_435_761).rotate_left(9) ^ 0x5bd1_e995;
+    (0..n).map(|k| (word(k) as f32 / u32::MAX as f32 - 0.5) * (1 + k % 7) as f32).collect()
+}
+
+#[test]
+fn transfers_keep_every_byte() {
+    on_cuda(|device| {
+        for n in [0, 1, 3, 1 << 20, (1 << 20) + 1, (3 << 20) - 7, (5 << 20) + 3] {
+            let values = numbers(n);
+            let there = Array::from_slice_on(device, &values)?;
+            assert_eq!(there.to_vec::<f32>()?, values, "{n} elements");
+            let back = there.to_device(Device::cpu())?.to_device(device)?;
+            assert_eq!(back.to_vec::<f32>()?, values, "{n} elements by way of the CPU");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn repeats_are_bit_identical_wherever_the_data_lie() {
+    on_cuda(|device| {
+        let n = 1_000_003;
+        let values = numbers(n);
+        let results = |x: &Array| -> Result<Vec<Array>> {
+            let square = x.slice(&tilework::s![..1_000_000])?.reshape(&[1000, 1000])?;
+            Ok(vec![
+                x.sum(())?,
+                x.mean(())?,
+                x.var((), 0.0)?,
+                x.logsumexp(())?,
+                square.sum(0)?,
+                square.sum(1)?,
+                x.cumulative_sum(0)?,
+                x.sort(0, false)?,
+                x.exp()?.multiply(x)?,
+                square.matmul(&square.transpose())?,
+            ])
+        };
+        let bits = |x: &Array| -> Result<Vec<Vec<u32>>> {
+            let bits = |array: &Array| -> Result<Vec<u32>> {
+                Ok(array.to_vec::<f32>()?.into_iter().map(f32::to_bits).collect())
+            };
+            results(x)?.iter().map(bits).collect()
+        };
+        let first = bits(&Array::from_slice_on(device, &values)?)?;
+        for shift in [0, 1, 3, 64] {
+            let block = Array::zeros_on(device, &[n + 100], DType::Float32)?;
+            let part = block.slice(&tilework::s![shift..shift + n as isize])?;
+            part.assign(&Array::from_slice_on(device, &values)?)?;
+            assert!(bits(&part)? == first, "shifted by {shift}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn without_memory_is_an_error_and_the_device_stays_usable() {
+    on_cuda(|device| {
+        for _ in 0..3 {
+            let all = Array::zeros_on(device, &[1 << 44], DType::Float32);
+            assert!(matches!(all, Err(Error::OutOfMemory(_))), "{:?}", all.err());
+            let some = Array::full_on(device, &[1000], 2.0, DType::Float32)?;
+            assert_eq!(some.sum(())?.item::<f32>()?, 2000.0);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn more_elements_than_32_bits_count() {
+    on_cuda(|device| {
+        let n = (1usize << 32) + 17;
+        let x = Array::full_on(device, &[n], 1, DType::UInt8)?;
+        let y = x.add(&x)?;
+        assert_eq!(y.sum(())?.item::<u64>()?, 2 * n as u64);
+        let end = y.slice(&tilework::s![-3..])?;
+        end.fill(9)?;
+        assert_eq!(y.argmax(())?.item::<i64>()?, n as i64 - 3);
+        assert_eq!(y.flip(None)?.slice(&tilework::s![..5])?.to_vec::<u8>()?, [9, 9, 9, 2, 2]);
+        Ok(())
+    });
+}
+
+#[test]
+fn eight_threads_at_once() {
+    on_cuda(|device| {
+        let work = |seed: usize, device: Device| -> Result<Vec<f32>> {
+            let x = Array::from_slice_on(device, &numbers(50_000 + seed * 17)[seed..])?;
+            let mut y = x.clone();
+            for step in 0..20 {
+                y = y.multiply(0.5)?.add(&x)?.maximum(-(step as f64))?;
+            }
+            y.slice(&tilework::s![..40_000])?.reshape(&[200, 200])?.transpose().copy()?.to_vec()
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..8).map(|seed| scope.spawn(move || work(seed, device))).collect();
+            for (seed, thread) in threads.into_iter().enumerate() {
+                let got = thread.join().expect("no panic").expect("no error");
+                assert!(got == work(seed, Device::cpu()).expect("no error"), "thread {seed}");
+            }
+        });
+        Ok(())
+    });
+}
+
+#[test]
+fn products_are_accurate_beside_float64() {
+    on_cuda(|device| {
+        for k in [1000, 8192] {
+            let (m, n) = (130, 257);
+            let a = Array::from_slice_on(device, &numbers(m * k))?.reshape(&[m as isize, -1])?;
+            let b = Array::from_slice_on(device, &numbers(k * n))?.reshape(&[-1, n as isize])?;
+            let wide = |x: &Array| x.to_device(Device::cpu())?.astype(DType::Float64);
+            let exact = wide(&a)?.matmul(&wide(&b)?)?;
+            let size = wide(&a)?.abs()?.matmul(&wide(&b)?.abs()?)?;
+            let error = wide(&a.matmul(&b)?)?.subtract(&exact)?.abs()?.divide(&size)?;
+            let (mean, most) = (error.mean(())?.item::<f64>()?, error.max(())?.item::<f64>()?);
+            println!("k = {k}: mean error {mean:.1e}, largest {most:.1e}");
+            assert!(mean < 3e-8 && most < 3e-7, "k = {k}: {mean} {most}");
+        }
+        Ok(())
+    });
+}
