@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tilework as tw
+from conftest import HOST
 
 HUGE = 2**62
 
@@ -310,7 +311,13 @@ def test_table(device: tw.device, line: str) -> None:
     assert {name: array.tolist() for name, array in given.items()} == before
 
 
-def test_memory_that_may_only_be_read(device: tw.device) -> None:
+@pytest.mark.parametrize("where", HOST)
+def test_memory_that_may_only_be_read(where: str) -> None:
+    with tw.device(where):
+        refuse_to_write()
+
+
+def refuse_to_write() -> None:
     n = np.arange(6.0)
     n.flags.writeable = False
     x = tw.asarray(n)

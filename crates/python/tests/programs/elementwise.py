@@ -62,8 +62,7 @@ def rounded(name: str, x: object, y: object) -> Callable[[tw.Array, np.ndarray],
 def binary(machine: Machine) -> None:
     a = machine.pick()
     name = machine.choice([*ARITHMETIC, *ARITHMETIC, *BITS, *COMPARISONS, *LOGIC])
-    # An integer beyond its dtype is an error for us also where NumPy only asks whether it is zero.
-    text, ours, theirs = operand(machine, a, SMALL if name in LOGIC else SCALARS)
+    text, ours, theirs = operand(machine, a)
     if name == "subtract" and a.dtype == "bool":
         # NumPy refuses to subtract bools; here they are integers.
         return
@@ -78,6 +77,10 @@ def binary(machine: Machine) -> None:
         lambda: getattr(tw, name)(x[0], y[0]),
         lambda: getattr(np, name)(x[1], y[1]),
         rounded(name, x[1], y[1]),
+        # Shapes that do not fit may hide dtypes that do not.
+        also=()
+        if machine.together(np.shape(x[1]), np.shape(y[1])) is not None
+        else (TypeError, ValueError),
     )
 
 

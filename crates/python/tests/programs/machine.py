@@ -139,10 +139,15 @@ class Machine:
         self.keep(text, found, expected, folded or source.folded)
 
     def fresh(
-        self, text: str, ours: Callable, theirs: Callable, check: Callable = same_values
+        self,
+        text: str,
+        ours: Callable,
+        theirs: Callable,
+        check: Callable = same_values,
+        also: tuple = (),
     ) -> None:
         """A new array on both sides, held together by `check`."""
-        if (done := self.both(text, ours, theirs)) is None:
+        if (done := self.both(text, ours, theirs, also)) is None:
             return
         found, expected = done
         expected = np.asarray(expected)
