@@ -120,6 +120,12 @@ def members(cls: type) -> str:
     return "".join(attributes) + "\n" + "\n".join(methods)
 
 
+def whole(prefix: str, name: str, thing: object) -> str:
+    """An entry, with its members if it is a class."""
+    inner = "\n" + members(thing) if inspect.isclass(thing) else ""
+    return entry(prefix, name, thing) + inner
+
+
 def page(title: str, sentence: str, parts: list[str]) -> str:
     made = "Made from the docstrings by `scripts/api_reference.py`: change those, not this page."
     return f"# {title}\n\n{sentence}\n\n{made}\n\n" + "\n".join(parts)
@@ -141,10 +147,8 @@ def pages() -> dict[str, str]:
         [entry("tw", name, getattr(tw, name)) for name in rows],
     )
     if pairs:
-        parts = [entry("tw", name, getattr(tw, name)) for name in pairs]
-        made["pairs"] = page(
-            "Formulas over pairs", "Reductions that never store the matrix.", parts
-        )
+        parts = [whole("tw", name, getattr(tw, name)) for name in pairs]
+        made["pairs"] = page("Formulas over pairs", "The matrix is never stored.", parts)
     made["array"] = page("The array", body(tw.Array), [members(tw.Array)])
     made["random"] = page(
         "Random numbers",
@@ -158,15 +162,7 @@ def pages() -> dict[str, str]:
     made["needle"] = page(
         "needle's array package",
         body(tilework.needle),
-        [
-            entry("nd", name, getattr(tilework.needle, name))
-            + (
-                members(getattr(tilework.needle, name))
-                if inspect.isclass(getattr(tilework.needle, name))
-                else ""
-            )
-            for name in NEEDLE.split()
-        ],
+        [whole("nd", name, getattr(tilework.needle, name)) for name in NEEDLE.split()],
     )
     order = ["array", "elementwise", *PAGES, *made.keys() - PAGES.keys() - {"array", "elementwise"}]
     order.sort(key=lambda file: (file != "array", file))
