@@ -3,7 +3,7 @@
 
 use tilework_backend::{
     Accuracy, PairReduce, Request, Scheme, Storage, SumScheme, Target, UserRead, UserWrite, View,
-    run,
+    explain, run,
 };
 use tilework_cpu::Cpu;
 use tilework_layout::Layout;
@@ -118,38 +118,72 @@ struct Case<T> {
     y: Vec<T>,
 }
 
+/// What a test asks for.
+struct Ask<'a> {
+    tape: &'a Tape,
+    fold: PairFoldId,
+    k: usize,
+    inputs: &'a [View],
+    sizes: (usize, usize),
+    start: i64,
+    accuracy: Accuracy,
+}
+
+/// What the backend gives for it, and how it says it did that.
+struct Answer<T> {
+    values: Vec<T>,
+    indices: Vec<i64>,
+    how: String,
+}
+
+fn ask<T: Number>(ask: &Ask<'_>) -> Answer<T> {
+    let (m, n) = ask.sizes;
+    let row = ask.fold.row();
+    let values = array(&[m, ask.k], &vec![T::of(0.0); m * ask.k]);
+    let storage = Storage::host(Cpu::ID, m * ask.k * 8, true).unwrap();
+    let layout = Layout::contiguous(&[m, ask.k]).unwrap();
+    let indices = View::new(storage, layout, DType::Int64).unwrap();
+    let inputs: Vec<_> = ask.inputs.iter().map(View::borrow).collect();
+    let target = |wanted: bool, view| wanted.then(|| Target::shared("test", view).unwrap());
+    let request = Request::PairReduce(PairReduce {
+        tape: ask.tape,
+        fold: ask.fold,
+        k: ask.k,
+        inputs: &inputs,
+        n,
+        start: ask.start,
+        sums: SumScheme::Blocks,
+        accuracy: ask.accuracy,
+        scheme: Scheme::Auto,
+        finish: true,
+        values: target(row.gives_values, values.borrow()),
+        indices: target(row.gives_indices, indices.borrow()),
+        progress: None,
+    });
+    run(&Cpu, &request).unwrap();
+    let how = explain(&Cpu, &request).unwrap();
+    drop(request);
+    Answer { values: read(&values), indices: read(&indices), how }
+}
+
 /// Values and indices by the backend.
-fn search<T: Number>(case: &Case<T>, k: usize, then: Then, start: i64) -> (Vec<T>, Vec<i64>) {
+fn search<T: Number>(case: &Case<T>, k: usize, then: Then, start: i64) -> Answer<T> {
     let (m, n, components) = (case.m, case.n, case.components);
-    let tape = tape::<T>(components, then);
-    let (x, y) = (array(&[m, components], &case.x), array(&[n, components], &case.y));
-    let values = array(&[m, k], &vec![T::of(0.0); m * k]);
-    let indices = {
-        let storage = Storage::host(Cpu::ID, m * k * 8, true).unwrap();
-        View::new(storage, Layout::contiguous(&[m, k]).unwrap(), DType::Int64).unwrap()
-    };
+    let inputs = [array(&[m, components], &case.x), array(&[n, components], &case.y)];
     let fold = match (then, k) {
         (Then::NegatedHalf, _) => PairFoldId::KMaxArgKMax,
         (_, 1) => PairFoldId::MinArgMin,
         _ => PairFoldId::KMinArgKMin,
     };
-    let request = PairReduce {
-        tape: &tape,
+    ask(&Ask {
+        tape: &tape::<T>(components, then),
         fold,
         k,
-        inputs: &[x.borrow(), y.borrow()],
-        n,
+        inputs: &inputs,
+        sizes: (m, n),
         start,
-        sums: SumScheme::Blocks,
         accuracy: Accuracy::Declared,
-        scheme: Scheme::Auto,
-        finish: true,
-        values: Some(Target::shared("test", values.borrow()).unwrap()),
-        indices: Some(Target::shared("test", indices.borrow()).unwrap()),
-        progress: None,
-    };
-    run(&Cpu, &Request::PairReduce(request)).unwrap();
-    (read(&values), read(&indices))
+    })
 }
 
 /// The same by the definition.
@@ -221,7 +255,8 @@ fn cases<T: Number>(m: usize, n: usize, components: usize) -> Vec<Case<T>> {
 fn check<T: Number>(case: &Case<T>, k: usize, then: Then) {
     let what = format!("{} nearest ({then:?}), {}", k, case.what);
     let start = 1 << 40;
-    let (values, indices) = search(case, k, then, start);
+    let Answer { values, indices, how } = search(case, k, then, start);
+    assert!(how.contains("filtered by"), "{what}: {how}");
     let (expected_values, expected_indices) = expected(case, k, then, start);
     assert_eq!(indices, expected_indices, "{what}");
     for (row, (got, wanted)) in values.iter().zip(&expected_values).enumerate() {
@@ -256,5 +291,114 @@ fn pieces_of_a_long_search_agree() {
     for case in cases::<f32>(40, 40_000, 3).into_iter().take(3) {
         check(&case, 1, Then::Nothing);
         check(&case, 10, Then::Nothing);
+    }
+}
+
+/// exp(-d2 / s) b or, without b, -d2 / s, where s is a parameter and d2 a squared distance.
+fn gauss<T: Number>(components: usize, with_b: bool) -> Tape {
+    let mut build = Builder::new();
+    let slot = Slot { dtype: T::DTYPE, len: components as u32 };
+    let (x, y) = (build.input(slot, Per::I), build.input(slot, Per::J));
+    let s = build.input(Slot::scalar(T::DTYPE), Per::Once);
+    let b = with_b.then(|| build.input(Slot::scalar(T::DTYPE), Per::J));
+    let difference = build.apply(Id::Subtract, &[x, y]).unwrap();
+    let square = build.dot(difference, difference).unwrap();
+    let negative = build.apply(Id::Negative, &[square]).unwrap();
+    let mut result = build.apply(Id::Divide, &[negative, s]).unwrap();
+    if let Some(b) = b {
+        result = build.apply(Id::Exp, &[result]).unwrap();
+        result = build.apply(Id::Multiply, &[result, b]).unwrap();
+    }
+    build.finish(&[result]).unwrap()
+}
+
+/// A Gaussian sum and a logsumexp: error against float64 relative to the sum of terms, and how.
+fn gaussian_error<T: Number>(case: &Case<T>, s: f64, accuracy: Accuracy) -> [(f64, String); 2] {
+    let (m, n, components) = (case.m, case.n, case.components);
+    let b: Vec<T> = (0..n).map(|j| T::of(1.0 + (j % 7) as f64)).collect();
+    let mut inputs = vec![array(&[m, components], &case.x), array(&[n, components], &case.y)];
+    inputs.extend([array(&[1], &[T::of(s)]), array(&[n, 1], &b)]);
+    let number = |x: &T| Scalar::new(*x).cast(DType::Float64).get::<f64>();
+    let s = number(&T::of(s));
+    [true, false].map(|with_b| {
+        let fold = if with_b { PairFoldId::Sum } else { PairFoldId::LogSumExp };
+        let answer = ask::<T>(&Ask {
+            tape: &gauss::<T>(components, with_b),
+            fold,
+            k: 1,
+            inputs: &inputs[..if with_b { 4 } else { 3 }],
+            sizes: (m, n),
+            start: 0,
+            accuracy,
+        });
+        let mut worst: f64 = 0.0;
+        for (x, got) in case.x.chunks_exact(components).zip(&answer.values) {
+            let term = |(y, b): (&[T], &T)| {
+                let square = x.iter().zip(y).map(|(x, y)| (number(x) - number(y)).powi(2));
+                (-square.sum::<f64>() / s).exp() * if with_b { number(b) } else { 1.0 }
+            };
+            let sum: f64 = case.y.chunks_exact(components).zip(&b).map(term).sum();
+            let error = if with_b { number(got) / sum - 1.0 } else { number(got) - sum.ln() };
+            worst = worst.max(error.abs());
+        }
+        (worst, answer.how)
+    })
+}
+
+#[test]
+fn expanded_squares_keep_their_bound() {
+    for (m, n, components) in [(300, 517, 64), (257, 1000, 33)] {
+        let case = &cases::<f32>(m, n, components)[0];
+        for (error, how) in gaussian_error(case, components as f64, Accuracy::Declared) {
+            assert!(how.contains("expanded square given"), "{}: {how}", case.what);
+            // The bound of the form, and some roundings of exponents and sums.
+            assert!(error < 1e-5 + 2e-6, "{}: {error:e}", case.what);
+        }
+        let case = &cases::<f64>(m, n, components)[0];
+        for (error, how) in gaussian_error(case, components as f64, Accuracy::Declared) {
+            assert!(how.contains("expanded square given"), "{}: {how}", case.what);
+            assert!(error < 2e-14 + 4e-15, "{}: {error:e}", case.what);
+        }
+    }
+}
+
+#[test]
+fn expanded_squares_are_not_used_where_they_would_cancel() {
+    let all = cases::<f32>(300, 400, 16);
+    for (case, s) in
+        [(&all[1], 1e-4), (&all[4], 1.0), (&all[8], 16.0), (&all[10], 16.0), (&all[11], 16.0)]
+    {
+        for (_, how) in gaussian_error(case, s, Accuracy::Declared) {
+            assert!(how.contains("direct: R^2"), "{}: {how}", case.what);
+        }
+    }
+    // Far from the origin is no matter once the points are centred.
+    let declared = gaussian_error(&all[1], 16.0, Accuracy::Declared);
+    let strict = gaussian_error(&all[1], 16.0, Accuracy::Strict);
+    for ((declared, how), (strict, why)) in declared.iter().zip(&strict) {
+        assert!(how.contains("expanded square given"), "{how}");
+        assert!(why.contains("direct: accuracy is strict"), "{why}");
+        assert!(*declared <= 1e-5 + 2.0 * strict, "{declared:e} against {strict:e}");
+    }
+}
+
+#[test]
+fn wide_inner_products_keep_their_bits() {
+    for case in cases::<f32>(270, 600, 40) {
+        let mut build = Builder::new();
+        let slot = Slot { dtype: DType::Float32, len: 40 };
+        let (x, y) = (build.input(slot, Per::I), build.input(slot, Per::J));
+        let product = build.dot(x, y).unwrap();
+        let tape = build.finish(&[product]).unwrap();
+        let inputs = [array(&[270, 40], &case.x), array(&[600, 40], &case.y)];
+        let answer = |accuracy| {
+            let (fold, k, sizes) = (PairFoldId::MaxArgMax, 1, (270, 600));
+            ask::<f32>(&Ask { tape: &tape, fold, k, inputs: &inputs, sizes, start: 0, accuracy })
+        };
+        let (declared, strict) = (answer(Accuracy::Declared), answer(Accuracy::Strict));
+        assert!(declared.how.contains("given by matrix products"), "{}", declared.how);
+        let bits = |values: &[f32]| -> Vec<u32> { values.iter().map(|x| x.to_bits()).collect() };
+        assert_eq!(bits(&declared.values), bits(&strict.values), "{}", case.what);
+        assert_eq!(declared.indices, strict.indices, "{}", case.what);
     }
 }

@@ -55,9 +55,11 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
             _ => "in blocks and pairs",
         };
         line("sums", sums.to_owned());
-        if self.search.is_some() {
-            line("form", "filtered by the expanded square, checked by the direct form".to_owned());
-        }
+        let form = match self.search {
+            Some(_) => "filtered by the expanded square, checked by the direct form",
+            None => &self.operands.form,
+        };
+        line("form", form.to_owned());
         match &self.code {
             Ok(code) => line("loop", format!("assembled: {}", code.describe())),
             Err(why) => line("loop", format!("interpreted: {why}")),

@@ -11,6 +11,7 @@
 mod candidates;
 mod explain;
 mod fold;
+mod form;
 mod jit;
 mod lanes;
 mod nearest;
@@ -19,6 +20,7 @@ mod plan;
 mod products;
 mod tile;
 
+use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -36,6 +38,7 @@ use tilework_tape::Tape;
 
 use crate::isa::Isa;
 use crate::pool;
+use form::Form;
 use jit::{Folding, Outcome};
 use lanes::Summed;
 use nearest::Search;
@@ -62,35 +65,43 @@ const TOLD_EVERY: Duration = Duration::from_millis(50);
 
 /// Does what a `PairReduce` request asks.
 pub(crate) fn run(session: &Session<'_>, request: &PairReduce<'_>) -> Result<()> {
-    run_as(session, request, own_operands(session, request))
+    match (request.computes(), request.accumulates()) {
+        (DType::Float64, _) => with_job::<f64, f64, _>(session, request, |job| job.run()),
+        (_, DType::Float64) => with_job::<f32, f64, _>(session, request, |job| job.run()),
+        _ => with_job::<f32, f32, _>(session, request, |job| job.run()),
+    }
 }
 
 /// How a request would be done, for human eyes.
 pub(crate) fn explain(session: &Session<'_>, request: &PairReduce<'_>) -> String {
-    let operands = own_operands(session, request);
     match (request.computes(), request.accumulates()) {
-        (DType::Float64, _) => Job::<f64, f64>::new(session, request, operands).explain(),
-        (_, DType::Float64) => Job::<f32, f64>::new(session, request, operands).explain(),
-        _ => Job::<f32, f32>::new(session, request, operands).explain(),
+        (DType::Float64, _) => with_job::<f64, f64, _>(session, request, |job| job.explain()),
+        (_, DType::Float64) => with_job::<f32, f64, _>(session, request, |job| job.explain()),
+        _ => with_job::<f32, f32, _>(session, request, |job| job.explain()),
     }
 }
 
-/// The request's own tape and inputs.
-fn own_operands<'r>(session: &Session<'_>, request: &'r PairReduce<'r>) -> Operands<'r> {
+/// Makes the job of a request: on another tape where a form pays, on its own elsewhere.
+fn with_job<T: Number + Summed<A>, A: Accumulator, R>(
+    session: &Session<'_>,
+    request: &PairReduce<'_>,
+    door: impl FnOnce(&Job<'_, T, A>) -> R,
+) -> R {
     let source = |view: &tilework_backend::ViewRef<'_>| Source {
         base: view.pointer(session),
         layout: view.layout().clone(),
     };
-    let sources = request.inputs.iter().map(source).collect();
-    Operands { tape: request.tape, sources, fill: None }
-}
-
-/// Does what a request asks with another tape in place of its own.
-fn run_as(session: &Session<'_>, request: &PairReduce<'_>, operands: Operands<'_>) -> Result<()> {
-    match (request.computes(), request.accumulates()) {
-        (DType::Float64, _) => Job::<f64, f64>::new(session, request, operands).run(),
-        (_, DType::Float64) => Job::<f32, f64>::new(session, request, operands).run(),
-        _ => Job::<f32, f32>::new(session, request, operands).run(),
+    let sources: Vec<Source> = request.inputs.iter().map(source).collect();
+    match Form::<T>::choose(request, &sources) {
+        Ok((form, how)) => {
+            let (sources, fill) = (form.sources(sources), |given: &Given<'_>| form.fill(given));
+            let operands = Operands { tape: &form.tape, sources, fill: Some(&fill), form: how };
+            door(&Job::new(session, request, operands))
+        }
+        Err(form) => {
+            let operands = Operands { tape: request.tape, sources, fill: None, form };
+            door(&Job::new(session, request, operands))
+        }
     }
 }
 
@@ -101,10 +112,12 @@ struct Operands<'a> {
     sources: Vec<Source>,
     /// Computes the inputs that are given for every pair.
     fill: Option<&'a (dyn Fn(&Given<'_>) + Sync)>,
+    /// Which form this is, or why it is the formula as written.
+    form: Cow<'static, str>,
 }
 
 /// What is to be written for an input that is given for every pair.
-#[allow(dead_code, reason = "read by the forms that compute tiles beforehand")]
+#[allow(dead_code, reason = "forms of today have one input and no batches")]
 struct Given<'a> {
     /// Which input.
     input: usize,

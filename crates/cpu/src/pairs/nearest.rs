@@ -14,14 +14,14 @@ use tilework_backend::{Accumulator, Accuracy, PairReduce};
 use tilework_error::Result;
 use tilework_ops::pair_fold::{Monoid, PairState};
 use tilework_ops::{Id, Scalar};
-use tilework_tape::{Action, Per, SlotId, Step, Tape};
+use tilework_tape::{Action, SlotId, Step, Tape};
 
+use super::Job;
 use super::candidates::Kept;
+use super::form::{distance, step_of};
 use super::lanes::{Summed, Work, with_isa};
-use super::products::{Columns, Filter, Found, Number, tile_shape, with_tiles};
-use super::{Job, Source, position};
+use super::products::{Columns, Filter, Found, Number, Points, tile_shape, with_tiles};
 use crate::isa::Isa;
-use crate::map::moves;
 
 /// i below which vectors of i are not worth filling.
 const FEW_ROWS: usize = 32;
@@ -40,9 +40,6 @@ const BLOCK_BYTES: usize = 24 << 10;
 
 /// Points of j in a block at most.
 const BLOCK: usize = 504;
-
-/// Points of j that the centre is the mean of, at most: any centre is right, a near one is good.
-const SAMPLE: usize = 256;
 
 /// Scale factors at most (and their inverses).
 const LARGEST_SCALE: f64 = (1 << 30) as f64;
@@ -66,14 +63,6 @@ pub(super) struct Search<T> {
     k: usize,
     monoid: Monoid,
     then: SmallVec<[Then<T>; 3]>,
-}
-
-/// Points as addresses: row and component steps in elements.
-#[derive(Clone, Copy)]
-struct Points<T> {
-    base: *const T,
-    row: isize,
-    component: isize,
 }
 
 /// What a piece is about.
@@ -144,7 +133,8 @@ impl<T: Number> Search<T> {
         T: Summed<A>,
         A: Accumulator,
     {
-        let centre = self.centre(piece);
+        // SAFETY: points of the piece.
+        let centre = unsafe { piece.y.middle(&piece.js, self.components) };
         let Some(panels) = self.panels(isa, piece, &centre) else { return Ok(None) };
         let mut kept = Kept::new(self.k, piece.rows.len(), panels.radius.len());
         let (tile_rows, lanes) = tile_shape::<T>(isa);
@@ -186,19 +176,6 @@ impl<T: Number> Search<T> {
             done((count * piece.rows.len()) as u64)?;
         }
         Ok(Some(self.finish(isa, piece, &kept)))
-    }
-
-    /// A point near the middle of the points of j.
-    fn centre(&self, piece: &Piece<T>) -> Vec<T> {
-        let step = piece.js.len().div_ceil(SAMPLE).max(1);
-        let mean = |c: usize| {
-            let rows = piece.js.clone().step_by(step);
-            let count = rows.len().max(1) as f64;
-            // SAFETY: points of the piece, which may be read.
-            let sum: f64 = rows.map(|j| unsafe { piece.y.at(j, c) }.f64()).sum();
-            T::of(sum / count)
-        };
-        (0..self.components).map(mean).collect()
     }
 
     /// The points of i as the filter wants them.
@@ -249,12 +226,7 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         let Some(search) = &self.search else { return Ok(None) };
         let (rows, js) = self.ranges(block, range);
         let index = self.batch_index(batch);
-        let points = |input: usize| {
-            let Source { base, layout } = &self.operands.sources[input];
-            let strides = &layout.strides()[index.len()..];
-            let base = base.cast::<T>().wrapping_offset(position(layout, &index));
-            Points { base, row: strides[0], component: strides[1] }
-        };
+        let points = |input: usize| Points::of(&self.operands.sources[input], &index);
         let (x, y) = (points(search.x), points(search.y));
         let piece = Piece { x, y, rows, js, start: self.request.start };
         // SAFETY: the points are indices of the layouts, inside of blocks whose guards the session
@@ -267,28 +239,6 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
 struct Panels<T> {
     numbers: Vec<T>,
     radius: Vec<T>,
-}
-
-/// The step that defines a slot.
-fn step_of(tape: &Tape, slot: SlotId) -> Option<&Step> {
-    usize::from(slot).checked_sub(tape.inputs().len()).map(|k| &tape.steps()[k])
-}
-
-/// The inputs (of i and of j) whose squared distance a step is.
-fn distance(tape: &Tape, step: &Step) -> Option<(SlotId, SlotId)> {
-    let &[a, b] = &step.operands[..] else { return None };
-    let of = step_of(tape, a)?;
-    let &[p, q] = &of.operands[..] else { return None };
-    let is_distance = step.action == Action::Dot
-        && a == b
-        && of.action == Action::Apply(Id::Subtract)
-        && tape.slot(p) == tape.slot(q);
-    let per = |slot: SlotId| tape.inputs().get(usize::from(slot)).map(|input| input.per);
-    match (is_distance, per(p)?, per(q)?) {
-        (true, Per::I, Per::J) => Some((p, q)),
-        (true, Per::J, Per::I) => Some((q, p)),
-        _ => None,
-    }
 }
 
 /// A step as a monotone function of one slot.
@@ -308,38 +258,6 @@ fn monotone<T: Number>(tape: &Tape, step: &Step) -> Option<(SlotId, Then<T>)> {
         },
         (Action::Apply(Id::Divide), &[a, b]) => Some((a, Then::Over(number(constant(b)?)))),
         _ => None,
-    }
-}
-
-impl<T: Number> Points<T> {
-    /// A component of a point.
-    ///
-    /// # Safety
-    /// The point may be read.
-    #[inline(always)]
-    unsafe fn at(&self, row: usize, component: usize) -> T {
-        let at = row as isize * self.row + component as isize * self.component;
-        // SAFETY: the caller's promise.
-        unsafe { self.base.offset(at).read_unaligned() }
-    }
-
-    /// Points from `first` on as columns.
-    ///
-    /// # Safety
-    /// The points may be read; `to` has room for all columns.
-    unsafe fn load(
-        &self,
-        first: usize,
-        count: usize,
-        components: usize,
-        to: &mut [T],
-        pitch: usize,
-    ) {
-        let from = self.base.wrapping_offset(first as isize * self.row).cast();
-        let to = (to.as_mut_ptr().cast(), (pitch as isize, 1));
-        let steps = (self.component, self.row);
-        // SAFETY: the caller's promise.
-        unsafe { moves::block(size_of::<T>(), (components, count), to, (from, steps)) };
     }
 }
 

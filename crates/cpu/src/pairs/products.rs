@@ -4,14 +4,20 @@
 //! j pass in groups of a few rows, each component read as a broadcast. Unlike a matrix product it
 //! need not write the tile: [`Filter`] compares it with a limit for each lane where it stands, and
 //! only tiles that hold something small leave the registers. Points of j lie component by component
-//! ([`Columns`]), as the sections of a tape have them. Called by `nearest`.
+//! ([`Columns`]), as the sections of a tape have them. [`Fill`] writes it.
+//! Called by `nearest` and `form`.
 
 #![allow(clippy::needless_range_loop, reason = "loops over registers, unrolled by their bounds")]
+
+use std::ops::Range;
 
 use tilework_backend::Accumulator;
 use tilework_simd::{Lanes, Real};
 
+use super::lanes::{Work, with_isa};
+use super::{Source, position};
 use crate::isa::Isa;
+use crate::map::moves;
 
 /// Vectors of lanes in a panel.
 const VECTORS: usize = 2;
@@ -21,6 +27,9 @@ const MOST_ROWS: usize = 12;
 
 /// Lanes of a panel at most.
 const MOST_LANES: usize = 32;
+
+/// Points that a centre is the mean of, at most.
+const SAMPLE: usize = 256;
 
 /// A number that formulas are computed in, with its vectors.
 pub(super) trait Number: Accumulator + tilework_simd::Real {
@@ -107,6 +116,70 @@ pub(super) fn tile_shape<T: Number>(isa: Isa) -> (usize, usize) {
     with_tiles::<T, Shape>(isa, Shape)
 }
 
+/// Points of a batch as addresses: row and component steps in elements.
+#[derive(Clone, Copy)]
+pub(super) struct Points<T> {
+    base: *const T,
+    row: isize,
+    component: isize,
+}
+
+impl<T: Number> Points<T> {
+    /// The points of an input, whose numbers are of this type.
+    pub(super) fn of(source: &Source, batch: &[usize]) -> Points<T> {
+        let strides = &source.layout.strides()[batch.len()..];
+        let base = source.base.cast::<T>().wrapping_offset(position(&source.layout, batch));
+        Points { base, row: strides[0], component: strides[1] }
+    }
+
+    /// A point near the middle of some: the mean of a sample. Any point is right to centre on, a
+    /// near one is good.
+    ///
+    /// # Safety
+    /// The points may be read.
+    pub(super) unsafe fn middle(&self, rows: &Range<usize>, components: usize) -> Vec<T> {
+        let step = rows.len().div_ceil(SAMPLE).max(1);
+        let mean = |c: usize| {
+            let rows = rows.clone().step_by(step);
+            let count = rows.len().max(1) as f64;
+            // SAFETY: the caller's promise.
+            let sum: f64 = rows.map(|row| unsafe { self.at(row, c) }.f64()).sum();
+            T::of(sum / count)
+        };
+        (0..components).map(mean).collect()
+    }
+
+    /// A component of a point.
+    ///
+    /// # Safety
+    /// The point may be read.
+    #[inline(always)]
+    pub(super) unsafe fn at(&self, row: usize, component: usize) -> T {
+        let at = row as isize * self.row + component as isize * self.component;
+        // SAFETY: the caller's promise.
+        unsafe { self.base.offset(at).read_unaligned() }
+    }
+
+    /// Points from `first` on as columns.
+    ///
+    /// # Safety
+    /// The points may be read; `to` has room for all columns.
+    pub(super) unsafe fn load(
+        &self,
+        first: usize,
+        count: usize,
+        components: usize,
+        to: &mut [T],
+        pitch: usize,
+    ) {
+        let from = self.base.wrapping_offset(first as isize * self.row).cast();
+        let to = (to.as_mut_ptr().cast(), (pitch as isize, 1));
+        let steps = (self.component, self.row);
+        // SAFETY: the caller's promise.
+        unsafe { moves::block(size_of::<T>(), (components, count), to, (from, steps)) };
+    }
+}
+
 /// Points of j, component by component, `pitch` numbers apart.
 #[derive(Clone, Copy)]
 pub(super) struct Columns<'a, T> {
@@ -146,7 +219,7 @@ unsafe fn products<V: Lanes, const ROWS: usize>(
             for r in 0..ROWS {
                 let of_y = V::lit((*y_at.add(r)).to_f64());
                 for v in 0..VECTORS {
-                    sums[r][v] = of_x[v].mul_add(of_y, sums[r][v]);
+                    sums[r][v] = of_x[v].fma(of_y, sums[r][v]);
                 }
             }
             x_at = x_at.add(lanes);
@@ -237,5 +310,174 @@ impl<T: Number> TileWork<T> for Filter<'_, T> {
             row += ROWS;
         }
         false
+    }
+}
+
+/// Points in groups, component by component, with their squared norms.
+pub(super) struct Packed<T> {
+    numbers: Vec<T>,
+    components: usize,
+    /// Points in a group.
+    group: usize,
+    /// Numbers from one component to the next: room that a tile may read beyond its last row.
+    pitch: usize,
+    norms: Vec<T>,
+    /// The largest squared norm.
+    pub(super) largest: f64,
+    /// The largest sum over components of the squared norms of all components up to there: what
+    /// the error of a sequential inner product is bounded by, with the other side's.
+    pub(super) prefixes: f64,
+}
+
+impl<T: Number> Packed<T> {
+    /// Points of i: a group is a panel.
+    ///
+    /// # Safety
+    /// The points may be read.
+    pub(super) unsafe fn lanes(isa: Isa, points: Points<T>, count: usize, centre: &[T]) -> Self {
+        let lanes = tile_shape::<T>(isa).1;
+        // SAFETY: the caller's promise.
+        unsafe { Packed::new(isa, points, count, centre, (lanes, lanes)) }
+    }
+
+    /// Points of j: a group is a block of columns.
+    ///
+    /// # Safety
+    /// The points may be read.
+    pub(super) unsafe fn rows(isa: Isa, points: Points<T>, count: usize, centre: &[T]) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { Packed::new(isa, points, count, centre, (GROUP, GROUP + MOST_ROWS + 4)) }
+    }
+
+    /// # Safety
+    /// The points may be read.
+    unsafe fn new(
+        isa: Isa,
+        points: Points<T>,
+        count: usize,
+        centre: &[T],
+        (group, pitch): (usize, usize),
+    ) -> Self {
+        let (components, groups) = (centre.len(), count.div_ceil(group));
+        let mut packed = Packed {
+            numbers: vec![T::ZERO; groups * components * pitch],
+            components,
+            group,
+            pitch,
+            norms: vec![T::ZERO; groups * group],
+            largest: 0.0,
+            prefixes: 0.0,
+        };
+        for g in 0..groups {
+            let held = group.min(count - g * group);
+            let numbers = &mut packed.numbers[g * components * pitch..][..components * pitch];
+            // SAFETY: the caller's promise, and a column has room for a group.
+            unsafe { points.load(g * group, held, components, numbers, pitch) };
+            let norms = &mut packed.norms[g * group..][..held];
+            let (largest, prefixes) = (&mut packed.largest, &mut packed.prefixes);
+            with_isa(isa, Move { numbers, pitch, centre, norms, largest, prefixes });
+        }
+        packed
+    }
+
+    fn group(&self, number: usize) -> &[T] {
+        let size = self.components * self.pitch;
+        &self.numbers[number * size..][..size]
+    }
+}
+
+/// Points of j in a block of columns.
+const GROUP: usize = 256;
+
+/// Moves a group by the centre and takes norms, in double precision.
+struct Move<'a, T> {
+    numbers: &'a mut [T],
+    pitch: usize,
+    centre: &'a [T],
+    norms: &'a mut [T],
+    largest: &'a mut f64,
+    prefixes: &'a mut f64,
+}
+
+impl<T: Number> Work for Move<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let mut sums = [(0.0, 0.0); GROUP];
+        let sums = &mut sums[..self.norms.len()];
+        for (column, centre) in self.numbers.chunks_exact_mut(self.pitch).zip(self.centre) {
+            for (number, (norm, prefixes)) in column.iter_mut().zip(&mut *sums) {
+                *number = *number - *centre;
+                *norm += number.f64() * number.f64();
+                *prefixes += *norm;
+            }
+        }
+        for (to, (norm, prefixes)) in self.norms.iter_mut().zip(&*sums) {
+            *to = T::of(*norm);
+            // A NaN stays, so that whoever compares finds it.
+            *self.largest = if *self.largest >= *norm { *self.largest } else { *norm };
+            *self.prefixes = if *self.prefixes >= *prefixes { *self.prefixes } else { *prefixes };
+        }
+    }
+}
+
+/// Writes a tile of inner products, or of the squared distances that follow from them.
+pub(super) struct Fill<'a, T> {
+    pub(super) x: &'a Packed<T>,
+    pub(super) y: &'a Packed<T>,
+    pub(super) distance: bool,
+    pub(super) i: Range<usize>,
+    pub(super) j: Range<usize>,
+    /// Room for a row of all i for each j.
+    pub(super) to: *mut T,
+}
+
+impl<T: Number> TileWork<T> for Fill<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Lanes<Elem = T>, const ROWS: usize>(self) {
+        let Fill { x, y, distance, i, j, to } = self;
+        let (lanes, width) = (VECTORS * V::LANES, i.len());
+        assert!(x.group == lanes && y.group == GROUP && y.pitch >= GROUP + ROWS);
+        assert!(i.end <= x.norms.len() && j.end <= y.norms.len());
+        let zeros = [T::ZERO; MOST_ROWS];
+        let mut first = j.start;
+        while first < j.end {
+            // The rows of one group at a time.
+            let end = j.end.min((first / GROUP + 1) * GROUP);
+            let numbers = y.group(first / GROUP);
+            for panel in i.start / lanes..i.end.div_ceil(lanes) {
+                let lane = panel * lanes;
+                for row in (first..end).step_by(ROWS) {
+                    let columns = Columns { numbers: &numbers[row % GROUP..], pitch: y.pitch };
+                    // SAFETY: a column goes on for a tile beyond its group, and so do the numbers
+                    // but for the last column, whose end is that of its pitch.
+                    let sums = unsafe { products::<V, ROWS>(x.group(panel), columns, &zeros, 0) };
+                    for r in 0..ROWS.min(end - row) {
+                        let norm = V::lit(Real::to_f64(y.norms[row + r]));
+                        let mut tile = [T::ZERO; MOST_LANES];
+                        for v in 0..VECTORS {
+                            let mut value = sums[r][v];
+                            // SAFETY: norms of a whole panel, and room for the lanes of a vector.
+                            unsafe {
+                                if distance {
+                                    let both =
+                                        V::load(x.norms.as_ptr().add(lane + v * V::LANES)) + norm;
+                                    value = V::lit(0.0).max(value.neg_mul_add(V::lit(2.0), both));
+                                }
+                                value.store(tile.as_mut_ptr().add(v * V::LANES));
+                            }
+                        }
+                        // The lanes of the panel that are asked for.
+                        let (from, until) = (lane.max(i.start), i.end.min(lane + lanes));
+                        let to = to.wrapping_add((row + r - j.start) * width + from - i.start);
+                        let tile = tile[from - lane..].as_ptr();
+                        // SAFETY: there is room for all j times all i.
+                        unsafe { to.copy_from_nonoverlapping(tile, until - from) };
+                    }
+                }
+            }
+            first = end;
+        }
     }
 }
