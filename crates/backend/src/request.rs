@@ -73,6 +73,9 @@ pub enum MatmulKernel {
     /// The textbook's tiles: operands and result are arrays of tiles, `[rows][columns][t][t]`,
     /// with t the size of the last axis.
     Tiled,
+    /// float32 from products of bfloat16 pieces, where the device has a unit for these that is
+    /// faster: as accurate as float32, but with other last bits. Otherwise whatever is best.
+    Pieces,
 }
 
 /// Products of matrices: `[batch.., m, k]` by `[batch.., k, n]`.

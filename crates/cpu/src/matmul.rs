@@ -5,9 +5,9 @@
 use tilework_backend::{Matmul, MatmulKernel, Session};
 use tilework_error::Result;
 use tilework_layout::{Layout, LoopNest};
-use tilework_ops::{Element, Value, with_element};
+use tilework_ops::{DType, Element, Value, with_element};
 
-use crate::gemm::{self, Parallel, Product, batched};
+use crate::gemm::{self, Parallel, Product, batched, batched_by_pieces};
 use crate::isa::Isa;
 use crate::pool;
 
@@ -29,9 +29,12 @@ pub(crate) fn run(session: &Session<'_>, request: &Matmul<'_>) -> Result<()> {
     if request.output.layout().is_empty() {
         return Ok(());
     }
+    if request.kernel == MatmulKernel::Pieces && request.output.dtype() == DType::Float32 {
+        return by_pieces(session, request);
+    }
     with_element!(request.output.dtype(), T => {
         match request.kernel {
-            MatmulKernel::Best => best::<T>(session, request),
+            MatmulKernel::Best | MatmulKernel::Pieces => best::<T>(session, request),
             MatmulKernel::Naive => naive::<T>(session, request),
             MatmulKernel::Tiled => tiled::<T>(session, request),
         }
@@ -88,6 +91,15 @@ fn products<T: Element>(session: &Session<'_>, request: &Matmul<'_>) -> Result<P
         starts.extend((0..len.cast_signed()).map(|i| (place(0, i), place(1, i), place(2, i))));
     });
     Ok(Products { product, starts })
+}
+
+/// float32 by pieces, as the caller asks.
+fn by_pieces(session: &Session<'_>, request: &Matmul<'_>) -> Result<()> {
+    let Products { product, starts } = products::<f32>(session, request)?;
+    let offsets: Vec<(isize, isize, isize)> = starts.iter().map(|&(c, a, b)| (a, b, c)).collect();
+    // SAFETY: as in `best`.
+    unsafe { batched_by_pieces(Isa::current(), &Pool, &product, &offsets) };
+    Ok(())
 }
 
 fn best<T: Element + gemm::Element>(session: &Session<'_>, request: &Matmul<'_>) -> Result<()> {

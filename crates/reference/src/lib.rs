@@ -106,7 +106,9 @@ fn scan(session: &Session<'_>, request: &Scan<'_>) -> Result<()> {
 fn matmul(session: &Session<'_>, request: &Matmul<'_>) -> Result<()> {
     let (a, b, c) = (request.a.layout(), request.b.layout(), request.output.layout());
     let (a, b, c) = match request.kernel {
-        MatmulKernel::Best | MatmulKernel::Naive => (a.clone(), b.clone(), c.clone()),
+        MatmulKernel::Best | MatmulKernel::Naive | MatmulKernel::Pieces => {
+            (a.clone(), b.clone(), c.clone())
+        }
         // An array of tiles is a matrix in another order: [rows][columns][t][t] read as
         // [rows][t][columns][t].
         MatmulKernel::Tiled => return tiled_matmul(session, request),

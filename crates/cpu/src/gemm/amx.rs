@@ -22,9 +22,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Rows or columns of a panel: two tiles.
-const PANEL: usize = 32;
+pub(super) const PANEL: usize = 32;
 /// k per tile.
-const DEPTH: usize = 32;
+pub(super) const DEPTH: usize = 32;
 /// Bytes of a panel per [`DEPTH`].
 const STEP: usize = 2048;
 /// Bytes of B's panels that stay in L2 while the rows of A pass.
@@ -38,7 +38,7 @@ const LEAST: usize = 48 * 48 * 48;
 const SMALLEST: u16 = 77 << 7;
 
 /// Whether this CPU has the tile unit and the kernel lets this process use it; asked once.
-fn available() -> bool {
+pub(super) fn available() -> bool {
     static AVAILABLE: OnceLock<bool> = OnceLock::new();
     *AVAILABLE.get_or_init(|| {
         if __cpuid(0).eax < 7 {
@@ -300,7 +300,7 @@ struct Tiles;
 
 /// How the eight tile registers are shaped: 16 rows of 64 bytes each.
 #[repr(C, align(64))]
-struct TileConfig {
+pub(super) struct TileConfig {
     palette: u8,
     start_row: u8,
     reserved: [u8; 14],
@@ -309,7 +309,7 @@ struct TileConfig {
 }
 
 /// All eight registers whole; edges are zeros in the panels.
-static CONFIG: TileConfig = {
+pub(super) static CONFIG: TileConfig = {
     let mut config = TileConfig {
         palette: 1,
         start_row: 0,
@@ -328,7 +328,7 @@ static CONFIG: TileConfig = {
 
 /// A block of sums as the tile unit stores it.
 #[repr(C, align(64))]
-struct Sums([f32; PANEL * PANEL]);
+pub(super) struct Sums(pub(super) [f32; PANEL * PANEL]);
 
 impl Job for Tiles {
     type Args = TilesArgs;

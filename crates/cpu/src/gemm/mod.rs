@@ -36,6 +36,8 @@ mod avx2;
 mod avx512;
 #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
 mod integers;
+#[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+mod split;
 
 pub use blocking::{Blocking, CacheSizes, Shape};
 pub use element::Element;
@@ -133,4 +135,34 @@ pub unsafe fn batched<T: Element>(
 ) {
     // SAFETY: the same contract.
     unsafe { T::products(isa, parallel, product, offsets) }
+}
+
+/// As [`batched`], for float32 by products of bfloat16 pieces on the CPU's tile unit: as accurate,
+/// with other last bits. Products that the unit cannot do, for want of it, for their size or for
+/// values too small or too large to be split, are computed as `batched` does.
+///
+/// # Safety
+/// As [`batched`].
+pub unsafe fn batched_by_pieces(
+    isa: Isa,
+    parallel: &dyn Parallel,
+    product: &Product<f32>,
+    offsets: &[(isize, isize, isize)],
+) {
+    for &(a, b, c) in offsets {
+        let product = Product {
+            a: product.a.wrapping_offset(a),
+            b: product.b.wrapping_offset(b),
+            c: product.c.wrapping_offset(c),
+            ..*product
+        };
+        // SAFETY: the same contract; AVX-512 is asked for.
+        unsafe {
+            #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+            if isa == Isa::Avx512 && split::product(parallel, &product) {
+                continue;
+            }
+            gemm(isa, parallel, &product);
+        }
+    }
 }

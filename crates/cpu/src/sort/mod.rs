@@ -91,21 +91,21 @@ fn lines(
         } else {
             <<T as Key>::Bits as Bits>::ZERO
         };
-        // SAFETY (both): lines belong to the views of the request, under the guards of the session
-        // (storage invariants 1 to 3); each is read and written by its own call only.
+        // SAFETY: lines belong to the views of the request, under the guards of the session (storage
+        // invariants 1 to 3); each is read and written by its own call only.
         let source = |from| unsafe { Row::new(src.at(from), steps[0], len) };
         if request.indices {
             let out = Block(out.cast::<i64>());
             let room = line::argsort_room::<T>(len);
             each_line(&nest, len, room, &|work, from, to| {
-                // SAFETY: see above.
+                // SAFETY: as above.
                 let out = unsafe { Row::new(out.at(to), steps[1], len) };
                 line::argsort::<T>(source(from), flip, work, |i, index| out.put(i, index));
             })
         } else {
             let out = Block(out.cast::<<T as Element>::Raw>());
             each_line(&nest, len, <T as Line>::room(len), &|work, from, to| {
-                // SAFETY: see above.
+                // SAFETY: as above.
                 let out = unsafe { Row::new(out.at(to), steps[1], len) };
                 <T as Line>::sort(source(from), out, flip, work);
             })
