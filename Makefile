@@ -53,7 +53,8 @@ $(VENV)/ready: requirements-dev.txt
 	touch $@
 
 test-kernels: $(VENV)/ready ## CUDA kernels compile for three generations of cards; needs no card.
-	$(CARGO) test --quiet --locked -p tilework-cuda --lib compile -- --nocapture
+	TILEWORK_CUDA_PATH=$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nvidia/cu13) \
+	  $(CARGO) test --quiet --locked -p tilework-cuda --lib compile -- --nocapture
 
 # The suites of all devices for a machine with a card, which needs neither Rust nor a network there.
 cuda-bundle: ## A folder with the CUDA test suites, a benchmark and a script that runs them.
