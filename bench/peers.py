@@ -100,13 +100,6 @@ def into(call: Callable[..., object], library: str, operands: list[Any], variant
     return lambda: call(*operands, out=out)
 
 
-def numpy_sigmoid(x: Any, out: Any = None) -> Any:
-    """What NumPy users write."""
-    if special:
-        return special.expit(x, out=out)
-    raise NotKnown
-
-
 MAPS: dict[str, dict[str, str]] = {
     # Where a library's name differs from the row's.
     "torch": {"multiply": "mul"},
@@ -211,7 +204,7 @@ def windows(library: str, x: Any) -> Call:
         return lambda: view(x, (3, 3), (2, 3)).transpose(0, 2, 3, 1, 4, 5).copy()
     n, c, h, w = x.shape
     shape = (n, h - 2, w - 2, c, 3, 3)
-    strides = (c * h * w, w, 1, h * w, w, 1)
+    strides = tuple(4 * step for step in (c * h * w, w, 1, h * w, w, 1))
     return lambda: tw.asarray(tw.as_strided(x, shape, strides), copy=True)
 
 
@@ -260,7 +253,7 @@ def main() -> None:
                 try:
                     calls[library] = build(library, op, dtype, tuple(map(int, shape.split("x"))), variant)
                     calls[library]()
-                except (NotKnown, AttributeError, TypeError, NotImplementedError, RuntimeError) as error:
+                except (NotKnown, AttributeError, TypeError, ValueError, RuntimeError) as error:
                     calls.pop(library, None)
                     print(f"{line.strip()}: {library}: {error!r}", file=sys.stderr)
             print(*calls, flush=True)
