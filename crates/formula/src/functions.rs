@@ -1,8 +1,9 @@
 //! The table of formula functions: everything that can be called by name in text, besides the
 //! operations of the op table, which are there by themselves under the names of `names.rs`.
 //!
-//! To add a function, add a row: name, what it takes, a line of documentation, and a builder over
-//! checked arguments. The parser calls [`call`]; dimension checks are the builders'.
+//! To add a function, add a row: name, how it is called as a method, what it takes, a line of
+//! documentation, and a builder over checked arguments. The parser calls [`call`], tensors find
+//! their methods through [`crate::methods`]; dimension checks are the builders'.
 
 use tilework_error::{Error, Result};
 use tilework_ops::{FoldId, Id};
@@ -111,7 +112,12 @@ fn is_integer(value: f64) -> bool {
 pub struct Function {
     /// Its name in text.
     pub name: &'static str,
-    /// What it takes.
+    /// How it is called as a method of one argument: `weightedsqdist(g, s)` names the others. Empty
+    /// where it is no method.
+    pub method: &'static str,
+    /// The names of its arguments, in the order of the text.
+    pub arguments: &'static [&'static str],
+    /// What they are.
     pub takes: &'static [Takes],
     /// What it means, as a sentence.
     pub doc: &'static str,
@@ -119,10 +125,13 @@ pub struct Function {
 }
 
 macro_rules! table {
-    ($($name:literal [$($takes:ident),*] $doc:literal $a:ident => $build:expr;)+) => {
+    ($($name:literal $method:literal [$($argument:ident: $takes:ident),*] $doc:literal
+        $a:ident => $build:expr;)+) => {
         /// The functions.
         pub static FUNCTIONS: &[Function] = &[$(Function {
             name: $name,
+            method: $method,
+            arguments: &[$(stringify!($argument)),*],
             takes: &[$(Takes::$takes),*],
             doc: $doc,
             build: |$a| $build,
@@ -131,62 +140,63 @@ macro_rules! table {
 }
 
 table! {
-    "IntCst" [Integer] "The integer." a => Ok(a.formula(0)?.clone());
-    "RatCst" [Integer, Integer] "A quotient of integers." a => ratio(a.integer(0)?, a.integer(1)?);
-    "IntInv" [Integer] "One over an integer." a => ratio(1, a.integer(0)?);
-    "Zero" [Count] "A vector of zeros." a => Expr::zero(a.size(0)?);
-    "Range" [Count] "The vector 0, 1, 2, ..." a => Expr::range(a.size(0)?);
+    "IntCst" "" [n: Integer] "The integer." a => Ok(a.formula(0)?.clone());
+    "RatCst" "" [p: Integer, q: Integer] "A quotient of integers." a => ratio(a.integer(0)?, a.integer(1)?);
+    "IntInv" "" [n: Integer] "One over an integer." a => ratio(1, a.integer(0)?);
+    "Zero" "" [d: Count] "A vector of zeros." a => Expr::zero(a.size(0)?);
+    "Range" "" [d: Count] "The vector 0, 1, 2, ..." a => Expr::range(a.size(0)?);
 
-    "Divide" [Formula, Formula] "Quotient." a => a.formula(0)?.divide(a.formula(1)?);
-    "Scalprod" [Formula, Formula] "Inner product, as f|g." a => a.formula(0)?.dot(a.formula(1)?);
-    "Pow" [Formula, Integer] "An integer power." a => a.formula(0)?.power(a.integer(1)? as f64);
-    "Round" [Formula, Integer] "Rounded to so many decimals, halves away from zero." a => a.formula(0)?.round(i32::try_from(a.integer(1)?).unwrap_or(i32::MAX));
-    "ClampInt" [Formula, Integer, Integer] "Held between two integers." a => a.formula(0)?.clamp(a.formula(1)?, a.formula(2)?);
-    "DiffClampInt" [Formula, Integer, Integer] "1 between two integers or on them, else 0." a => a.formula(0)?.within(a.integer(1)? as f64, a.integer(2)? as f64);
-    "IfElse" [Formula, Formula, Formula] "The second where the first is at least 0, else the third." a => a.formula(0)?.ifelse(a.formula(1)?, a.formula(2)?);
-    "Where" [Formula, Formula, Formula] "The second where the first is not 0, else the third." a => a.formula(0)?.select(a.formula(1)?, a.formula(2)?);
+    "Divide" "divide(g)" [f: Formula, g: Formula] "Quotient." a => a.formula(0)?.divide(a.formula(1)?);
+    "Scalprod" "dot(g)" [f: Formula, g: Formula] "Inner product, as f|g." a => a.formula(0)?.dot(a.formula(1)?);
+    "Pow" "" [f: Formula, m: Integer] "An integer power." a => a.formula(0)?.power(a.integer(1)? as f64);
+    "Round" "round(d=0)" [f: Formula, d: Integer] "Rounded to so many decimals, halves away from zero." a => a.formula(0)?.round(i32::try_from(a.integer(1)?).unwrap_or(i32::MAX));
+    "ClampInt" "clampint(a, b)" [f: Formula, a: Integer, b: Integer] "Held between two integers." a => a.formula(0)?.clamp(a.formula(1)?, a.formula(2)?);
+    "DiffClampInt" "diffclampint(a, b)" [f: Formula, a: Integer, b: Integer] "1 between two integers or on them, else 0." a => a.formula(0)?.within(a.integer(1)? as f64, a.integer(2)? as f64);
+    "Sinc" "sinc()" [f: Formula] "sin(pi f) / (pi f), 1 at 0." a => a.formula(0)?.scale(std::f64::consts::PI)?.unary(Id::SinXDivX);
+    "IfElse" "ifelse(a, b)" [f: Formula, a: Formula, b: Formula] "The second where the first is at least 0, else the third." a => a.formula(0)?.ifelse(a.formula(1)?, a.formula(2)?);
+    "Where" "where(a, b)" [f: Formula, a: Formula, b: Formula] "The second where the first is not 0, else the third." a => a.formula(0)?.select(a.formula(1)?, a.formula(2)?);
 
-    "Sum" [Formula] "Sum of the components." a => a.formula(0)?.sum();
-    "SumT" [Formula, Count] "A number repeated." a => a.formula(0)?.repeat(a.size(1)?);
-    "Max" [Formula] "The largest component; NaN if there is one." a => a.formula(0)?.fold(FoldId::Max);
-    "Min" [Formula] "The smallest component; NaN if there is one." a => a.formula(0)?.fold(FoldId::Min);
-    "ArgMax" [Formula] "Index of the largest component, the first of equals." a => a.formula(0)?.fold(FoldId::ArgMax);
-    "ArgMin" [Formula] "Index of the smallest component, the first of equals." a => a.formula(0)?.fold(FoldId::ArgMin);
-    "SqNorm2" [Formula] "Sum of squares." a => a.formula(0)?.sqnorm2();
-    "Norm2" [Formula] "Length." a => a.formula(0)?.norm2();
-    "Normalize" [Formula] "Divided by its length; zero stays." a => a.formula(0)?.normalize();
-    "SqDist" [Formula, Formula] "Squared distance." a => a.formula(0)?.sqdist(a.formula(1)?);
-    "SqNormIso" [Formula, Formula] "A number times the sum of squares." a => weighted(a, &[1]);
-    "SqNormDiag" [Formula, Formula] "Sum of weighted squares." a => weighted(a, &[a.formula(1)?.dim()]);
-    "SymSqNorm" [Formula, Formula] "The quadratic form of a matrix." a => weighted(a, &[a.formula(1)?.dim().saturating_mul(a.formula(1)?.dim())]);
-    "WeightedSqNorm" [Formula, Formula] "One of the three above, by the size of the weight." a => a.formula(1)?.weighted_sqnorm(a.formula(0)?);
-    "WeightedSqDist" [Formula, Formula, Formula] "The weighted squared norm of a difference." a => a.formula(1)?.subtract(a.formula(2)?)?.weighted_sqnorm(a.formula(0)?);
+    "Sum" "" [f: Formula] "Sum of the components." a => a.formula(0)?.sum();
+    "SumT" "sumt(d)" [f: Formula, d: Count] "A number repeated." a => a.formula(0)?.repeat(a.size(1)?);
+    "Max" "" [f: Formula] "The largest component; NaN if there is one." a => a.formula(0)?.fold(FoldId::Max);
+    "Min" "" [f: Formula] "The smallest component; NaN if there is one." a => a.formula(0)?.fold(FoldId::Min);
+    "ArgMax" "" [f: Formula] "Index of the largest component, the first of equals." a => a.formula(0)?.fold(FoldId::ArgMax);
+    "ArgMin" "" [f: Formula] "Index of the smallest component, the first of equals." a => a.formula(0)?.fold(FoldId::ArgMin);
+    "SqNorm2" "sqnorm2()" [f: Formula] "Sum of squares." a => a.formula(0)?.sqnorm2();
+    "Norm2" "norm2()" [f: Formula] "Length." a => a.formula(0)?.norm2();
+    "Normalize" "normalize()" [f: Formula] "Divided by its length; zero stays." a => a.formula(0)?.normalize();
+    "SqDist" "sqdist(g)" [f: Formula, g: Formula] "Squared distance." a => a.formula(0)?.sqdist(a.formula(1)?);
+    "SqNormIso" "sqnormiso(s)" [s: Formula, f: Formula] "A number times the sum of squares." a => weighted(a, &[1]);
+    "SqNormDiag" "sqnormdiag(s)" [s: Formula, f: Formula] "Sum of weighted squares." a => weighted(a, &[a.formula(1)?.dim()]);
+    "SymSqNorm" "symsqnorm(s)" [s: Formula, f: Formula] "The quadratic form of a matrix." a => weighted(a, &[a.formula(1)?.dim().saturating_mul(a.formula(1)?.dim())]);
+    "WeightedSqNorm" "weightedsqnorm(s)" [s: Formula, f: Formula] "One of the three above, by the size of the weight." a => a.formula(1)?.weighted_sqnorm(a.formula(0)?);
+    "WeightedSqDist" "weightedsqdist(g, s)" [s: Formula, f: Formula, g: Formula] "The weighted squared norm of a difference." a => a.formula(1)?.subtract(a.formula(2)?)?.weighted_sqnorm(a.formula(0)?);
 
-    "Elem" [Formula, Count] "One component." a => a.formula(0)?.elem(a.size(1)?);
-    "ElemT" [Formula, Count, Count] "A number in a vector of zeros: length, place." a => number(a.formula(0)?)?.place(a.size(2)?, a.size(1)?);
-    "Extract" [Formula, Count, Count] "Components: first, how many." a => a.formula(0)?.extract(a.size(1)?, a.size(2)?);
-    "ExtractT" [Formula, Count, Count] "A vector in a vector of zeros: place, length." a => a.formula(0)?.place(a.size(1)?, a.size(2)?);
-    "Concat" [Formula, Formula, Formulas] "Vectors one after the other." a => Expr::concat(&a.formulas());
-    "OneHot" [Formula, Count] "1 at this index, else 0; all 0 where there is no such index." a => a.formula(0)?.one_hot(a.size(1)?);
-    "BSpline" [Formula, Formula, Count] "B-splines on knots, at a number, of an order." a => a.formula(0)?.bspline(a.formula(1)?, a.size(2)?);
+    "Elem" "elem(i)" [f: Formula, i: Count] "One component." a => a.formula(0)?.elem(a.size(1)?);
+    "ElemT" "elemt(n, i)" [f: Formula, n: Count, i: Count] "A number in a vector of zeros: length, place." a => number(a.formula(0)?)?.place(a.size(2)?, a.size(1)?);
+    "Extract" "extract(i, d)" [f: Formula, i: Count, d: Count] "Components: first, how many." a => a.formula(0)?.extract(a.size(1)?, a.size(2)?);
+    "ExtractT" "extractt(i, d)" [f: Formula, i: Count, d: Count] "A vector in a vector of zeros: place, length." a => a.formula(0)?.place(a.size(1)?, a.size(2)?);
+    "Concat" "concat(g, *more)" [f: Formula, g: Formula, more: Formulas] "Vectors one after the other." a => Expr::concat(&a.formulas());
+    "OneHot" "one_hot(D)" [f: Formula, D: Count] "1 at this index, else 0; all 0 where there is no such index." a => a.formula(0)?.one_hot(a.size(1)?);
+    "BSpline" "bspline(x, k=0)" [f: Formula, x: Formula, k: Count] "B-splines on knots, at a number, of an order." a => a.formula(0)?.bspline(a.formula(1)?, a.size(2)?);
 
-    "MatVecMult" [Formula, Formula] "Matrix times vector." a => a.formula(0)?.matvecmult(a.formula(1)?);
-    "VecMatMult" [Formula, Formula] "Vector times matrix." a => a.formula(0)?.vecmatmult(a.formula(1)?);
-    "TensorProd" [Formula, Formula] "All products." a => a.formula(0)?.tensorprod(a.formula(1)?);
-    "Kron" [Formula, Formula, Counts, Counts] "Kronecker product of tensors of these shapes." a => a.formula(0)?.kron(a.formula(1)?, &a.sizes(2)?, &a.sizes(3)?);
-    "TensorDot" [Formula, Formula, Counts, Counts, Counts, Counts, MaybeCounts] "Sum over pairs of axes: shapes, axes, destinations of the result's axes." a => a.formula(0)?.tensordot(a.formula(1)?, (&a.sizes(2)?, &a.sizes(3)?), (&a.sizes(4)?, &a.sizes(5)?), &a.sizes(6)?);
-    "Permute" [Formula, Counts, Counts] "A tensor of this shape with axis k moved to the k-th place given." a => a.formula(0)?.permute(&a.sizes(1)?, &a.sizes(2)?);
+    "MatVecMult" "matvecmult(g)" [f: Formula, g: Formula] "Matrix times vector." a => a.formula(0)?.matvecmult(a.formula(1)?);
+    "VecMatMult" "vecmatmult(g)" [f: Formula, g: Formula] "Vector times matrix." a => a.formula(0)?.vecmatmult(a.formula(1)?);
+    "TensorProd" "tensorprod(g)" [f: Formula, g: Formula] "All products." a => a.formula(0)?.tensorprod(a.formula(1)?);
+    "Kron" "keops_kron(g, dimf, dimg)" [f: Formula, g: Formula, dimf: Counts, dimg: Counts] "Kronecker product of tensors of these shapes." a => a.formula(0)?.kron(a.formula(1)?, &a.sizes(2)?, &a.sizes(3)?);
+    "TensorDot" "keops_tensordot(g, dimf, dimg, contf, contg, perm=None)" [f: Formula, g: Formula, dimf: Counts, dimg: Counts, contf: Counts, contg: Counts, perm: MaybeCounts] "Sum over pairs of axes: shapes, axes, destinations of the result's axes." a => a.formula(0)?.tensordot(a.formula(1)?, (&a.sizes(2)?, &a.sizes(3)?), (&a.sizes(4)?, &a.sizes(5)?), &a.sizes(6)?);
+    "Permute" "permute(dims, to)" [f: Formula, dims: Counts, to: Counts] "A tensor of this shape with axis k moved to the k-th place given." a => a.formula(0)?.permute(&a.sizes(1)?, &a.sizes(2)?);
 
-    "Grad" [Formula, Variable, Formula] "Adjoint of the derivative, applied to the third." a => derive::grad(a.formula(0)?, a.formula(1)?, a.formula(2)?);
-    "Diff" [Formula, Variable, Formula] "Derivative in a direction." a => forward::diff(a.formula(0)?, &[(a.formula(1)?.clone(), a.formula(2)?.clone())]);
-    "GradMatrix" [Formula, Variable] "The Jacobian, row by row." a => forward::grad_matrix(a.formula(0)?, a.formula(1)?);
-    "Divergence" [Formula, Variable] "Trace of the Jacobian." a => forward::divergence(a.formula(0)?, a.formula(1)?);
-    "Laplacian" [Formula, Variable] "Divergence of the gradient." a => forward::laplacian(a.formula(0)?, a.formula(1)?);
-    "TraceOperator" [Formula, Variable, MaybeFormula] "Trace of a linear function of a variable." a => forward::trace_operator(a.formula(0)?, a.formula(1)?, a.maybe(2));
-    "AdjointOperator" [Formula, Variable, Formula] "Transpose of a linear function of a variable." a => forward::adjoint_operator(a.formula(0)?, a.formula(1)?, a.formula(2)?);
-    "SumLinOperator" [Formula, Variable, MaybeFormula, MaybeFormula] "Sum of the entries of a linear function of a variable." a => forward::sum_operator(a.formula(0)?, a.formula(1)?, a.maybe(2), a.maybe(3));
-    "Factorize" [Formula, Formula] "The formula itself: what repeats is computed once anyway." a => Ok(a.formula(0)?.clone());
-    "AutoFactorize" [Formula] "The formula itself: what repeats is computed once anyway." a => Ok(a.formula(0)?.clone());
+    "Grad" "grad(v, e)" [f: Formula, v: Variable, e: Formula] "Adjoint of the derivative, applied to the third." a => derive::grad(a.formula(0)?, a.formula(1)?, a.formula(2)?);
+    "Diff" "diff(v, e)" [f: Formula, v: Variable, e: Formula] "Derivative in a direction." a => forward::diff(a.formula(0)?, &[(a.formula(1)?.clone(), a.formula(2)?.clone())]);
+    "GradMatrix" "grad_matrix(v)" [f: Formula, v: Variable] "The Jacobian, row by row." a => forward::grad_matrix(a.formula(0)?, a.formula(1)?);
+    "Divergence" "divergence(v)" [f: Formula, v: Variable] "Trace of the Jacobian." a => forward::divergence(a.formula(0)?, a.formula(1)?);
+    "Laplacian" "laplacian(v)" [f: Formula, v: Variable] "Divergence of the gradient." a => forward::laplacian(a.formula(0)?, a.formula(1)?);
+    "TraceOperator" "trace_operator(v, w=None)" [f: Formula, v: Variable, w: MaybeFormula] "Trace of a linear function of a variable." a => forward::trace_operator(a.formula(0)?, a.formula(1)?, a.maybe(2));
+    "AdjointOperator" "adjoint_operator(v, u)" [f: Formula, v: Variable, u: Formula] "Transpose of a linear function of a variable." a => forward::adjoint_operator(a.formula(0)?, a.formula(1)?, a.formula(2)?);
+    "SumLinOperator" "sum_lin_operator(v, wl=None, wr=None)" [f: Formula, v: Variable, wl: MaybeFormula, wr: MaybeFormula] "Sum of the entries of a linear function of a variable." a => forward::sum_operator(a.formula(0)?, a.formula(1)?, a.maybe(2), a.maybe(3));
+    "Factorize" "factorize(g)" [f: Formula, g: Formula] "The formula itself: what repeats is computed once anyway." a => Ok(a.formula(0)?.clone());
+    "AutoFactorize" "auto_factorize()" [f: Formula] "The formula itself: what repeats is computed once anyway." a => Ok(a.formula(0)?.clone());
 }
 
 fn ratio(above: i64, below: i64) -> Result<Expr> {

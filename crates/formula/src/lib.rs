@@ -31,6 +31,7 @@ mod infer;
 mod intern;
 mod lex;
 pub mod lower;
+pub mod methods;
 pub mod names;
 pub mod parse;
 pub mod passes;
