@@ -20,7 +20,7 @@ mod view;
 pub use backend::{Backend, DeviceId, Properties, explain, run};
 pub use host::{empty_cache, memory_info};
 pub use interrupt::interruptible;
-pub use mapped::{Mapping, map_file};
+pub use mapped::{Mapping, map_file, release_pages};
 pub use pairs::{Accumulator, Accuracy, PairReduce, Progress, Scheme, SumScheme};
 pub use recycled::Recycled;
 pub use request::{

@@ -5,6 +5,7 @@
 //! file in place while it is mapped: see [`map_file`].
 
 use std::fs::File;
+use std::ops::Range;
 
 use memmap2::{Mmap, MmapMut, MmapOptions};
 use tilework_error::{Error, Result};
@@ -76,6 +77,22 @@ pub fn map_file(
     }))
 }
 
+/// Lets the system take back the memory of some bytes of a block that is a file mapped read-only:
+/// they are read from the file when they are needed again. Nothing happens to other blocks, nor
+/// where the system has no such call. Who reads a file once from end to end stays small by this.
+pub fn release_pages(block: &Storage, bytes: Range<usize>) {
+    let Some(map) = block.keeper::<Mmap>() else { return };
+    let (start, end) = (bytes.start.min(map.len()), bytes.end.min(map.len()));
+    #[cfg(unix)]
+    if start < end {
+        // SAFETY: the mapping is of a file and never written to, so that a page that is dropped
+        // comes back with the same bytes; nobody can tell. A failure leaves the pages there.
+        let _ = unsafe {
+            map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, end - start)
+        };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -105,6 +122,9 @@ mod tests {
             assert!(map_file(HERE, &file, offset, bytes, 1, Mapping::ReadOnly).is_err());
         }
         std::fs::remove_file(&path).unwrap();
+        release_pages(&read, 0..100);
+        release_pages(&private, 0..100);
+        assert_eq!(UserRead::new("test", &private).unwrap()[0], 7);
         assert_eq!(UserRead::new("test", &read).unwrap()[99], 163);
     }
 }

@@ -218,6 +218,11 @@ impl Storage {
         self.block().address
     }
 
+    /// What keeps foreign memory alive, if it is of this type.
+    pub(crate) fn keeper<T: Any>(&self) -> Option<&T> {
+        self.block().keep.as_ref()?.downcast_ref()
+    }
+
     /// Whether both are the same block.
     #[inline]
     pub fn is_same(&self, other: &Storage) -> bool {

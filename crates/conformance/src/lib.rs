@@ -12,6 +12,7 @@ pub mod linalg;
 pub mod maps;
 pub mod movement;
 pub mod pairs;
+pub mod pairs_random;
 pub mod reductions;
 pub mod values;
 

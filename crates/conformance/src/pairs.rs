@@ -65,7 +65,8 @@ pub fn array(device: Device, shape: &[usize], dtype: DType, numbers: &[f64]) -> 
     exact.reshape(&shape).expect("reshape").astype(dtype).expect("astype")
 }
 
-fn floats(array: &Array) -> Vec<f64> {
+/// The elements of an array.
+pub fn floats(array: &Array) -> Vec<f64> {
     array.astype(DType::Float64).expect("astype").to_vec::<f64>().expect("to_vec")
 }
 
@@ -97,7 +98,8 @@ fn arguments(
     (numbers, arrays)
 }
 
-fn close(what: &str, got: &[f64], expected: &[f64], tolerance: f64) {
+/// Fails unless all numbers are equal, or near relative to their size.
+pub fn close(what: &str, got: &[f64], expected: &[f64], tolerance: f64) {
     assert_eq!(got.len(), expected.len(), "{what}: lengths");
     for (k, (a, b)) in got.iter().zip(expected).enumerate() {
         let same = a == b || a.is_nan() && b.is_nan();

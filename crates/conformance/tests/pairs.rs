@@ -1,6 +1,6 @@
 //! Reductions over pairs, once for every device.
 
-use tilework_conformance::{Device, pairs};
+use tilework_conformance::{Device, pairs, pairs_random};
 
 macro_rules! device {
     ($name:ident, $device:expr; $($behaviour:ident),+) => {
@@ -18,6 +18,12 @@ macro_rules! device {
 
 device!(cpu, Device::cpu(); formulas, reductions, batches, gradients, partials);
 device!(reference, Device::reference(); formulas, reductions, batches, gradients, partials);
+
+#[test]
+fn random_formulas() {
+    pairs_random::random_formulas(Device::cpu(), 300);
+    pairs_random::random_formulas(Device::reference(), 100);
+}
 
 #[test]
 fn threads() {

@@ -103,6 +103,7 @@ pub const CORPUS: &[&str] = &[
     "Sqrt(Rsqrt(2 + SqNorm2(x))) + XLogX(Square(y) + 1)",
     "Log(1 + Exp(x)) * SinXDivX(y) + ReLU(x) + Step(y) + Abs(x)",
     "Tanh(x) + Erf(y) + Sigmoid(s) * Log1p(Square(y)) + Expm1(s)",
+    "Sinc(x) * y",
     "Exp(x) * Exp(y) * Exp(s)",
     "Maximum(x, y) * Minimum(x, s) + FMax(x, y) + FMin(y, s)",
     "Fma(x, y, s) + LogAddExp(x, y) + Hypot(x, y)",

@@ -2,7 +2,8 @@
 //!
 //! Tapes are kept by formula, so that a second call of the same formula costs a look-up. A
 //! reduction over i is the one over j of the formula with i and j exchanged. May assume arrays that
-//! fit their variables (`variable`); called by `lazy`, `genred`, `gradient` and `partial`.
+//! fit their variables (`variable`); called by `reduce`, `genred`, `gradient` and `partial`. What is
+//! long is done in blocks (`stream`).
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -14,6 +15,7 @@ use tilework_formula::{Axis, Category, Expr, Lowered, Purpose, Reduction, lower_
 use tilework_layout::{Dims, Layout};
 use tilework_ops::DType;
 
+use super::stream;
 use super::variable::Extent;
 use crate::array::Array;
 use crate::device::Device;
@@ -112,8 +114,12 @@ impl Wanted {
     }
 }
 
-impl Call<'_> {
-    fn dtype(&self) -> DType {
+impl<'a> Call<'a> {
+    pub(super) fn new(reduction: &'a Reduction, arrays: &'a [Array], extent: &'a Extent) -> Self {
+        Call { reduction, arrays, extent }
+    }
+
+    pub(super) fn dtype(&self) -> DType {
         self.extent.dtype.unwrap_or(DType::Float32)
     }
 
@@ -137,6 +143,9 @@ impl Call<'_> {
 
     /// The result.
     pub(super) fn run(&self, options: &Options<'_>) -> Result<Reduced> {
+        if let Some(rows) = stream::block_rows(self)? {
+            return stream::run(self, options, rows);
+        }
         let wanted = Wanted::results(self.reduction, self.dtype());
         let ((), raw) = self.ask(options, 0, wanted, Device::run)?;
         let shaped = |array: Option<Array>| array.map(|array| self.ranked(array)).transpose();
@@ -229,7 +238,7 @@ impl Call<'_> {
         Ok((answer, raw))
     }
 
-    fn array(&self, position: usize) -> Result<&Array> {
+    pub(super) fn array(&self, position: usize) -> Result<&Array> {
         let missing = || Error::formula(format!("there is no argument {position}"), None);
         self.arrays.get(position).ok_or_else(missing)
     }

@@ -96,6 +96,14 @@ impl Genred {
         self.with_call(arrays, |call| call.explain(options))
     }
 
+    /// How many numbers the formula stands for with these arrays: pairs times components.
+    pub fn pairs(&self, arrays: &[&Array]) -> Result<usize> {
+        let extent = self.extent(arrays)?;
+        let (m, n) = (extent.m.unwrap_or(1), extent.n.unwrap_or(1));
+        let axes = extent.batch.iter().copied().chain([m, n, self.reduction.formula().dim()]);
+        Ok(axes.fold(1, usize::saturating_mul))
+    }
+
     fn with_call<R>(
         &self,
         arrays: &[&Array],
@@ -103,7 +111,7 @@ impl Genred {
     ) -> Result<R> {
         let extent = self.extent(arrays)?;
         let arrays: Vec<Array> = arrays.iter().map(|array| (*array).clone()).collect();
-        door(&Call { reduction: &self.reduction, arrays: &arrays, extent: &extent })
+        door(&Call::new(&self.reduction, &arrays, &extent))
     }
 
     /// Checks arrays against the declarations.

@@ -11,7 +11,8 @@ use tilework_ops::DType;
 
 use super::call::{Call, Options};
 use super::genred::axis_of;
-use super::lazy::{LazyTensor, Numbered};
+use super::lazy::LazyTensor;
+use super::number::Numbered;
 use super::variable::Extent;
 use crate::array::Array;
 
@@ -43,76 +44,99 @@ impl LazyTensor {
         e: &Array,
         options: &Options<'_>,
     ) -> Result<Array> {
-        let mut others: Vec<&LazyTensor> = vec![variable];
-        others.extend(weight);
-        let Numbered { exprs, arrays, variables, extent } = self.numbered(&others)?;
-        let axis = axis_of(axis)?;
-        let reduction = Reduction::new(reduction, &exprs[0], axis, options.k, exprs.get(2))?;
-        let of = exprs[1].as_variable().filter(|_| variable.is_variable(variable).is_some());
-        let Some(of) = of else {
-            let message = "the gradient is taken towards a variable, made by vi, vj or pm";
-            return Err(Error::value("grad", message));
-        };
-        let Some(dtype) = extent.dtype else {
-            return Err(Error::value("grad", "there is no array"));
-        };
-        let work = Work { reduction, arrays, variables, extent, dtype };
-        let selects = work.reduction.saved().iter().any(|saved| saved.need == Need::Selected);
-        let count = work.extent.rows(axis.reduced());
-        if selects && count > EXACT && dtype != DType::Float64 {
-            // Indices are compared as numbers, which must be exact.
-            return work
-                .cast(DType::Float64)?
-                .gradient(of, &e.astype(DType::Float64)?, options)?
-                .astype(dtype);
-        }
-        work.gradient(of, e, options)
+        let (work, of) = Work::new(self, reduction, axis, weight, &[variable], options)?;
+        work.gradient_towards(of[0], e, options)
     }
 }
 
-struct Work {
-    reduction: Reduction,
-    arrays: Vec<Array>,
-    variables: Vec<Variable>,
-    extent: Extent,
-    dtype: DType,
+/// A reduction with all that its gradients need.
+pub(super) struct Work {
+    pub(super) reduction: Reduction,
+    pub(super) arrays: Vec<Array>,
+    pub(super) variables: Vec<Variable>,
+    pub(super) extent: Extent,
+    pub(super) dtype: DType,
 }
 
 impl Work {
-    fn cast(mut self, dtype: DType) -> Result<Work> {
-        self.arrays = self.arrays.iter().map(|array| array.astype(dtype)).collect::<Result<_>>()?;
-        self.extent.dtype = Some(dtype);
-        self.dtype = dtype;
-        Ok(self)
+    /// The work on a reduction of a tensor, and the variables as it numbers them.
+    pub(super) fn new(
+        tensor: &LazyTensor,
+        reduction: &str,
+        axis: usize,
+        weight: Option<&LazyTensor>,
+        variables: &[&LazyTensor],
+        options: &Options<'_>,
+    ) -> Result<(Work, Vec<Variable>)> {
+        let others: Vec<&LazyTensor> = variables.iter().copied().chain(weight).collect();
+        let Numbered { exprs, arrays, variables: all, extent } = tensor.numbered(&others)?;
+        let weight = exprs.get(1 + variables.len());
+        let reduction = Reduction::new(reduction, &exprs[0], axis_of(axis)?, options.k, weight)?;
+        let mut of = Vec::with_capacity(variables.len());
+        for (variable, expr) in variables.iter().zip(&exprs[1..]) {
+            match expr.as_variable().filter(|_| variable.is_own_variable()) {
+                Some(found) => of.push(found),
+                None => {
+                    let message = "the gradient is taken towards a variable, made by vi, vj or pm";
+                    return Err(Error::value("grad", message));
+                }
+            }
+        }
+        let Some(dtype) = extent.dtype else {
+            return Err(Error::value("grad", "there is no array"));
+        };
+        Ok((Work { reduction, arrays, variables: all, extent, dtype }, of))
     }
 
-    fn run(&self, reduction: &Reduction, arrays: &[Array], options: &Options<'_>) -> Result<Array> {
-        Call { reduction, arrays, extent: &self.extent }.run(options)?.only()
+    /// The gradient towards a variable.
+    pub(super) fn gradient_towards(
+        &self,
+        of: Variable,
+        e: &Array,
+        options: &Options<'_>,
+    ) -> Result<Array> {
+        let selects = self.reduction.saved().iter().any(|saved| saved.need == Need::Selected);
+        let count = self.extent.rows(self.reduction.axis().reduced());
+        if selects && count > EXACT && self.dtype != DType::Float64 {
+            // Indices are compared as numbers, which must be exact.
+            return self
+                .cast(DType::Float64)?
+                .gradient(of, &e.astype(DType::Float64)?, options)?
+                .astype(self.dtype);
+        }
+        self.gradient(of, e, options)
+    }
+
+    fn cast(&self, dtype: DType) -> Result<Work> {
+        Ok(Work {
+            reduction: self.reduction.clone(),
+            arrays: self.arrays.iter().map(|array| array.astype(dtype)).collect::<Result<_>>()?,
+            variables: self.variables.clone(),
+            extent: Extent { dtype: Some(dtype), ..self.extent.clone() },
+            dtype,
+        })
+    }
+
+    pub(super) fn run(
+        &self,
+        reduction: &Reduction,
+        arrays: &[Array],
+        options: &Options<'_>,
+    ) -> Result<Array> {
+        Call::new(reduction, arrays, &self.extent).run(options)?.only()
     }
 
     fn gradient(&self, of: Variable, e: &Array, options: &Options<'_>) -> Result<Array> {
         let reduction = &self.reduction;
         let (axis, width) = (reduction.axis(), reduction.width());
-        let rows = self.extent.rows(axis.survivor());
-        let full: Dims = self.extent.batch.iter().copied().chain([rows, width]).collect();
-        let expected: usize = full.iter().product();
-        if e.len() != expected || e.dtype() != self.dtype {
-            let message = format!(
-                "the incoming gradient is {} of shape {}, the result {} of {}",
-                e.dtype(),
-                tuple(e.shape()),
-                self.dtype,
-                tuple(&full)
-            );
-            return Err(Error::shape("grad", message));
-        }
-        let shape: Vec<isize> = full.iter().map(|&n| n as isize).collect();
+        let e = self.checked(e)?;
+        let shape: Vec<isize> = e.shape().iter().map(|&n| n as isize).collect();
         let mut arrays = self.arrays.clone();
         let mut bind = |array: Array, dim: usize, category: Category| {
             arrays.push(array);
             Expr::variable(Variable { position: arrays.len() - 1, dim, category })
         };
-        let incoming = bind(e.reshape(&shape)?, width, axis.survivor())?;
+        let incoming = bind(e, width, axis.survivor())?;
         let mut saved = Vec::new();
         for need in reduction.saved() {
             let array = self.saved(need.need, options)?;
@@ -128,8 +152,26 @@ impl Work {
         if adjoint.sum_rows {
             result = result.sum(-2)?;
         }
-        let position = self.variables.iter().position(|variable| *variable == of);
-        self.summed_to(result, self.arrays[position.unwrap_or(0)].shape())
+        self.summed_to(result, self.shape_of(of))
+    }
+
+    /// The incoming gradient in the shape of the result, K and components on one axis.
+    pub(super) fn checked(&self, e: &Array) -> Result<Array> {
+        let rows = self.extent.rows(self.reduction.axis().survivor());
+        let width = self.reduction.width();
+        let full: Dims = self.extent.batch.iter().copied().chain([rows, width]).collect();
+        if e.len() != full.iter().product::<usize>() || e.dtype() != self.dtype {
+            let message = format!(
+                "the incoming gradient is {} of shape {}, the result {} of {}",
+                e.dtype(),
+                tuple(e.shape()),
+                self.dtype,
+                tuple(&full)
+            );
+            return Err(Error::shape("grad", message));
+        }
+        let shape: Vec<isize> = full.iter().map(|&n| n as isize).collect();
+        e.reshape(&shape)
     }
 
     /// One of the things that derivatives need.
@@ -143,7 +185,7 @@ impl Work {
         };
         match need {
             Need::Result => {
-                let own = Call { reduction, arrays: &self.arrays, extent: &self.extent };
+                let own = Call::new(reduction, &self.arrays, &self.extent);
                 let values = own.run(options)?.values;
                 values.ok_or_else(|| Error::value("grad", "the reduction gives no values"))
             }
@@ -163,7 +205,7 @@ impl Work {
     }
 
     /// Sums over the batch axes that a variable was broadcast along.
-    fn summed_to(&self, result: Array, shape: &[usize]) -> Result<Array> {
+    pub(super) fn summed_to(&self, result: Array, shape: &[usize]) -> Result<Array> {
         let added = result.ndim() - shape.len();
         let broadcast = |axis: &usize| {
             *axis < added || (shape[axis - added] == 1 && result.shape()[*axis] != 1)

@@ -1,27 +1,39 @@
 //! Formulas with arrays: `LazyTensor`.
 //!
 //! Variables have numbers of their own while a formula is built, so that joining two tensors joins
-//! two lists and no more; a reduction numbers them from 0, the same array in the same role once, so
-//! that equal formulas are equal and find their plan.
+//! two lists and no more; `number` numbers them from 0 when they are reduced (`reduce`). Symbolic
+//! variables keep the user's numbers and have no array until they are filled.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use smallvec::{SmallVec, smallvec};
 use tilework_error::{Error, Result, tuple};
 use tilework_formula::functions::{self, Argument};
-use tilework_formula::{Category, Expr, Reduction, Variable};
+use tilework_formula::{Category, Expr, Variable};
 
-use super::call::{Call, Options, Reduced};
-use super::genred::axis_of;
+use super::number::Numbered;
 use super::variable::Extent;
 use crate::array::Array;
 
-/// A variable and its array.
+/// A variable and its array; a symbolic one has none.
 #[derive(Clone)]
-struct Bound {
-    variable: Variable,
-    array: Array,
+pub(super) struct Bound {
+    pub(super) variable: Variable,
+    pub(super) array: Option<Array>,
+}
+
+/// Where the numbers of variables that have arrays begin; those below are the user's.
+pub(super) const OWN: usize = usize::MAX / 2;
+
+/// The axis of a tensor that a number names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Along {
+    /// i (0) or j (1): what reductions take.
+    Index(usize),
+    /// The components of the vector.
+    Components,
 }
 
 /// A symbolic tensor F(p, x_i, y_j): a formula and the arrays that its variables are.
@@ -42,12 +54,15 @@ struct Bound {
 /// ```
 #[derive(Clone)]
 pub struct LazyTensor {
-    expr: Expr,
-    bound: SmallVec<[Bound; 3]>,
-    extent: Extent,
+    pub(super) expr: Expr,
+    pub(super) bound: SmallVec<[Bound; 3]>,
+    pub(super) extent: Extent,
+    /// The numbered form, once it was asked for.
+    pub(super) numbered: OnceLock<Arc<Numbered>>,
 }
 
 /// An operand: a tensor or a number.
+#[derive(Clone, Copy)]
 pub enum LazyArg<'a> {
     /// A tensor.
     Tensor(&'a LazyTensor),
@@ -73,28 +88,83 @@ macro_rules! numbers {
 
 numbers!(f64 f32 i32 i16 i8 u32 u16 u8);
 
-/// A formula with variables numbered from 0, and its arrays.
-pub(super) struct Numbered {
-    pub(super) exprs: Vec<Expr>,
-    pub(super) arrays: Vec<Array>,
-    pub(super) variables: Vec<Variable>,
-    pub(super) extent: Extent,
+/// A number that no variable has had.
+fn fresh() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(OWN);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl LazyTensor {
+    fn made(expr: Expr, bound: SmallVec<[Bound; 3]>, extent: Extent) -> LazyTensor {
+        LazyTensor { expr, bound, extent, numbered: OnceLock::new() }
+    }
+
     fn variable(name: &str, array: &Array, category: Category) -> Result<LazyTensor> {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
         let array = if array.ndim() == 0 && category == Category::Parameter {
             array.reshape(&[1])?
         } else {
             array.clone()
         };
         let dim = array.shape().last().copied().unwrap_or(0);
-        let position = NEXT.fetch_add(1, Ordering::Relaxed);
-        let variable = Variable { position, dim, category };
+        let variable = Variable { position: fresh(), dim, category };
         let extent = Extent::of(name, &array, variable)?;
-        let expr = Expr::variable(variable)?;
-        Ok(LazyTensor { expr, bound: smallvec![Bound { variable, array }], extent })
+        let bound = smallvec![Bound { variable, array: Some(array) }];
+        Ok(LazyTensor::made(Expr::variable(variable)?, bound, extent))
+    }
+
+    /// The variable at a position of a later call: `fill` gives it its array.
+    ///
+    /// ```
+    /// use tilework::Array;
+    /// use tilework::pairs::{Category, LazyTensor};
+    /// let x = LazyTensor::symbolic(0, 1, Category::I)?;
+    /// let y = LazyTensor::vj(&Array::from_nested(&[[1.0f64], [3.0]])?)?;
+    /// let d = x.sqdist(&y)?;
+    /// assert!(d.sum(1).unwrap_err().to_string().contains("Vi(0,1) has no array"));
+    /// let d = d.fill(&[&Array::from_nested(&[[0.0f64]])?])?;
+    /// assert_eq!(d.sum(1)?.to_vec::<f64>()?, [10.0]);
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn symbolic(position: usize, dim: usize, category: Category) -> Result<LazyTensor> {
+        if position >= OWN {
+            return Err(Error::value("symbolic", format!("{position} is no position")));
+        }
+        let variable = Variable { position, dim, category };
+        let bound = smallvec![Bound { variable, array: None }];
+        Ok(LazyTensor::made(Expr::variable(variable)?, bound, Extent::default()))
+    }
+
+    /// The symbolic variables, by position.
+    pub fn symbols(&self) -> Vec<Variable> {
+        let symbolic = self.bound.iter().filter(|bound| bound.array.is_none());
+        let mut symbols: Vec<Variable> = symbolic.map(|bound| bound.variable).collect();
+        symbols.sort_unstable();
+        symbols
+    }
+
+    /// The tensor with arrays for its symbolic variables, in the order of their positions.
+    pub fn fill(&self, arrays: &[&Array]) -> Result<LazyTensor> {
+        let symbols = self.symbols();
+        if symbols.len() != arrays.len() {
+            let message = format!("takes {} arrays, not {}", symbols.len(), arrays.len());
+            return Err(Error::value("call", message));
+        }
+        let mut filled = self.clone();
+        filled.numbered = OnceLock::new();
+        let mut renamed = Vec::with_capacity(symbols.len());
+        for (symbol, array) in symbols.into_iter().zip(arrays) {
+            let variable = Variable { position: fresh(), ..symbol };
+            let name = symbol.to_string();
+            filled.extent = filled.extent.union(&name, &Extent::of(&name, array, variable)?)?;
+            filled.bound.retain(|bound| bound.variable != symbol);
+            filled.bound.push(Bound { variable, array: Some((*array).clone()) });
+            renamed.push((symbol, Expr::variable(variable)?));
+        }
+        let with = |variable| {
+            renamed.iter().find(|(symbol, _)| *symbol == variable).map(|(_, new)| new.clone())
+        };
+        filled.expr = self.expr.substitute(with)?;
+        Ok(filled)
     }
 
     /// An array `(..., M, D)` with one row for each i.
@@ -133,11 +203,7 @@ impl LazyTensor {
 
     /// A number.
     pub fn constant(number: f64) -> LazyTensor {
-        LazyTensor {
-            expr: Expr::constant(number),
-            bound: SmallVec::new(),
-            extent: Extent::default(),
-        }
+        LazyTensor::made(Expr::constant(number), SmallVec::new(), Extent::default())
     }
 
     /// The formula; its variables have numbers that mean nothing.
@@ -154,6 +220,53 @@ impl LazyTensor {
     pub fn shape(&self) -> Vec<usize> {
         let rest = [self.extent.m.unwrap_or(1), self.extent.n.unwrap_or(1), self.dim()];
         [&self.extent.batch[..], &rest].concat()
+    }
+
+    /// Number of batch axes.
+    pub fn batch_axes(&self) -> usize {
+        self.extent.batch.len()
+    }
+
+    /// What an axis number means: batch axes come first, then i, j and the components; negative
+    /// numbers count from the end.
+    pub fn along(&self, axis: isize) -> Result<Along> {
+        let batch = self.batch_axes() as isize;
+        let from_i = if axis < 0 { axis + 3 } else { axis - batch };
+        match from_i {
+            0 | 1 => Ok(Along::Index(from_i as usize)),
+            2 => Ok(Along::Components),
+            _ => {
+                let message = format!(
+                    "axis {axis} is not {batch} (i), {} (j) or {} (the components); batch axes stay",
+                    batch + 1,
+                    batch + 2
+                );
+                Err(Error::axis("reduction", message))
+            }
+        }
+    }
+
+    /// Rows of i and of j, where a variable has them.
+    pub fn extents(&self) -> (Option<usize>, Option<usize>) {
+        (self.extent.m, self.extent.n)
+    }
+
+    /// Where its arrays are, if it has any.
+    pub fn device(&self) -> Option<crate::Device> {
+        self.extent.device
+    }
+
+    /// The array, if it is a variable that has one.
+    pub fn array(&self) -> Option<&Array> {
+        let variable = self.expr.as_variable()?;
+        let bound = self.bound.iter().find(|bound| bound.variable == variable)?;
+        bound.array.as_ref()
+    }
+
+    /// The formula as text, whose variables are numbered as in a call: the symbolic ones keep
+    /// their numbers, the arrays come after them.
+    pub fn formula(&self) -> Result<String> {
+        self.shown().map(|expr| expr.to_string())
     }
 
     /// The dtype of its arrays, if it has any.
@@ -177,26 +290,35 @@ impl LazyTensor {
         operands: &[LazyArg<'_>],
         lists: &[&[usize]],
     ) -> Result<LazyTensor> {
-        let mut joined = LazyTensor::constant(0.0);
-        let mut arguments = Vec::with_capacity(operands.len() + lists.len());
+        let mut joined: Option<LazyTensor> = None;
+        let mut arguments: SmallVec<[Argument; 4]> = SmallVec::new();
         for operand in operands {
             arguments.push(Argument::Formula(match operand {
                 LazyArg::Number(number) => Expr::constant(*number),
                 LazyArg::Tensor(tensor) => {
-                    joined.join(name, tensor)?;
+                    match &mut joined {
+                        Some(joined) => joined.join(name, tensor)?,
+                        None => joined = Some(tensor.unnumbered()),
+                    }
                     tensor.expr.clone()
                 }
             }));
         }
         let list = |list: &&[usize]| Argument::List(list.iter().map(|&n| n as f64).collect());
         arguments.extend(lists.iter().map(list));
-        joined.expr = functions::call(name, &arguments)
+        let expr = functions::call(name, &arguments)
             .unwrap_or_else(|| Err(Error::formula(format!("there is no function {name}"), None)))?;
-        Ok(joined)
+        let joined = joined.unwrap_or_else(|| LazyTensor::constant(0.0));
+        Ok(LazyTensor { expr, ..joined })
+    }
+
+    /// The same, to be changed.
+    pub(super) fn unnumbered(&self) -> LazyTensor {
+        LazyTensor::made(self.expr.clone(), self.bound.clone(), self.extent.clone())
     }
 
     /// Adds the arrays of another.
-    fn join(&mut self, name: &str, other: &LazyTensor) -> Result<()> {
+    pub(super) fn join(&mut self, name: &str, other: &LazyTensor) -> Result<()> {
         self.extent = self.extent.union(name, &other.extent)?;
         for bound in &other.bound {
             if !self.bound.iter().any(|known| known.variable == bound.variable) {
@@ -213,7 +335,7 @@ impl LazyTensor {
         others: &[&LazyTensor],
         make: impl FnOnce(&Expr) -> Result<Expr>,
     ) -> Result<LazyTensor> {
-        let mut joined = self.clone();
+        let mut joined = self.unnumbered();
         for other in others {
             joined.join(name, other)?;
         }
@@ -227,139 +349,19 @@ impl LazyTensor {
             let category = bound.variable.category.transposed();
             Bound { variable: Variable { category, ..bound.variable }, array: bound.array.clone() }
         };
-        Ok(LazyTensor {
-            expr: self.expr.transpose()?,
-            bound: self.bound.iter().map(exchanged).collect(),
-            extent: Extent { m: self.extent.n, n: self.extent.m, ..self.extent.clone() },
-        })
-    }
-
-    /// This formula and others of the same tensors, with variables numbered from 0.
-    pub(super) fn numbered(&self, others: &[&LazyTensor]) -> Result<Numbered> {
-        let mut joined = self.clone();
-        for other in others {
-            joined.join("reduction", other)?;
-        }
-        let mut arrays: Vec<(Array, Variable)> = Vec::new();
-        let mut renamed: Vec<(Variable, Variable)> = Vec::new();
-        for Bound { variable, array } in &joined.bound {
-            let is_it = |(known, role): &&(Array, Variable)| {
-                role.category == variable.category
-                    && known.shares_memory(array)
-                    && known.layout() == array.layout()
-            };
-            let new = match arrays.iter().find(is_it) {
-                Some((_, known)) => *known,
-                None => {
-                    let new = Variable { position: arrays.len(), ..*variable };
-                    arrays.push((array.clone(), new));
-                    new
-                }
-            };
-            renamed.push((*variable, new));
-        }
-        let rename = |variable: Variable| {
-            let (_, new) = renamed.iter().find(|(old, _)| *old == variable)?;
-            Expr::variable(*new).ok()
-        };
-        let exprs = [self]
-            .into_iter()
-            .chain(others.iter().copied())
-            .map(|tensor| tensor.expr.substitute(rename));
-        Ok(Numbered {
-            exprs: exprs.collect::<Result<_>>()?,
-            variables: arrays.iter().map(|(_, variable)| *variable).collect(),
-            arrays: arrays.into_iter().map(|(array, _)| array).collect(),
-            extent: joined.extent,
-        })
-    }
-
-    /// The reduction of this name, with a weight where it takes one.
-    pub fn reduce(
-        &self,
-        reduction: &str,
-        axis: usize,
-        weight: Option<&LazyTensor>,
-        options: &Options<'_>,
-    ) -> Result<Reduced> {
-        self.with_call(reduction, axis, weight, options.k, |call| call.run(options))
-    }
-
-    /// How [`LazyTensor::reduce`] of the same arguments would go: the tape by sections (what is
-    /// computed once, once for each i, once for each j, and for every pair), and what the device
-    /// makes of it.
-    pub fn explain(
-        &self,
-        reduction: &str,
-        axis: usize,
-        weight: Option<&LazyTensor>,
-        options: &Options<'_>,
-    ) -> Result<String> {
-        self.with_call(reduction, axis, weight, options.k, |call| call.explain(options))
-    }
-
-    fn with_call<R>(
-        &self,
-        reduction: &str,
-        axis: usize,
-        weight: Option<&LazyTensor>,
-        k: Option<usize>,
-        door: impl FnOnce(&Call<'_>) -> Result<R>,
-    ) -> Result<R> {
-        let weights: SmallVec<[&LazyTensor; 1]> = weight.into_iter().collect();
-        let Numbered { exprs, arrays, extent, .. } = self.numbered(&weights)?;
-        let axis = axis_of(axis)?;
-        let reduction = Reduction::new(reduction, &exprs[0], axis, k, exprs.get(1))?;
-        door(&Call { reduction: &reduction, arrays: &arrays, extent: &extent })
-    }
-
-    /// Sum over j of this times `b`, an array of N numbers or of N rows; this must be a number for
-    /// each pair.
-    pub fn matmul(&self, b: &Array) -> Result<Array> {
-        if self.dim() != 1 {
-            let message =
-                format!("the left operand must be a matrix, but has {} components", self.dim());
-            return Err(Error::shape("matmul", message));
-        }
-        let column = b.ndim() == 1;
-        let rows = if column { b.expand_dims(1)? } else { b.clone() };
-        let product =
-            LazyTensor::function("Mult", &[self.into(), (&LazyTensor::vj(&rows)?).into()], &[])?;
-        let result = product.sum(1)?;
-        if column { result.squeeze(Some(&[-1])) } else { Ok(result) }
-    }
-
-    /// All values, as an array `(..., M, N, D)`: for a look inside, since a reduction needs none
-    /// of it.
-    pub fn dense(&self) -> Result<Array> {
-        // Every j is a batch of its own with one row of j: views, no copies.
-        let mut batched = self.clone();
-        let n = self.extent.n.unwrap_or(1);
-        for bound in &mut batched.bound {
-            let parameter = bound.variable.category == Category::Parameter;
-            let axis = if parameter || bound.variable.category == Category::J { -2 } else { -3 };
-            bound.array = bound.array.expand_dims(axis)?;
-        }
-        batched.extent.batch.push(n);
-        batched.extent.n = Some(1);
-        let sum = batched.sum(1)?;
-        let full: Vec<usize> = [&batched.extent.batch[..], &sum.shape()[sum.ndim() - 2..]].concat();
-        let sum = sum.broadcast_to(&full)?;
-        sum.swap_axes(-3, -2)?.copy()
-    }
-
-    /// The arrays and roles of the variables.
-    pub(super) fn is_variable(&self, of: &LazyTensor) -> Option<Variable> {
-        let variable = self.expr.as_variable()?;
-        of.bound.iter().any(|bound| bound.variable == variable).then_some(variable)
+        Ok(LazyTensor::made(
+            self.expr.transpose()?,
+            self.bound.iter().map(exchanged).collect(),
+            Extent { m: self.extent.n, n: self.extent.m, ..self.extent.clone() },
+        ))
     }
 }
 
 impl fmt::Display for LazyTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shape = self.shape();
-        match self.numbered(&[]) {
-            Ok(numbered) => write!(f, "{}, shape {}", numbered.exprs[0], tuple(&shape)),
+        match self.shown() {
+            Ok(expr) => write!(f, "{expr}, shape {}", tuple(&shape)),
             Err(_) => write!(f, "{}, shape {}", self.expr, tuple(&shape)),
         }
     }

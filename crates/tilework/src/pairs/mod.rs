@@ -4,8 +4,8 @@
 //! [`Genred`]. A reduction over i (axis 0) or j (axis 1) computes it tile by tile on the arrays'
 //! device; derivatives are symbolic and are reductions again. A [`Partial`] is a reduction over
 //! some of the indices that can be merged with others. Rooms: `variable` (arrays as variables),
-//! `lazy` and `methods` (LazyTensor), `genred`, `call` (checks and the request), `gradient`,
-//! `partial`.
+//! `lazy`, `number`, `methods` and `reduce` (LazyTensor), `genred`, `call` (the request), `stream`
+//! (long work in blocks), `gradient` and `together`, `solve`, `partial`.
 //!
 //! ```
 //! use tilework::Array;
@@ -22,12 +22,18 @@ mod genred;
 mod gradient;
 mod lazy;
 mod methods;
+mod number;
 mod partial;
+mod reduce;
+mod solve;
+mod stream;
+mod together;
 mod variable;
 
 pub use call::{Options, Reduced};
 pub use genred::Genred;
-pub use lazy::{LazyArg, LazyTensor};
+pub use lazy::{Along, LazyArg, LazyTensor};
 pub use partial::Partial;
+pub use solve::{Solution, Solve, conjugate_gradient};
 pub use tilework_backend::{Accuracy, Progress, Scheme, SumScheme};
-pub use tilework_formula::Axis;
+pub use tilework_formula::{Axis, Category};

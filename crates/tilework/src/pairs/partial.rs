@@ -6,13 +6,11 @@
 
 use tilework_backend::Accumulator;
 use tilework_error::{Error, Result, tuple};
-use tilework_formula::Reduction;
 use tilework_formula::reduction::named;
 use tilework_ops::{DType, PairFoldId, PairShape, PairState};
 
 use super::call::{Call, Options};
-use super::genred::axis_of;
-use super::lazy::{LazyTensor, Numbered};
+use super::lazy::LazyTensor;
 use crate::array::Array;
 
 /// A reduction over some of the indices.
@@ -51,24 +49,13 @@ impl LazyTensor {
         offset: i64,
         options: &Options<'_>,
     ) -> Result<Partial> {
-        let weights: Vec<&LazyTensor> = weight.into_iter().collect();
-        let Numbered { exprs, arrays, extent, .. } = self.numbered(&weights)?;
-        let axis = axis_of(axis)?;
-        let reduction = Reduction::new(reduction, &exprs[0], axis, options.k, exprs.get(1))?;
-        let last = i64::try_from(extent.rows(axis.reduced())).ok();
-        if offset < 0 || last.and_then(|n| offset.checked_add(n)).is_none() {
-            return Err(Error::value("partial", format!("the offset {offset} is out of range")));
-        }
-        let call = Call { reduction: &reduction, arrays: &arrays, extent: &extent };
-        let raw = call.states(options, offset)?;
-        let values = raw.values.ok_or_else(|| Error::value("partial", "there is no state"))?;
-        Ok(Partial {
-            fold: reduction.row().fold,
-            shape: reduction.shape(),
-            dtype: extent.dtype.unwrap_or(DType::Float32),
-            count: call.count() as u64,
-            values,
-            indices: raw.indices,
+        self.with_call(reduction, axis, weight, options.k, |call| {
+            let last = i64::try_from(call.count()).ok();
+            if offset < 0 || last.and_then(|n| offset.checked_add(n)).is_none() {
+                let message = format!("the offset {offset} is out of range");
+                return Err(Error::value("partial", message));
+            }
+            Partial::of(call, options, offset)
         })
     }
 }
@@ -76,6 +63,27 @@ impl LazyTensor {
 impl Partial {
     /// The version of the layout of [`Partial::arrays`].
     pub const VERSION: u32 = 1;
+
+    /// The state of a call, whose first index is `offset`.
+    pub(super) fn of(call: &Call<'_>, options: &Options<'_>, offset: i64) -> Result<Partial> {
+        let raw = call.states(options, offset)?;
+        let values = raw.values.ok_or_else(|| Error::value("partial", "there is no state"))?;
+        Ok(Partial {
+            fold: call.reduction.row().fold,
+            shape: call.reduction.shape(),
+            dtype: call.dtype(),
+            count: call.count() as u64,
+            values,
+            indices: raw.indices,
+        })
+    }
+
+    /// What [`Partial::from_arrays`] takes beside the arrays: the reduction's name, the formula's
+    /// dimension, K and the weight's dimension, the dtype of the result.
+    pub fn layout(&self) -> (&'static str, (usize, usize, usize), DType) {
+        let PairShape { dim, k, weights } = self.shape;
+        (self.fold.row().name, (dim, k, weights), self.dtype)
+    }
 
     /// Count, values, and indices for extremes.
     pub fn arrays(&self) -> (u64, Array, Option<Array>) {
@@ -135,13 +143,36 @@ impl Partial {
     }
 
     fn merge_in<A: Accumulator>(&self, other: &Partial) -> Result<Partial> {
-        let (mut states, others) = (self.states::<A>()?, other.states::<A>()?);
-        for (state, other) in states.iter_mut().zip(&others) {
-            self.fold.merge(self.shape, state, other);
+        let (mut values, others) = (self.values.to_vec::<A>()?, other.values.to_vec::<A>()?);
+        let (mut indices, other_indices) = (self.indices_or_none()?, other.indices_or_none()?);
+        let width = self.fold.row().monoid.values(self.shape).max(1);
+        let mut state = self.fold.init::<A>(self.shape);
+        let mut more = state.clone();
+        for row in 0..values.len() / width {
+            let part = row * width..(row + 1) * width;
+            state.values.copy_from_slice(&values[part.clone()]);
+            more.values.copy_from_slice(&others[part.clone()]);
+            if !indices.is_empty() {
+                state.indices.copy_from_slice(&indices[part.clone()]);
+                more.indices.copy_from_slice(&other_indices[part.clone()]);
+            }
+            self.fold.merge(self.shape, &mut state, &more);
+            values[part.clone()].copy_from_slice(&state.values);
+            if !indices.is_empty() {
+                indices[part].copy_from_slice(&state.indices);
+            }
         }
-        let (values, indices) = self.arrays_of(states, self.values.shape())?;
-        let indices = self.indices.as_ref().map(|_| indices);
-        Ok(Partial { values, indices, count: self.count + other.count, ..self.clone() })
+        let shape = self.values.shape();
+        Ok(Partial {
+            values: self.array_of(&values, shape)?,
+            indices: self.indices.as_ref().map(|_| self.array_of(&indices, shape)).transpose()?,
+            count: self.count + other.count,
+            ..self.clone()
+        })
+    }
+
+    fn indices_or_none(&self) -> Result<Vec<i64>> {
+        self.indices.as_ref().map_or(Ok(Vec::new()), |indices| indices.to_vec::<i64>())
     }
 
     /// The result.
@@ -153,9 +184,17 @@ impl Partial {
     }
 
     fn finish_in<A: Accumulator>(&self) -> Result<super::Reduced> {
-        let states = self.states::<A>()?.into_iter();
-        let states = states.map(|state| self.fold.finish(self.shape, state)).collect();
-        let row = self.fold.row();
+        let (values, indices) = (self.values.to_vec::<A>()?, self.indices_or_none()?);
+        let (row, width) = (self.fold.row(), self.fold.row().monoid.values(self.shape).max(1));
+        let mut finished: (Vec<A>, Vec<i64>) = (Vec::new(), Vec::new());
+        for (k, values) in values.chunks_exact(width).enumerate() {
+            let indices = if indices.is_empty() { &[] } else { &indices[k * width..][..width] };
+            let state =
+                PairState { count: self.count, values: values.to_vec(), indices: indices.to_vec() };
+            let state = self.fold.finish(self.shape, state);
+            finished.0.extend(state.values);
+            finished.1.extend(state.indices);
+        }
         let mut shape = self.values.shape().to_vec();
         if let Some(width) = shape.last_mut() {
             *width = self.fold.width(self.shape);
@@ -164,39 +203,16 @@ impl Partial {
             shape.pop();
             shape.extend([self.shape.k, self.shape.dim]);
         }
-        let (values, indices) = self.arrays_of(states, &shape)?;
+        let values = || self.array_of(&finished.0, &shape)?.to_dtype(self.dtype);
+        let indices = || self.array_of(&finished.1, &shape);
         Ok(super::Reduced {
-            values: row.gives_values.then(|| values.to_dtype(self.dtype)).transpose()?,
-            indices: row.gives_indices.then_some(indices),
+            values: row.gives_values.then(values).transpose()?,
+            indices: row.gives_indices.then(indices).transpose()?,
         })
     }
 
-    fn states<A: Accumulator>(&self) -> Result<Vec<PairState<A>>> {
-        let values = self.values.to_vec::<A>()?;
-        let width = self.fold.row().monoid.values(self.shape);
-        let indices = self.indices.as_ref().map(|at| at.to_vec::<i64>()).transpose()?;
-        let state = |(row, values): (usize, &[A])| PairState {
-            count: self.count,
-            values: values.to_vec(),
-            indices: indices.as_ref().map_or(Vec::new(), |at| at[row * width..][..width].to_vec()),
-        };
-        Ok(values.chunks_exact(width).enumerate().map(state).collect())
-    }
-
-    fn arrays_of<A: Accumulator>(
-        &self,
-        states: Vec<PairState<A>>,
-        shape: &[usize],
-    ) -> Result<(Array, Array)> {
-        let device = self.values.device();
+    fn array_of<T: crate::Element>(&self, elements: &[T], shape: &[usize]) -> Result<Array> {
         let shape: Vec<isize> = shape.iter().map(|&n| n as isize).collect();
-        let values: Vec<A> = states.iter().flat_map(|state| state.values.clone()).collect();
-        let indices: Vec<i64> = states.into_iter().flat_map(|state| state.indices).collect();
-        let values = Array::from_slice_on(device, &values)?.reshape(&shape)?;
-        let indices = match indices.is_empty() && !values.is_empty() {
-            true => Array::from_slice_on(device, &indices)?,
-            false => Array::from_slice_on(device, &indices)?.reshape(&shape)?,
-        };
-        Ok((values, indices))
+        Array::from_slice_on(self.values.device(), elements)?.reshape(&shape)
     }
 }

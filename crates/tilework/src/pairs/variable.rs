@@ -36,6 +36,17 @@ impl Extent {
         }
     }
 
+    /// The same with another number of rows.
+    pub(super) fn with_rows(&self, category: Category, rows: usize) -> Extent {
+        let mut other = self.clone();
+        match category {
+            Category::I => other.m = Some(rows),
+            Category::J => other.n = Some(rows),
+            Category::Parameter => {}
+        }
+        other
+    }
+
     /// The extent of one variable, whose name is for messages.
     pub(super) fn of(name: &str, array: &Array, variable: Variable) -> Result<Extent> {
         let (shape, category) = (array.shape(), variable.category);

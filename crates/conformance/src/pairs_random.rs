@@ -1,0 +1,164 @@
+//! Random formulas of all operations, up to six deep, with random dimensions and batches, against
+//! the oracle in float64.
+
+use tilework::formula::{Axis, Category, Expr, Reduction, Variable, names};
+use tilework::pairs::Genred;
+use tilework::{Array, Device, FoldId, Id, Result, s};
+use tilework_ops::random::{block, uniform_f64};
+
+use crate::pairs::{array, close, floats};
+
+/// Numbers from one seed, one after the other.
+struct Dice {
+    seed: u64,
+    taken: u64,
+}
+
+impl Dice {
+    fn roll(&mut self) -> f64 {
+        self.taken += 1;
+        uniform_f64(block(self.seed, self.taken))
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        ((self.roll() * n as f64) as usize).min(n - 1)
+    }
+}
+
+/// Rows of i and of j.
+const M: usize = 3;
+const N: usize = 5;
+
+/// The variables of a formula: some of each category, of dimension 1 and of another.
+fn variables(dim: usize) -> Vec<Variable> {
+    let categories = [Category::I, Category::J, Category::Parameter];
+    let all = categories.into_iter().flat_map(|category| [(category, 1), (category, dim)]);
+    all.enumerate()
+        .map(|(position, (category, dim))| Variable { position, dim, category })
+        .collect()
+}
+
+/// An expression with values in the interval, whatever those of `expr`.
+fn squashed(expr: &Expr, low: f64, high: f64) -> Result<Expr> {
+    let between = expr.unary(Id::Sigmoid)?;
+    between.scale(high - low)?.add(&Expr::constant(low))
+}
+
+/// A random formula of dimension 1 or `dim`.
+fn formula(dice: &mut Dice, depth: usize, dim: usize) -> Result<Expr> {
+    if depth == 0 || dice.roll() < 0.1 {
+        let all = variables(dim);
+        return match dice.below(all.len() + 1) {
+            k if k < all.len() => Expr::variable(all[k]),
+            _ => Ok(Expr::constant(dice.roll() * 3.0 - 1.5)),
+        };
+    }
+    let operand = |dice: &mut Dice| formula(dice, depth - 1, dim);
+    match dice.below(12) {
+        0 => operand(dice)?.sum(),
+        1 => operand(dice)?.fold([FoldId::Max, FoldId::Min][dice.below(2)]),
+        2 => {
+            let (f, g) = (operand(dice)?, operand(dice)?);
+            f.broadcast_to(dim)?.sqdist(&g.broadcast_to(dim)?)
+        }
+        3 => operand(dice)?.dot(&operand(dice)?),
+        4 => {
+            let both = Expr::concat(&[operand(dice)?, operand(dice)?.broadcast_to(dim)?])?;
+            both.extract(dice.below(both.dim() - dim + 1), dim)
+        }
+        5 => operand(dice)?.ifelse(&operand(dice)?, &operand(dice)?),
+        6 => {
+            let (f, g) = (operand(dice)?.broadcast_to(dim)?, operand(dice)?.broadcast_to(dim)?);
+            f.tensorprod(&g)?.matvecmult(&operand(dice)?.broadcast_to(dim)?)
+        }
+        7 => operand(dice)?.normalize(),
+        _ => {
+            let rows: Vec<Id> = Id::ALL.into_iter().filter(|id| names::is_real(*id)).collect();
+            // Steps to the next number are far below any tolerance, and its oracle is exact.
+            let id = loop {
+                let id = rows[dice.below(rows.len())];
+                if id != Id::NextAfter {
+                    break id;
+                }
+            };
+            let operands: Vec<Expr> = (0..id.row().arity)
+                .map(|k| {
+                    let domain = id.row().domain_of(k);
+                    let (low, high) = (domain.start.max(-2.0), domain.end.min(2.0));
+                    let (low, high) = if low < high { (low, high) } else { (0.5, 1.5) };
+                    squashed(&operand(dice)?, low, high)
+                })
+                .collect::<Result<_>>()?;
+            Expr::apply(id, &operands)
+        }
+    }
+}
+
+/// What the arrays vary with; the last has the dimension of all vectors.
+fn variables_of(arrays: &[Array]) -> Vec<Category> {
+    let dim = arrays.last().map_or(1, |array| array.shape()[array.ndim() - 1]);
+    variables(dim).iter().map(|variable| variable.category).collect()
+}
+
+/// Random formulas, each over i and over j, in batches that broadcast.
+pub fn random_formulas(device: Device, count: u64) {
+    for seed in 0..count {
+        let mut dice = Dice { seed: 1000 + seed, taken: 0 };
+        let dim = 2 + dice.below(4);
+        let depth = 1 + dice.below(6);
+        let expr = formula(&mut dice, depth, dim).expect("a formula");
+        let what = format!("formula {seed}: {expr}");
+        let all = variables(dim);
+        let batches: [&[usize]; 4] = [&[], &[2, 1], &[3], &[1, 3]];
+        let arrays: Vec<Array> = all
+            .iter()
+            .map(|variable| {
+                let mut shape = batches[dice.below(4)].to_vec();
+                match variable.category {
+                    Category::I => shape.push(M),
+                    Category::J => shape.push(N),
+                    Category::Parameter => {}
+                }
+                shape.push(variable.dim);
+                let numbers: Vec<f64> =
+                    (0..shape.iter().product()).map(|_| dice.roll() * 3.0 - 1.5).collect();
+                array(device, &shape, tilework::DType::Float64, &numbers)
+            })
+            .collect();
+        for (axis, number) in [(Axis::I, 0), (Axis::J, 1)] {
+            // By way of text, which must parse back.
+            let mean = Genred::new(&expr.to_string(), &[], "Mean", number).expect(&what);
+            let given: Vec<&Array> = arrays[..mean.arguments()].iter().collect();
+            let got = mean.call(&given).expect(&what);
+            check(&what, &expr, &arrays, axis, &got);
+        }
+    }
+}
+
+/// Compares every batch of a mean with the oracle.
+fn check(what: &str, expr: &Expr, arrays: &[Array], axis: Axis, got: &Array) {
+    let mean = Reduction::new("Mean", expr, axis, None, None).expect("mean");
+    let rows = if axis == Axis::J { M } else { N };
+    for b in 0..2isize {
+        for c in 0..3isize {
+            let numbers: Vec<Vec<f64>> = arrays
+                .iter()
+                .zip(variables_of(arrays))
+                .map(|(array, category)| {
+                    let own = if category == Category::Parameter { 1 } else { 2 };
+                    let full: Vec<usize> = [&[2, 3], &array.shape()[array.ndim() - own..]].concat();
+                    let all = array.broadcast_to(&full).expect("broadcast");
+                    floats(&all.slice(&s![b, c]).expect("slice"))
+                })
+                .collect();
+            let numbers: Vec<&[f64]> = numbers.iter().map(|numbers| &numbers[..]).collect();
+            let (expected, _) = mean.evaluate(&numbers, M, N).expect("the oracle");
+            // An index that no variable has counts one row.
+            let rows = if got.shape()[got.ndim() - 2] == 1 { 1 } else { rows };
+            let expected = &expected[..rows * expr.dim()];
+            let all = got.broadcast_to(&[2, 3, rows, expr.dim()]).expect("broadcast");
+            let part = floats(&all.slice(&s![b, c]).expect("slice"));
+            close(what, &part, expected, 1e-8);
+        }
+    }
+}

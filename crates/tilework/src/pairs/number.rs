@@ -1,0 +1,103 @@
+//! Formulas as plans know them: variables numbered from 0, the same array in the same role once, so
+//! that equal formulas are equal and find their plan.
+//!
+//! A tensor keeps its numbered form, since it is the same in every reduction of it.
+
+use std::sync::Arc;
+
+use tilework_error::{Error, Result};
+use tilework_formula::{Expr, Variable};
+
+use super::lazy::{Bound, LazyTensor, OWN};
+use super::variable::Extent;
+use crate::array::Array;
+
+/// Formulas with variables numbered from 0, and their arrays.
+#[derive(Clone)]
+pub(super) struct Numbered {
+    pub(super) exprs: Vec<Expr>,
+    pub(super) arrays: Vec<Array>,
+    pub(super) variables: Vec<Variable>,
+    pub(super) extent: Extent,
+}
+
+/// What variables are called from now on.
+struct Renamed {
+    arrays: Vec<(Array, Variable)>,
+    names: Vec<(Variable, Variable)>,
+}
+
+impl Renamed {
+    /// The variables that have arrays, numbered from `first` on.
+    fn new(bound: &[Bound], first: usize) -> Renamed {
+        let mut renamed = Renamed { arrays: Vec::new(), names: Vec::new() };
+        for Bound { variable, array } in bound {
+            let Some(array) = array else { continue };
+            let is_it = |(known, role): &&(Array, Variable)| {
+                role.category == variable.category
+                    && known.shares_memory(array)
+                    && known.dtype() == array.dtype()
+                    && known.layout() == array.layout()
+            };
+            let new = match renamed.arrays.iter().find(is_it) {
+                Some((_, known)) => *known,
+                None => {
+                    let new = Variable { position: first + renamed.arrays.len(), ..*variable };
+                    renamed.arrays.push((array.clone(), new));
+                    new
+                }
+            };
+            renamed.names.push((*variable, new));
+        }
+        renamed
+    }
+
+    fn of(&self, expr: &Expr) -> Result<Expr> {
+        expr.substitute(|variable| {
+            let (_, new) = self.names.iter().find(|(old, _)| *old == variable)?;
+            Expr::variable(*new).ok()
+        })
+    }
+}
+
+impl LazyTensor {
+    /// This formula with variables numbered from 0.
+    pub(super) fn alone(&self) -> Result<Arc<Numbered>> {
+        if let Some(known) = self.numbered.get() {
+            return Ok(known.clone());
+        }
+        let made = Arc::new(self.numbered(&[])?);
+        Ok(self.numbered.get_or_init(|| made).clone())
+    }
+
+    /// This formula and others of the same tensors, with variables numbered from 0.
+    pub(super) fn numbered(&self, others: &[&LazyTensor]) -> Result<Numbered> {
+        let mut joined = self.unnumbered();
+        for other in others {
+            joined.join("reduction", other)?;
+        }
+        if let Some(symbol) = joined.symbols().first() {
+            let message = format!("the variable {symbol} has no array yet; fill gives it one");
+            return Err(Error::value("reduction", message));
+        }
+        let renamed = Renamed::new(&joined.bound, 0);
+        let tensors = [self].into_iter().chain(others.iter().copied());
+        Ok(Numbered {
+            exprs: tensors.map(|tensor| renamed.of(&tensor.expr)).collect::<Result<_>>()?,
+            variables: renamed.arrays.iter().map(|(_, variable)| *variable).collect(),
+            arrays: renamed.arrays.into_iter().map(|(array, _)| array).collect(),
+            extent: joined.extent,
+        })
+    }
+
+    /// The formula for human eyes: arrays are numbered after the symbolic variables.
+    pub(super) fn shown(&self) -> Result<Expr> {
+        let first = self.symbols().last().map_or(0, |last| last.position + 1);
+        Renamed::new(&self.bound, first).of(&self.expr)
+    }
+
+    /// Whether it is a variable with an array.
+    pub(super) fn is_own_variable(&self) -> bool {
+        self.expr.as_variable().is_some_and(|variable| variable.position >= OWN)
+    }
+}

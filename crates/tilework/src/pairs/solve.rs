@@ -1,0 +1,211 @@
+//! Linear systems (alpha + K) a = b by conjugate gradients, K never stored.
+//!
+//! All columns of b go through one product at a time, each with a step of its own; a column that is
+//! done takes no further steps. K must be symmetric and positive, which nobody can check, but what
+//! betrays itself (a direction of no positive curvature, numbers that are not finite) is told.
+
+use tilework_error::{Error, Result};
+
+use super::call::Options;
+use super::genred::Genred;
+use super::lazy::LazyTensor;
+use crate::array::Array;
+
+/// When to stop.
+#[derive(Debug, Clone, Copy)]
+pub struct Solve {
+    /// What is added to the diagonal.
+    pub alpha: f64,
+    /// The residual of each column, relative to its right-hand side, that is good enough.
+    pub tol: f64,
+    /// The most steps; None is ten for each row, and 10,000 at most.
+    pub maxiter: Option<usize>,
+}
+
+impl Default for Solve {
+    fn default() -> Solve {
+        Solve { alpha: 1e-10, tol: 1e-6, maxiter: None }
+    }
+}
+
+/// What conjugate gradients found.
+#[derive(Debug, Clone)]
+pub struct Solution {
+    /// The unknowns.
+    pub x: Array,
+    /// The largest residual of a column, relative to its right-hand side.
+    pub residual: f64,
+    /// How many steps were taken.
+    pub iterations: usize,
+    /// Why it is not good enough, if it is not.
+    pub failure: Option<&'static str>,
+}
+
+impl Solution {
+    /// The unknowns, or an error that tells the residual.
+    pub fn converged(self) -> Result<Array> {
+        match self.failure {
+            None => Ok(self.x),
+            Some(why) => {
+                let message = format!(
+                    "{why}: the residual is {:.3e} of the right-hand side after {} steps; a larger \
+                     alpha, float64 or more steps may help",
+                    self.residual, self.iterations
+                );
+                Err(Error::value("solve", message))
+            }
+        }
+    }
+}
+
+impl LazyTensor {
+    /// Solves (alpha + K) a = b for the symmetric positive matrix K of this tensor, with `b` of
+    /// one number or one row for each i.
+    ///
+    /// ```
+    /// use tilework::pairs::{LazyTensor, Options, Solve};
+    /// use tilework::{Array, DType};
+    /// let x = Array::linspace(0.0, 1.0, 20, true, DType::Float64)?.reshape(&[20, 1])?;
+    /// let d = LazyTensor::vi(&x)?.sqdist(&LazyTensor::vj(&x)?)?;
+    /// let k = (&d * -10.0)?.exp()?;
+    /// let system = Solve { alpha: 0.1, ..Solve::default() };
+    /// let a = k.solve(&x, &system, &Options::default())?.converged()?;
+    /// let back = (&k.matmul(&a)? + &(&a * 0.1)?)?;
+    /// assert!((&back - &x)?.abs()?.max(())?.item::<f64>()? < 1e-6);
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn solve(&self, b: &Array, system: &Solve, options: &Options<'_>) -> Result<Solution> {
+        let (m, n) = self.rows();
+        if m != n {
+            let message = format!("the matrix has {m} rows and {n} columns, not as many");
+            return Err(Error::shape("solve", message));
+        }
+        conjugate_gradient(|v| self.matmul_with(v, options), b, system)
+    }
+}
+
+impl Genred {
+    /// Solves for the argument at `unknown`, in which the formula is linear; the array in its place
+    /// is the right-hand side.
+    pub fn solve(
+        &self,
+        arrays: &[&Array],
+        unknown: usize,
+        system: &Solve,
+        options: &Options<'_>,
+    ) -> Result<Solution> {
+        let Some(b) = arrays.get(unknown) else {
+            let message = format!("there is no argument {unknown} among {}", arrays.len());
+            return Err(Error::value("solve", message));
+        };
+        let product = |v: &Array| {
+            let mut arrays = arrays.to_vec();
+            arrays[unknown] = v;
+            self.call_with(&arrays, options)?.only()
+        };
+        conjugate_gradient(product, b, system)
+    }
+}
+
+/// Solves (alpha + K) x = b, where `product` multiplies by K.
+pub fn conjugate_gradient(
+    product: impl Fn(&Array) -> Result<Array>,
+    b: &Array,
+    system: &Solve,
+) -> Result<Solution> {
+    let rows = if b.ndim() == 1 { b.expand_dims(1)? } else { b.clone() };
+    let n = rows.shape().get(rows.ndim().saturating_sub(2)).copied().unwrap_or(0);
+    let most = system.maxiter.unwrap_or_else(|| n.saturating_mul(10).min(10_000));
+    // One number for each column, of each batch.
+    let dot = |u: &Array, v: &Array| (u * v)?.sum(-2)?.expand_dims(-2);
+    let apply = |v: &Array| -> Result<Array> { &product(v)? + &(v * system.alpha)? };
+    let scale = dot(&rows, &rows)?;
+    // Columns of zeros are solved by zeros; dividing by one instead of zero keeps them so.
+    let safe = |v: &Array| crate::select(&v.greater(0.0)?, v, 1.0);
+    let limit = (&scale * (system.tol * system.tol))?;
+    let mut x = Array::zeros_on(rows.device(), rows.shape(), rows.dtype())?;
+    let mut residual = rows.clone();
+    let mut direction = rows;
+    let mut square = scale.clone();
+    let mut iterations = 0;
+    let failure = loop {
+        let open = square.greater(&limit)?;
+        if !open.any(())?.item::<bool>()? {
+            // NaN is greater than nothing, and good for nothing.
+            let finite = square.isfinite()?.all(())?.item::<bool>()?;
+            break (!finite).then_some("numbers are not finite");
+        }
+        if iterations == most {
+            break Some("the limit of steps is reached");
+        }
+        let image = apply(&direction)?;
+        let curvature = dot(&direction, &image)?;
+        let lost = open.logical_and(&curvature.greater(0.0)?.logical_not()?)?;
+        if lost.any(())?.item::<bool>()? {
+            break Some("the matrix is not positive");
+        }
+        let step = crate::select(&open, &(&square / &safe(&curvature)?)?, 0.0)?;
+        x = (&x + &(&step * &direction)?)?;
+        residual = (&residual - &(&step * &image)?)?;
+        let next = dot(&residual, &residual)?;
+        let keep = crate::select(&open, &(&next / &safe(&square)?)?, 0.0)?;
+        direction = (&residual + &(&keep * &direction)?)?;
+        square = next;
+        iterations += 1;
+    };
+    let relative = (&square / &safe(&scale)?)?.sqrt()?;
+    let residual = match relative.len() {
+        0 => 0.0,
+        _ => relative.max(())?.to_dtype(crate::DType::Float64)?.item::<f64>()?,
+    };
+    let x = if b.ndim() == 1 { x.squeeze(Some(&[1]))? } else { x };
+    Ok(Solution { x, residual, iterations, failure })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DType;
+
+    fn kernel(n: usize) -> LazyTensor {
+        let x = Array::linspace(0.0, 1.0, n, true, DType::Float64).unwrap();
+        let x = x.reshape(&[n as isize, 1]).unwrap();
+        let d = LazyTensor::vi(&x).unwrap().sqdist(&LazyTensor::vj(&x).unwrap()).unwrap();
+        (&d * -30.0).unwrap().exp().unwrap()
+    }
+
+    #[test]
+    fn columns_are_solved_apart_and_zeros_stay() {
+        let (k, system) = (kernel(40), Solve { alpha: 1e-2, tol: 1e-9, maxiter: None });
+        let ones = Array::ones(&[40, 1], DType::Float64).unwrap();
+        let ramp = Array::linspace(-1.0, 1.0, 40, true, DType::Float64).unwrap();
+        let ramp = (&ramp.reshape(&[40, 1]).unwrap() * 1e6).unwrap();
+        let zeros = Array::zeros(&[40, 1], DType::Float64).unwrap();
+        let b = crate::concat(&[&ones, &ramp, &zeros], 1).unwrap();
+        let solved = k.solve(&b, &system, &Options::default()).unwrap();
+        assert!(solved.failure.is_none() && solved.residual <= 1e-9 && solved.iterations > 1);
+        let a = solved.converged().unwrap();
+        let back = (&k.matmul(&a).unwrap() + &(&a * 1e-2).unwrap()).unwrap();
+        let error = (&back - &b).unwrap().abs().unwrap().max(0).unwrap().to_vec::<f64>().unwrap();
+        assert!(error[0] < 1e-7 && error[1] < 1e-1 && error[2] == 0.0, "{error:?}");
+    }
+
+    #[test]
+    fn failures_tell_the_residual() {
+        let k = kernel(30);
+        let b = Array::linspace(-1.0, 2.0, 30, true, DType::Float64).unwrap();
+        let few = Solve { alpha: 0.0, tol: 1e-12, maxiter: Some(3) };
+        let stopped = k.solve(&b, &few, &Options::default()).unwrap();
+        assert!(stopped.residual > 1e-12 && stopped.iterations == 3);
+        let message = stopped.converged().unwrap_err().to_string();
+        assert!(message.contains("the limit of steps is reached: the residual is"), "{message}");
+        let negative = (&k * -1.0).unwrap();
+        let message = negative.solve(&b, &Solve::default(), &Options::default()).unwrap();
+        assert_eq!(message.failure, Some("the matrix is not positive"));
+        let nan = (&b * f64::NAN).unwrap();
+        let message = k.solve(&nan, &Solve::default(), &Options::default()).unwrap();
+        assert_eq!(message.failure, Some("numbers are not finite"));
+        let oblong = LazyTensor::vi(&b.reshape(&[30, 1]).unwrap()).unwrap();
+        assert!(oblong.solve(&b, &few, &Options::default()).is_err());
+    }
+}

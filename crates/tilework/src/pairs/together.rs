@@ -1,0 +1,149 @@
+//! A value and its gradients in one pass over the pairs.
+//!
+//! Value and gradients towards variables of the index that survives are sums over the same pairs
+//! and share most of their instructions: they are the parts of one longer vector. Gradients towards
+//! the reduced index and towards parameters are sums of their own (`gradient`).
+
+use tilework_error::Result;
+use tilework_formula::{Expr, Reduction, Variable, derive};
+
+use super::call::{Call, Options};
+use super::gradient::Work;
+use super::lazy::LazyTensor;
+use crate::array::Array;
+use crate::s;
+
+impl LazyTensor {
+    /// The values of a reduction, and the gradients of the sum of `e` times them (of their sum, if
+    /// there is no `e`) towards some variables.
+    ///
+    /// ```
+    /// use tilework::Array;
+    /// use tilework::pairs::{LazyTensor, Options};
+    /// let x = LazyTensor::vi(&Array::from_nested(&[[1.0f64], [2.0]])?)?;
+    /// let y = LazyTensor::vj(&Array::from_nested(&[[0.0f64], [5.0], [7.0]])?)?;
+    /// let d = x.sqdist(&y)?;
+    /// let (value, gradients) =
+    ///     d.value_and_grad("Sum", 1, None, &[&x], None, &Options::default())?;
+    /// assert_eq!(value.to_vec::<f64>()?, [53.0, 38.0]);
+    /// assert_eq!(gradients[0].to_vec::<f64>()?, [-18.0, -12.0]);
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn value_and_grad(
+        &self,
+        reduction: &str,
+        axis: usize,
+        weight: Option<&LazyTensor>,
+        variables: &[&LazyTensor],
+        e: Option<&Array>,
+        options: &Options<'_>,
+    ) -> Result<(Array, Vec<Array>)> {
+        let (work, of) = Work::new(self, reduction, axis, weight, variables, options)?;
+        let survivor = work.reduction.axis().survivor();
+        let here: Vec<Variable> =
+            of.iter().copied().filter(|variable| variable.category == survivor).collect();
+        let (value, mut found) = match work.reduction.row().name {
+            "Sum" | "Mean" => work.summed_together(&here, e, options)?,
+            "LogSumExp" if weight.is_none() => work.exponentials_together(&here, e, options)?,
+            _ => (work.run(&work.reduction, &work.arrays, options)?, Vec::new()),
+        };
+        let ones = match e {
+            Some(e) => e.clone(),
+            None => Array::full_on(value.device(), value.shape(), 1.0, value.dtype())?,
+        };
+        let mut gradients = Vec::with_capacity(of.len());
+        for variable in of {
+            let known = found.iter().position(|(known, _)| *known == variable);
+            gradients.push(match known {
+                Some(known) => found.swap_remove(known).1,
+                None => work.gradient_towards(variable, &ones, options)?,
+            });
+        }
+        Ok((value, gradients))
+    }
+}
+
+/// A value, and gradients that came with it.
+type Together = (Array, Vec<(Variable, Array)>);
+
+impl Work {
+    /// A sum of the formula and of its derivatives.
+    fn summed_together(
+        &self,
+        here: &[Variable],
+        e: Option<&Array>,
+        options: &Options<'_>,
+    ) -> Result<Together> {
+        let formula = self.reduction.formula();
+        let mut arrays = self.arrays.clone();
+        let incoming = match e {
+            None => Expr::uniform(1.0, formula.dim())?,
+            Some(e) => {
+                arrays.push(self.checked(e)?);
+                let category = self.reduction.axis().survivor();
+                let position = arrays.len() - 1;
+                Expr::variable(Variable { position, dim: formula.dim(), category })?
+            }
+        };
+        let mut parts = vec![formula.clone()];
+        for variable in here {
+            parts.push(derive::grad(formula, &Expr::variable(*variable)?, &incoming)?);
+        }
+        let (name, axis) = (self.reduction.row().name, self.reduction.axis());
+        let whole = Reduction::new(name, &Expr::concat(&parts)?, axis, None, None)?;
+        let sums = Call::new(&whole, &arrays, &self.extent).run(options)?.only()?;
+        self.parted(&sums, formula.dim(), here)
+    }
+
+    /// A shifted sum of exponentials, with the derivatives of the exponent as weights.
+    fn exponentials_together(
+        &self,
+        here: &[Variable],
+        e: Option<&Array>,
+        options: &Options<'_>,
+    ) -> Result<Together> {
+        let formula = self.reduction.formula();
+        let one = Expr::constant(1.0);
+        let mut weights = vec![one.clone()];
+        for variable in here {
+            weights.push(derive::grad(formula, &Expr::variable(*variable)?, &one)?);
+        }
+        let weight = Expr::concat(&weights)?;
+        let name = "Max_SumShiftExpWeight";
+        let whole = Reduction::new(name, formula, self.reduction.axis(), None, Some(&weight))?;
+        let sums = Call::new(&whole, &self.arrays, &self.extent).run(options)?.only()?;
+        let top = sums.slice(&s![Ellipsis, 0..1])?;
+        let sum = sums.slice(&s![Ellipsis, 1..2])?;
+        let nothing = top.isinf()?;
+        let value = crate::select(&nothing, &top, &(&top + &sum.log()?)?)?;
+        let mut scale = sum.reciprocal()?;
+        if let Some(e) = e {
+            scale = (&scale * &self.checked(e)?)?;
+        }
+        let slopes = (&sums.slice(&s![Ellipsis, 1..])? * &scale)?;
+        let (_, gradients) = self.parted(&slopes, 1, here)?;
+        Ok((value, gradients))
+    }
+
+    /// The first components, and what follows for each variable.
+    fn parted(&self, sums: &Array, dim: usize, here: &[Variable]) -> Result<Together> {
+        let part = |from: usize, len: usize| {
+            let (from, to) = (from as isize, (from + len) as isize);
+            sums.slice(&s![Ellipsis, from..to])?.compact()
+        };
+        let mut from = dim;
+        let mut gradients = Vec::with_capacity(here.len());
+        for variable in here {
+            let gradient = part(from, variable.dim)?;
+            gradients.push((*variable, self.summed_to(gradient, self.shape_of(*variable))?));
+            from += variable.dim;
+        }
+        Ok((part(0, dim)?, gradients))
+    }
+
+    /// The shape of a variable's array.
+    pub(super) fn shape_of(&self, variable: Variable) -> &[usize] {
+        let position = self.variables.iter().position(|known| *known == variable);
+        self.arrays[position.unwrap_or(0)].shape()
+    }
+}
