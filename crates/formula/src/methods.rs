@@ -12,8 +12,8 @@ use crate::functions::{FUNCTIONS, Takes};
 use crate::names;
 
 /// Operations whose method is not called as their row is, with the names of the operands; an empty
-/// text is no method: what differs from NumPy only in special points, or makes sense on complex
-/// numbers only.
+/// text is no method: what differs from NumPy only in special points, makes sense on complex
+/// numbers only, or is a cheaper form that plans choose by themselves.
 const OWN: &[(Id, &str, &[&str])] = &[
     (Id::Clip, "clamp(a, b)", &["f", "a", "b"]),
     (Id::ModFrom, "mod(modulus, offset=0)", &["f", "modulus", "offset"]),
@@ -27,6 +27,10 @@ const OWN: &[(Id, &str, &[&str])] = &[
     (Id::Conj, "", &[]),
     (Id::RealPart, "", &[]),
     (Id::ImagPart, "", &[]),
+    (Id::Exp2Pair, "", &[]),
+    (Id::RcpPair, "", &[]),
+    (Id::RsqrtPair, "", &[]),
+    (Id::SqrtPair, "", &[]),
 ];
 
 /// An argument of a method besides the tensor itself.

@@ -3,7 +3,7 @@
 //! A shell: every function parses its arguments, calls the core, and wraps the result. Rooms:
 //! `errors` and `run` (exceptions, the GIL), `dtype`, `device`, `array` with `operators`,
 //! `indexing`, `methods`, `buffer` and `dlpack` (the classes), `args`, `convert`, `memory` and
-//! `operand` (arguments), `functions` (the namespace), `random`.
+//! `operand` (arguments), `functions` (the namespace), `random`, `pairs` (formulas).
 
 #![allow(missing_docs, reason = "the documentation of this crate is Python's")]
 #![allow(unreachable_pub, reason = "nothing of this crate is reached from Rust")]
@@ -23,6 +23,7 @@ mod memory;
 mod methods;
 mod operand;
 mod operators;
+mod pairs;
 mod random;
 mod run;
 
@@ -47,6 +48,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     functions::files::register(module)?;
     functions::info::register(module)?;
     random::register(module)?;
+    pairs::register(module)?;
     public_names(module)
 }
 
@@ -57,15 +59,20 @@ fn public_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
         "ArrayIterator",
         "Generator",
         "NamespaceInfo",
+        "ReducedLazyTensor",
+        "SolveError",
+        "Var",
         "cuda_why_not",
         "default_rng",
         "exp2_pair",
         "finfo_object",
+        "get_defaults",
         "iinfo_object",
         "mod_from",
         "rcp_pair",
         "rsqrt_or_zero",
         "rsqrt_pair",
+        "set_defaults",
         "sqrt_flat",
         "sqrt_pair",
     ];

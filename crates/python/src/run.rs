@@ -77,8 +77,9 @@ fn is_signalled(raised: &Cell<Option<PyErr>>) -> bool {
     signalled
 }
 
+/// The exception for a panic of the core.
 #[cold]
-fn bug(panic: &(dyn std::any::Any + Send)) -> PyErr {
+pub fn bug(panic: &(dyn std::any::Any + Send)) -> PyErr {
     let message = panic
         .downcast_ref::<String>()
         .map(String::as_str)

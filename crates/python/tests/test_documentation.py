@@ -19,7 +19,7 @@ import tilework.needle._settings
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-PAGES = ["docs/numpy.md", "docs/views.md"]
+PAGES = ["docs/keops.md", "docs/numpy.md", "docs/views.md"]
 
 
 def documented() -> list[tuple[str, str]]:
@@ -81,6 +81,7 @@ def test_the_reference_is_what_the_docstrings_say() -> None:
 MODULES = [
     tilework,
     tilework.cuda,
+    tilework.pairs,
     tilework.random,
     nd,
     nd._array,

@@ -41,6 +41,7 @@ _DTypeLike: TypeAlias = dtype | builtins.str | builtins.type[Any] | Any
 _DeviceLike: TypeAlias = device | builtins.str
 _File: TypeAlias = builtins.str | PathLike[builtins.str]
 _Scalar: TypeAlias = builtins.bool | builtins.int | builtins.float | builtins.complex
+_Tensor: TypeAlias = LazyTensor | _ArrayLike
 '''
 
 # What an argument of this name is, unless the function says otherwise.
@@ -80,7 +81,19 @@ ARGUMENTS = {
     "a": "_ArrayLike", "replace": "builtins.bool", "p": "_ArrayLike | None", "key": "Any",
     "ufunc": "Any", "method": "builtins.str", "inputs": "Any", "options": "Any", "mod": "Any",
     "memo": "Any", "_memo": "Any", "spec": "builtins.str", "_exception": "Any", "flags": "builtins.int",
-    "buffer": "builtins.memoryview",
+    "buffer": "builtins.memoryview", "kwargs": "Any",
+}  # fmt: skip
+
+# What an argument of this name is in the methods of tensors, which come from the table of formulas.
+_FORMULAS = "f g x s a b e v u w wl wr other third more modulus offset weight value".split()
+TENSOR_ARGUMENTS = {name: "_Tensor" for name in _FORMULAS} | {
+    name: "builtins.int" for name in "i d k n D K dim axis".split()
+} | {name: "Sequence[builtins.int]" for name in "dims to dimf dimg contf contg".split()} | {
+    "perm": "Sequence[builtins.int] | None", "w": "_Tensor | None", "wl": "_Tensor | None",
+    "wr": "_Tensor | None", "axis": "builtins.int | None", "tensors": "Sequence[_Tensor]",
+    "rows": "builtins.int | slice | None", "cols": "builtins.int | slice | None",
+    "reduction": "builtins.str", "options": "Any", "b": "_Tensor", "key": "Any",
+    "exponent": "_Tensor", "modulus": "_Tensor", "variables": "Sequence[LazyTensor]",
 }  # fmt: skip
 
 # Arguments that mean something else in one function.
@@ -114,7 +127,29 @@ PARTICULAR = {
     ("_restore", "dtype"): "builtins.str", ("_restore", "shape"): "Sequence[builtins.int]",
     ("_restore", "data"): "bytes", ("_restore", "device"): "builtins.str",
     ("_restore_rng", "seed"): "builtins.int", ("_restore_rng", "taken"): "builtins.int",
-    ("__array__", "dtype"): "Any",
+    ("__array__", "dtype"): "Any", ("Vi", "dim"): "builtins.int | None",
+    ("Vj", "dim"): "builtins.int | None", ("Pm", "dim"): "builtins.int | None",
+    ("Var", "dim"): "builtins.int | None", ("Var", "cat"): "builtins.int",
+    ("Vi", "x"): "_Tensor", ("Vj", "x"): "_Tensor", ("Pm", "x"): "_Tensor", ("Var", "x"): "_Tensor",
+    ("set_defaults", "accuracy"): "builtins.str | None",
+    ("set_defaults", "scheme"): "builtins.str | None",
+    ("set_defaults", "sum_scheme"): "builtins.str | None",
+    ("set_defaults", "progress"): "builtins.bool | None",
+    ("_restore_genred", "made_from"): "builtins.tuple[Any, ...]",
+    ("_restore_genred", "keywords"): "builtins.dict[builtins.str, Any] | None",
+    ("_multiply_adds", "double"): "builtins.bool", ("_restore_partial", "state"): "builtins.dict[builtins.str, Any]",
+    ("LazyTensor logsumexp", "weight"): "_Tensor | None",
+    ("LazyTensor logsumexp_reduction", "weight"): "_Tensor | None",
+    ("LazyTensor partial", "offset"): "builtins.int", ("LazyTensor norm", "dim"): "builtins.int",
+    ("Partial merge", "other"): "Partial", ("from_arrays", "version"): "builtins.int",
+    ("from_arrays", "reduction"): "builtins.str", ("from_arrays", "dim"): "builtins.int",
+    ("from_arrays", "K"): "builtins.int", ("from_arrays", "weights"): "builtins.int",
+    ("from_arrays", "dtype"): "_DTypeLike", ("from_arrays", "count"): "builtins.int",
+    ("from_arrays", "values"): "_ArrayLike", ("from_arrays", "indices"): "_ArrayLike | None",
+    ("LazyTensor solve", "var"): "LazyTensor | None", ("LazyTensor reduction_grad", "v"): "LazyTensor",
+    ("LazyTensor value_and_grad", "e"): "_ArrayLike | None",
+    ("LazyTensor reduction_grad", "e"): "_ArrayLike",
+    ("LazyTensor __eq__", "value"): "_Tensor", ("LazyTensor __ne__", "value"): "_Tensor",
 }  # fmt: skip
 
 # What functions and methods return that do not return an array.
@@ -150,6 +185,18 @@ RETURNS = {
     "dtype.__eq__": "builtins.bool", "dtype.__ne__": "builtins.bool",
     "device.__eq__": "builtins.bool", "device.__ne__": "builtins.bool",
     "ArrayIterator.__iter__": "ArrayIterator", "ArrayIterator.__next__": "Array",
+    "Vi": "LazyTensor", "Vj": "LazyTensor", "Pm": "LazyTensor", "Var": "LazyTensor",
+    "set_defaults": "None", "get_defaults": "builtins.dict[builtins.str, Any]",
+    "_multiply_adds": "builtins.float", "_restore_genred": "Genred", "_restore_partial": "Partial", "explain": "builtins.str",
+    "LazyTensor.solve": "Array", "LazyTensor.reduction_grad": "Array",
+    "LazyTensor.value_and_grad": "builtins.tuple[Array, builtins.tuple[Array, ...]]",
+    "LazyTensor.explain": "builtins.str", "LazyTensor.partial": "Partial",
+    "LazyTensor.aslinearoperator": "Any", "LazyTensor.dim": "builtins.int", "LazyTensor.dense": "Array",
+    "Partial.arrays": "builtins.dict[builtins.str, Any]", "Partial.merge": "Partial",
+    "Partial.finish": "Any", "from_arrays": "Partial", "__call__": "Any",
+    "LazyTensor.matvec": "Array", "LazyTensor.rmatvec": "Array", "LazyTensor.matmat": "Array",
+    "LazyTensor.rmatmat": "Array", "LazyTensor.matmul": "Array",
+    "LazyTensor.__matmul__": "Any", "LazyTensor.__rmatmul__": "Any",
 }  # fmt: skip
 
 ATTRIBUTES = {
@@ -165,7 +212,10 @@ ATTRIBUTES = {
     "smallest_normal": "builtins.float", "smallest_subnormal": "builtins.float",
     "state": "builtins.tuple[builtins.int, builtins.int]",
     "iinfo_object.max": "builtins.int", "iinfo_object.min": "builtins.int",
-    "dtype.dtype": "Any",
+    "dtype.dtype": "Any", "_shape": "builtins.tuple[builtins.int, ...]", "LazyTensor.T": "LazyTensor",
+    "ni": "builtins.int | None", "nj": "builtins.int | None", "formula": "builtins.str",
+    "batchdims": "builtins.tuple[builtins.int, ...]", "nbatchdims": "builtins.int",
+    "LazyTensor.dtype": "dtype | None",
 }  # fmt: skip
 
 # Members that every object has, or that only the interpreter calls.
@@ -194,13 +244,26 @@ def typed(owner: str, name: str, function: object) -> str:
             shown.append("self")
             continue
         kinds = [(f"{owner or 'function'} {name}", p.name), (name, p.name)]
-        kind = next((PARTICULAR[k] for k in kinds if k in PARTICULAR), None) or ARGUMENTS[p.name]
+        # Tensors have methods named as functions of arrays are, with arguments of their own.
+        arguments = ARGUMENTS | (TENSOR_ARGUMENTS if owner == "LazyTensor" else {})
+        kinds = kinds[:1] if owner == "LazyTensor" else kinds
+        kind = next((PARTICULAR[k] for k in kinds if k in PARTICULAR), None) or arguments[p.name]
         default = "" if p.default is p.empty else f" = {p.default!r}"
         shown.append(f"{stars}{p.name}: {kind}{default}")
     if positional and not after_slash:
         shown.append("/")
     returns = RETURNS.get(f"{owner}.{name}") or RETURNS.get(name, "Array")
+    if owner == "LazyTensor" and f"LazyTensor.{name}" not in RETURNS:
+        returns = tensor_returns(name, parameters)
     return f"def {name}({', '.join(shown)}) -> {returns}: ..."
+
+
+def tensor_returns(name: str, parameters: list[inspect.Parameter]) -> str:
+    """What a method of LazyTensor returns: an array from a reduction, else a tensor."""
+    if name.startswith("__") and name in RETURNS:
+        return RETURNS[name]
+    reduces = any(p.name == "options" for p in parameters)
+    return "Any" if reduces else "LazyTensor"
 
 
 def class_lines(cls: type) -> list[str]:
@@ -208,15 +271,31 @@ def class_lines(cls: type) -> list[str]:
     lines = ["", "@final", f"class {cls.__name__}:"]
     if cls.__name__ in ("dtype", "device"):
         lines.append("    def __new__(cls, name: Any, /) -> " + cls.__name__ + ": ...")
+    if cls.__name__ == "LazyTensor":
+        lines.append("    def __new__(cls, x: _Tensor | builtins.tuple[builtins.int, ...], axis: builtins.int | None = None) -> LazyTensor: ...")
+    if cls.__name__ == "Genred":
+        lines.append(
+            "    def __new__(cls, formula: builtins.str, aliases: Sequence[builtins.str], reduction_op: builtins.str = 'Sum', "
+            "axis: builtins.int = 0, dtype: Any = None, opt_arg: builtins.int | None = None, "
+            "formula2: builtins.str | None = None, **options: Any) -> Genred: ..."
+        )
+    if cls.__name__ == "KernelSolve":
+        lines.append(
+            "    def __new__(cls, formula: builtins.str, aliases: Sequence[builtins.str], varinvalias: builtins.str, "
+            "axis: builtins.int = 0, **options: Any) -> KernelSolve: ..."
+        )
     for name, member in sorted(vars(cls).items()):
-        if name in SILENT:
+        if name in SILENT or (cls.__name__ == "LazyTensor" and name == "__array_ufunc__"):
             continue
         if inspect.isgetsetdescriptor(member) or inspect.ismemberdescriptor(member):
             kind = ATTRIBUTES.get(f"{cls.__name__}.{name}") or ATTRIBUTES[name]
             lines += ["    @property", f"    def {name}(self) -> {kind}: ..."]
             continue
         ignore = ""
-        if cls.__name__ == "Array" and name in ("__eq__", "__ne__"):
+        if isinstance(member, staticmethod):
+            lines.append("    @staticmethod")
+            member = member.__func__
+        if cls.__name__ in ("Array", "LazyTensor") and name in ("__eq__", "__ne__"):
             ignore = "  # type: ignore[override]"
         if name == "__ipow__":
             ignore = "  # type: ignore[misc]"
@@ -228,6 +307,9 @@ def class_lines(cls: type) -> list[str]:
         lines.append("    if sys.version_info >= (3, 12):")
         lines.append("        def __buffer__(self, flags: builtins.int, /) -> builtins.memoryview: ...")
         lines.append("        def __release_buffer__(self, buffer: builtins.memoryview, /) -> None: ...")
+    elif cls.__name__ == "LazyTensor":
+        lines.append("    __hash__: None  # type: ignore[assignment]")
+        lines.append("    __array_ufunc__: None")
     elif "__eq__" in vars(cls):
         lines.append("    def __hash__(self) -> builtins.int: ...")
     return lines
@@ -243,7 +325,8 @@ def stub() -> str:
             lines += class_lines(found)
     lines += ["", "class DeviceError(RuntimeError): ...", "class FormulaError(ValueError):"]
     lines += ["    position: builtins.int | None"]
-    lines += ["class AxisError(ValueError, IndexError): ...", ""]
+    lines += ["class AxisError(ValueError, IndexError): ...", "class SolveError(RuntimeError):"]
+    lines += ["    residual: builtins.float", "    iterations: builtins.int", "    x: Array", ""]
     lines += ["__all__: builtins.list[builtins.str]", "__version__: builtins.str"]
     lines += ["__array_api_version__: builtins.str"]
     for name, found in sorted(values.items()):

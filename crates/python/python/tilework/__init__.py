@@ -11,6 +11,7 @@ for beside it. Everything is implemented in Rust (`tilework._core`); this packag
 
 from . import _core as _core
 from . import cuda as cuda
+from . import pairs as pairs
 from . import random as random
 from ._core import *
 from ._core import __array_api_version__ as __array_api_version__

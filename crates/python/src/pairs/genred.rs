@@ -1,0 +1,137 @@
+//! `tilework.Genred`: reductions of formulas written as text.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use tilework::pairs::Genred;
+use tilework::{Array, Device};
+
+use super::operand::required_array;
+use super::reductions::result;
+use super::settings::Settings;
+use super::work::watched;
+use crate::errors::OrRaise;
+
+/// A reduction of a formula in text, to be called with arrays.
+///
+/// `aliases` declare the variables: `x = Vi(3)` has rows of three numbers for each i, `Vj` for each
+/// j, `Pm` is a parameter. As in KeOps, `axis` is 0 (over i) unless it is given.
+///
+/// >>> import tilework as tw
+/// >>> sums = tw.Genred("Exp(-SqDist(x,y)) * b", ["x = Vi(1)", "y = Vj(1)", "b = Vj(1)"], axis=1)
+/// >>> x = tw.asarray([[0.0], [1.0]])
+/// >>> sums(x, x, tw.ones((2, 1))).shape
+/// (2, 1)
+#[pyclass(frozen, name = "Genred", module = "tilework")]
+pub struct PyGenred {
+    genred: Genred,
+    settings: Settings,
+    /// What it was made from, for pickles.
+    made_from: Py<PyTuple>,
+    keywords: Option<Py<PyDict>>,
+}
+
+#[pymethods]
+impl PyGenred {
+    #[new]
+    #[pyo3(signature = (formula, aliases, reduction_op="Sum", axis=0, dtype=None, opt_arg=None, formula2=None, **options))]
+    #[allow(clippy::too_many_arguments, reason = "KeOps' signature")]
+    fn new(
+        py: Python<'_>,
+        formula: String,
+        aliases: Vec<String>,
+        reduction_op: &str,
+        axis: usize,
+        dtype: Option<&Bound<'_, PyAny>>,
+        opt_arg: Option<usize>,
+        formula2: Option<String>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PyGenred> {
+        // The arrays have their dtype; KeOps ignores this one too.
+        let _ = dtype;
+        let texts: Vec<&str> = aliases.iter().map(String::as_str).collect();
+        let weight = formula2.as_deref();
+        let genred = Genred::with(&formula, &texts, reduction_op, axis, opt_arg, weight).py()?;
+        let mut settings = Settings::new();
+        settings.take_all("Genred", options, |_, _| Ok(false))?;
+        settings.k = opt_arg;
+        let parts = (formula, aliases, reduction_op, axis, py.None(), opt_arg, formula2);
+        let made_from = parts.into_pyobject(py)?.unbind();
+        let keywords = options.map(|options| options.copy()).transpose()?.map(Bound::unbind);
+        Ok(PyGenred { genred, settings, made_from, keywords })
+    }
+
+    /// Reduces; arrays are `(..., M, D)`, `(..., N, D)` and `(..., D)`, batch axes broadcast.
+    #[pyo3(signature = (*args, **options))]
+    fn __call__(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        let mut settings = self.settings.for_a_call();
+        settings.take_all("Genred", options, |_, _| Ok(false))?;
+        let arrays = arrays(args, "Genred")?;
+        let arrays: Vec<&Array> = arrays.iter().collect();
+        let device = arrays.first().map_or_else(Device::current, |array| array.device());
+        let pairs = self.genred.pairs(&arrays).py()?;
+        let reduced = watched(py, pairs, device, &settings, |options| {
+            self.genred.call_with(&arrays, options)
+        })?;
+        result(py, reduced, &settings)
+    }
+
+    /// How a call with these arrays would go.
+    #[pyo3(signature = (*args))]
+    fn explain(&self, args: &Bound<'_, PyTuple>) -> PyResult<String> {
+        let arrays = arrays(args, "explain")?;
+        let arrays: Vec<&Array> = arrays.iter().collect();
+        self.genred.explain(&arrays, &self.settings.options()).py()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Genred({})", self.genred.reduction())
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Py<PyTuple>)> {
+        let restore = py.import("tilework._core")?.getattr("_restore_genred")?;
+        let keywords = self.keywords.as_ref().map(|keywords| keywords.clone_ref(py));
+        let state = (self.made_from.clone_ref(py), keywords).into_pyobject(py)?;
+        Ok((restore, state.unbind()))
+    }
+}
+
+/// The arrays of a call; lists take the dtype of the first array.
+pub fn arrays(args: &Bound<'_, PyTuple>, operation: &str) -> PyResult<Vec<Array>> {
+    let is_number = |object: &Bound<'_, PyAny>| super::operand::number(object);
+    let mut like = None;
+    for object in args.iter() {
+        if is_number(&object)?.is_none()
+            && let Some(array) = super::operand::array(&object, None)?
+        {
+            like = Some(array.dtype());
+            break;
+        }
+    }
+    args.iter().map(|object| required_array(&object, like, operation)).collect()
+}
+
+/// The Genred of a pickle.
+#[pyfunction]
+#[pyo3(signature = (made_from, keywords, /))]
+fn _restore_genred<'py>(
+    py: Python<'py>,
+    made_from: &Bound<'py, PyTuple>,
+    keywords: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if made_from.len() != 7 {
+        return Err(PyTypeError::new_err("this is not the pickle of a Genred"));
+    }
+    py.get_type::<PyGenred>().call(made_from, keywords)
+}
+
+/// Adds the class to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyGenred>()?;
+    module.add_function(wrap_pyfunction!(_restore_genred, module)?)
+}

@@ -1,0 +1,233 @@
+//! Methods from the tables: the functions of formulas and the reductions of `LazyTensor`.
+//!
+//! A method is a descriptor that knows its row; its documentation and signature come from the row
+//! too, so that a new row is a new method in Python without a line of code.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use smallvec::SmallVec;
+use tilework::formula::functions::Takes;
+use tilework::formula::methods::{self, Method};
+use tilework::formula::reduction::{REDUCTIONS, ReductionRow, Weight};
+use tilework::pairs::{LazyArg, LazyTensor};
+
+use super::lazy::PyLazy;
+use super::operand::Operand;
+use super::reductions::{PyReduced, along_components, arguments, method_name, reduction};
+use crate::errors::OrRaise;
+
+/// What a method does.
+#[derive(Clone, Copy)]
+enum Row {
+    Function(&'static Method),
+    Reduction(&'static ReductionRow),
+}
+
+// No documentation of the class: each method has its own.
+#[pyclass(frozen, name = "LazyMethod", module = "tilework")]
+struct PyMethod {
+    row: Row,
+    name: String,
+    signature: String,
+    doc: String,
+}
+
+// A method and its tensor.
+#[pyclass(frozen, name = "BoundLazyMethod", module = "tilework")]
+struct PyBoundMethod {
+    method: Py<PyMethod>,
+    tensor: Py<PyLazy>,
+}
+
+#[pymethods]
+impl PyMethod {
+    fn __get__(
+        slf: &Bound<'_, Self>,
+        instance: Option<&Bound<'_, PyAny>>,
+        _owner: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let Some(instance) = instance.filter(|instance| !instance.is_none()) else {
+            return Ok(slf.clone().into_any().unbind());
+        };
+        let tensor = instance.cast_exact::<PyLazy>()?.clone().unbind();
+        let bound = PyBoundMethod { method: slf.clone().unbind(), tensor };
+        Ok(Py::new(slf.py(), bound)?.into_any())
+    }
+
+    #[pyo3(signature = (tensor, /, *args, **kwargs))]
+    fn __call__(
+        &self,
+        tensor: &Bound<'_, PyLazy>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        match self.row {
+            Row::Function(method) => function(method, tensor, args, kwargs),
+            Row::Reduction(row) => reduction(row, &self.name, tensor, args, kwargs),
+        }
+    }
+
+    #[getter]
+    fn __doc__(&self) -> &str {
+        &self.doc
+    }
+
+    #[getter]
+    fn __name__(&self) -> &str {
+        &self.name
+    }
+
+    #[getter]
+    fn __qualname__(&self) -> String {
+        format!("LazyTensor.{}", self.name)
+    }
+
+    #[getter]
+    fn __text_signature__(&self) -> &str {
+        &self.signature
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<method '{}' of 'tilework.LazyTensor' objects>", self.name)
+    }
+}
+
+#[pymethods]
+impl PyBoundMethod {
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        self.method.get().__call__(self.tensor.bind(py), args, kwargs)
+    }
+
+    #[getter]
+    fn __self__(&self, py: Python<'_>) -> Py<PyLazy> {
+        self.tensor.clone_ref(py)
+    }
+
+    #[getter]
+    fn __func__(&self, py: Python<'_>) -> Py<PyMethod> {
+        self.method.clone_ref(py)
+    }
+
+    #[getter]
+    fn __doc__(&self) -> &str {
+        &self.method.get().doc
+    }
+
+    #[getter]
+    fn __name__(&self) -> &str {
+        &self.method.get().name
+    }
+}
+
+/// Calls a function of formulas.
+fn function(
+    method: &Method,
+    tensor: &Bound<'_, PyLazy>,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Py<PyAny>> {
+    let (name, parameters) = (method.name, &method.parameters);
+    let like = tensor.get().0.dtype();
+    let many = parameters.last().is_some_and(|last| last.takes == Takes::Formulas);
+    let plain = parameters.len() - usize::from(many);
+    if args.len() > plain && !many {
+        let message = format!("{name}: takes {plain} arguments, not {}", args.len());
+        return Err(PyTypeError::new_err(message));
+    }
+    let mut given: SmallVec<[Option<Bound<'_, PyAny>>; 4]> = SmallVec::new();
+    given.resize(plain, None);
+    for (place, value) in args.iter().enumerate().take(plain) {
+        given[place] = Some(value);
+    }
+    for (keyword, value) in kwargs.iter().flat_map(|kwargs| kwargs.iter()) {
+        let keyword: String = keyword.extract()?;
+        match parameters.iter().take(plain).position(|parameter| parameter.name == keyword) {
+            Some(place) if given[place].is_none() => given[place] = Some(value),
+            _ => {
+                let message = format!("{name}: the keyword {keyword} is unknown or given twice");
+                return Err(PyTypeError::new_err(message));
+            }
+        }
+    }
+    let further = args.iter().skip(plain).collect::<Vec<_>>();
+    let mut operands: SmallVec<[(usize, Operand<'_>); 4]> = SmallVec::new();
+    let mut lists: SmallVec<[Vec<usize>; 4]> = SmallVec::new();
+    operands.push((method.own, Operand::Ours(&tensor.get().0)));
+    for (parameter, value) in parameters.iter().zip(&given) {
+        let value = value.as_ref().filter(|value| !(parameter.optional && value.is_none()));
+        match (parameter.takes, value) {
+            (Takes::Counts | Takes::MaybeCounts, Some(value)) => lists.push(value.extract()?),
+            (_, Some(value)) => {
+                operands.push((parameter.place, Operand::required(value, like, name)?));
+            }
+            (_, None) => match parameter.default {
+                Some(number) => {
+                    operands.push((parameter.place, Operand::Number(number as f64)));
+                }
+                None if parameter.optional => {}
+                None => {
+                    let message = format!("{name}: the argument {} is missing", parameter.name);
+                    return Err(PyTypeError::new_err(message));
+                }
+            },
+        }
+    }
+    for (k, value) in further.iter().enumerate() {
+        operands.push((plain + 1 + k, Operand::required(value, like, name)?));
+    }
+    operands.sort_by_key(|(place, _)| *place);
+    let operands: SmallVec<[LazyArg<'_>; 4]> = operands.iter().map(|(_, o)| o.arg()).collect();
+    let lists: SmallVec<[&[usize]; 4]> = lists.iter().map(|list| &list[..]).collect();
+    let made = LazyTensor::function(method.function, &operands, &lists).py()?;
+    Ok(Py::new(tensor.py(), PyLazy(made))?.into_any())
+}
+
+/// Puts the methods of the tables into the class.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add_class::<PyReduced>()?;
+    let class = py.get_type::<PyLazy>();
+    for method in methods::all() {
+        let signature = match method.signature {
+            "" => "($self, /)".to_string(),
+            some => format!("($self, {some})"),
+        };
+        let doc = format!("{}\n\nIn text: {}.", method.doc, method.function);
+        let name = method.name.to_string();
+        let made = PyMethod { row: Row::Function(method), name, signature, doc };
+        class.setattr(method.name, Py::new(py, made)?)?;
+    }
+    for row in REDUCTIONS {
+        let axis = if along_components(row) { "axis=-1" } else { "axis=None" };
+        let named = |name: &str| match name {
+            "axis" => axis.to_string(),
+            "weight" if row.weight == Weight::Optional => "weight=None".to_string(),
+            name => name.to_string(),
+        };
+        let names: Vec<String> = arguments(row).into_iter().map(named).collect();
+        let signature = format!("($self, {}, **options)", names.join(", "));
+        let components = match along_components(row) {
+            true => " Along the components (axis -1) it is a function of the formula.",
+            false => "",
+        };
+        let doc = format!(
+            "{}\n\nOver i (axis 0) or j (axis 1), after batch axes.{components} Options: accuracy, \
+             scheme, sum_scheme, progress, out, call, and KeOps' own.",
+            row.doc
+        );
+        let method = method_name(row);
+        for name in [method.clone(), format!("{method}_reduction")] {
+            let (signature, doc) = (signature.clone(), doc.clone());
+            let made = PyMethod { row: Row::Reduction(row), name: name.clone(), signature, doc };
+            class.setattr(name, Py::new(py, made)?)?;
+        }
+    }
+    Ok(())
+}

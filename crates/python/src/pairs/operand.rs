@@ -1,0 +1,131 @@
+//! Objects of Python as operands of formulas: tensors, numbers, arrays.
+//!
+//! Python's and NumPy's numbers are numbers and take the dtype of the arrays; arrays are variables
+//! by their shape, as in `LazyTensor(x)`.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyList, PyTuple, PyType};
+use tilework::pairs::{LazyArg, LazyTensor};
+use tilework::{Array, DType, Device, Number};
+
+use super::lazy::PyLazy;
+use crate::array::PyArray;
+use crate::convert;
+use crate::errors::OrRaise;
+use crate::operand;
+
+/// An operand of a formula.
+pub enum Operand<'a> {
+    /// A tensor of Python's.
+    Ours(&'a LazyTensor),
+    /// A tensor made for this call.
+    Made(Box<LazyTensor>),
+    /// A number.
+    Number(f64),
+}
+
+impl<'a> Operand<'a> {
+    /// The operand of an object; None if it can be none. Lists take the dtype of `like`.
+    pub fn of(object: &'a Bound<'_, PyAny>, like: Option<DType>) -> PyResult<Option<Operand<'a>>> {
+        if let Ok(tensor) = object.cast_exact::<PyLazy>() {
+            return Ok(Some(Operand::Ours(&tensor.get().0)));
+        }
+        if let Some(number) = number(object)? {
+            return Ok(Some(Operand::Number(number)));
+        }
+        let Some(array) = array(object, like)? else { return Ok(None) };
+        let tensor = LazyTensor::from_array(&array).py()?;
+        Ok(Some(Operand::Made(Box::new(tensor))))
+    }
+
+    /// The operand of an object that must be one.
+    pub fn required(
+        object: &'a Bound<'_, PyAny>,
+        like: Option<DType>,
+        operation: &str,
+    ) -> PyResult<Operand<'a>> {
+        Operand::of(object, like)?.ok_or_else(|| not_one(object, operation))
+    }
+
+    /// The operand as the core takes it.
+    pub fn arg(&self) -> LazyArg<'_> {
+        match self {
+            Operand::Ours(tensor) => LazyArg::Tensor(tensor),
+            Operand::Made(tensor) => LazyArg::Tensor(tensor),
+            Operand::Number(number) => LazyArg::Number(*number),
+        }
+    }
+
+    /// The operand as a tensor.
+    pub fn tensor(self) -> LazyTensor {
+        match self {
+            Operand::Ours(tensor) => tensor.clone(),
+            Operand::Made(tensor) => *tensor,
+            Operand::Number(number) => LazyTensor::constant(number),
+        }
+    }
+}
+
+#[cold]
+fn not_one(object: &Bound<'_, PyAny>, operation: &str) -> PyErr {
+    let kind = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+    PyTypeError::new_err(format!("{operation}: {kind} is not a LazyTensor, an array or a number"))
+}
+
+/// The real number that an object of Python or NumPy is.
+pub fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+    match operand::number(object)? {
+        Some(Number::Bool(value)) => return Ok(Some(value.into())),
+        Some(Number::Int(value)) => return Ok(Some(value as f64)),
+        Some(Number::Float(value)) => return Ok(Some(value)),
+        Some(Number::Complex(_)) => {
+            let message = "formulas are real; complex numbers are not supported yet";
+            return Err(PyTypeError::new_err(message));
+        }
+        None => {}
+    }
+    if object.is_exact_instance_of::<PyArray>() || !is_numpy_scalar(object)? {
+        return Ok(None);
+    }
+    object.call_method0("item")?.extract::<f64>().map(Some)
+}
+
+fn is_numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let py = object.py();
+    if let Some(generic) = GENERIC.get(py) {
+        return object.is_instance(generic.bind(py));
+    }
+    // Whoever has a scalar of NumPy's has imported NumPy.
+    let modules = py.import("sys")?.getattr("modules")?;
+    let Ok(numpy) = modules.get_item("numpy") else { return Ok(false) };
+    let generic = numpy.getattr("generic")?.cast_into::<PyType>()?.unbind();
+    object.is_instance(GENERIC.get_or_init(py, || generic).bind(py))
+}
+
+/// The array of an object; lists and tuples are given the dtype of `like`.
+pub fn array(object: &Bound<'_, PyAny>, like: Option<DType>) -> PyResult<Option<Array>> {
+    if let Ok(array) = object.cast_exact::<PyArray>() {
+        return Ok(Some(array.get().0.clone()));
+    }
+    let listed = object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>();
+    if listed {
+        let dtype = Some(like.unwrap_or(DType::Float64));
+        return convert::asarray_on(object, dtype, Device::current()).map(Some);
+    }
+    convert::foreign(object, Device::current())
+}
+
+/// The array of an object that must be one.
+pub fn required_array(
+    object: &Bound<'_, PyAny>,
+    like: Option<DType>,
+    operation: &str,
+) -> PyResult<Array> {
+    if let Some(number) = number(object)? {
+        return Array::full(&[1], number, like.unwrap_or(DType::Float64)).py();
+    }
+    array(object, like)?.ok_or_else(|| not_one(object, operation))
+}

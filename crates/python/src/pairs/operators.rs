@@ -1,0 +1,278 @@
+//! The operators of `LazyTensor`: arithmetic, comparison, components, products with vectors.
+
+#![allow(unsafe_op_in_unsafe_fn, reason = "in what PyO3 makes of the macro below")]
+
+use pyo3::basic::CompareOp;
+use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyEllipsis, PySlice, PyTuple};
+use tilework::Array;
+use tilework::pairs::{LazyArg, LazyTensor};
+
+use super::lazy::PyLazy;
+use super::operand::{Operand, array, number, required_array};
+use super::reductions::summed;
+use super::settings::Settings;
+use super::work::watched;
+use crate::array::PyArray;
+use crate::errors::OrRaise;
+
+impl PyLazy {
+    /// `slf op other`, or `other op slf` if reflected; NotImplemented for what is no operand.
+    fn binary(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, PyAny>,
+        name: &str,
+        reflected: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let (py, tensor) = (slf.py(), &slf.get().0);
+        let Some(other) = Operand::of(other, tensor.dtype())? else {
+            return Ok(py.NotImplemented());
+        };
+        let operands = match reflected {
+            false => [LazyArg::Tensor(tensor), other.arg()],
+            true => [other.arg(), LazyArg::Tensor(tensor)],
+        };
+        let made = LazyTensor::function(name, &operands, &[]).py()?;
+        Ok(Py::new(py, PyLazy(made))?.into_any())
+    }
+
+    pub fn unary(&self, name: &str) -> PyResult<PyLazy> {
+        LazyTensor::function(name, &[LazyArg::Tensor(&self.0)], &[]).py().map(PyLazy)
+    }
+
+    fn power_of(slf: &Bound<'_, Self>, exponent: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        match number(exponent)? {
+            Some(number) => {
+                let made = slf.get().0.power(number).py()?;
+                Ok(Py::new(slf.py(), PyLazy(made))?.into_any())
+            }
+            None => PyLazy::binary(slf, exponent, "Powf", false),
+        }
+    }
+
+    /// The product with an array, cast to the dtype of this if asked.
+    pub fn times(
+        &self,
+        py: Python<'_>,
+        vector: &Array,
+        cast: bool,
+        settings: &Settings,
+    ) -> PyResult<PyArray> {
+        let (tensor, columns) = (&self.0, vector.shape().get(1).copied().unwrap_or(1));
+        let pairs = self.pairs().saturating_mul(columns);
+        watched(py, pairs, self.device(), settings, |options| match tensor.dtype() {
+            Some(dtype) if cast => tensor.matmul_with(&vector.to_dtype(dtype)?, options),
+            _ => tensor.matmul_with(vector, options),
+        })
+        .map(PyArray)
+    }
+
+    fn operator(&self, py: Python<'_>, vector: &Bound<'_, PyAny>) -> PyResult<PyArray> {
+        let vector = required_array(vector, self.0.dtype(), "matvec")?;
+        self.times(py, &vector, true, &Settings::new())
+    }
+}
+
+macro_rules! binary_operators {
+    ($($method:ident $reflected:ident $name:literal;)+) => {
+        #[pymethods]
+        impl PyLazy {
+            $(fn $method(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+                PyLazy::binary(slf, other, $name, false)
+            }
+            fn $reflected(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+                PyLazy::binary(slf, other, $name, true)
+            })+
+        }
+    };
+}
+
+binary_operators! {
+    __add__ __radd__ "Add";
+    __sub__ __rsub__ "Subtract";
+    __mul__ __rmul__ "Mult";
+    __truediv__ __rtruediv__ "Divide";
+    __or__ __ror__ "Scalprod";
+}
+
+#[pymethods]
+impl PyLazy {
+    /// NumPy leaves operators with arrays to the tensor.
+    #[classattr]
+    fn __array_ufunc__(py: Python<'_>) -> Py<PyAny> {
+        py.None()
+    }
+
+    fn __neg__(&self) -> PyResult<PyLazy> {
+        self.unary("Minus")
+    }
+
+    fn __pos__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __abs__(&self) -> PyResult<PyLazy> {
+        self.unary("Abs")
+    }
+
+    fn __pow__(
+        slf: &Bound<'_, Self>,
+        exponent: &Bound<'_, PyAny>,
+        _modulus: &Bound<'_, PyAny>,
+    ) -> PyResult<Py<PyAny>> {
+        PyLazy::power_of(slf, exponent)
+    }
+
+    fn __rpow__(
+        slf: &Bound<'_, Self>,
+        base: &Bound<'_, PyAny>,
+        _modulus: &Bound<'_, PyAny>,
+    ) -> PyResult<Py<PyAny>> {
+        PyLazy::binary(slf, base, "Powf", true)
+    }
+
+    /// To the power of a number or a formula.
+    #[pyo3(signature = (other, /))]
+    fn power(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let made = PyLazy::power_of(slf, other)?;
+        if made.bind(slf.py()).is(slf.py().NotImplemented()) {
+            return Err(PyTypeError::new_err("power: an exponent is a number or a formula"));
+        }
+        Ok(made)
+    }
+
+    fn __richcmp__(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, PyAny>,
+        op: CompareOp,
+    ) -> PyResult<Py<PyAny>> {
+        let name = match op {
+            CompareOp::Lt => "LessThan",
+            CompareOp::Le => "LessOrEqual",
+            CompareOp::Gt => "GreaterThan",
+            CompareOp::Ge => "GreaterOrEqual",
+            CompareOp::Eq => "Equal",
+            CompareOp::Ne => "NotEqual",
+        };
+        PyLazy::binary(slf, other, name, false)
+    }
+
+    /// Components: `x[k]`, `x[a:b]`, `x[:, :, k]`, `x[..., a:b]`.
+    fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<PyLazy> {
+        let key = self.component_key(key)?;
+        let dim = self.0.dim() as isize;
+        if let Ok(slice) = key.cast::<PySlice>() {
+            let found = slice.indices(dim)?;
+            if found.step != 1 || found.slicelength == 0 {
+                let message = "components are taken in steps of 1, and at least one";
+                return Err(PyIndexError::new_err(message));
+            }
+            return self.0.extract(found.start as usize, found.slicelength).py().map(PyLazy);
+        }
+        let index: isize = key.extract()?;
+        let at = if index < 0 { index + dim } else { index };
+        match usize::try_from(at).ok().filter(|_| at < dim) {
+            Some(at) => self.0.elem(at).py().map(PyLazy),
+            None => {
+                let message = format!("component {index} is out of {dim}");
+                Err(PyIndexError::new_err(message))
+            }
+        }
+    }
+
+    fn __matmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        if let Ok(other) = other.cast_exact::<PyLazy>() {
+            let product = slf.get().0.multiply(&other.get().0).py()?;
+            return summed(py, &PyLazy(product), 1);
+        }
+        let Some(vector) = array(other, slf.get().0.dtype())? else {
+            return Ok(py.NotImplemented());
+        };
+        let result = slf.get().times(py, &vector, false, &Settings::new())?;
+        Ok(Py::new(py, result)?.into_any())
+    }
+
+    fn __rmatmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        let Some(vector) = array(other, slf.get().0.dtype())? else {
+            return Ok(py.NotImplemented());
+        };
+        let turned = slf.get().t()?;
+        let result = match vector.ndim() {
+            1 => turned.times(py, &vector, false, &Settings::new())?,
+            _ => {
+                let vector = vector.matrix_transpose().py()?;
+                let product = turned.times(py, &vector, false, &Settings::new())?;
+                PyArray(product.0.matrix_transpose().py()?)
+            }
+        };
+        Ok(Py::new(py, result)?.into_any())
+    }
+
+    /// The sum over j of this times an array of N numbers or rows, as `K @ v`, with keywords.
+    #[pyo3(signature = (v, /, **options))]
+    fn matmul(
+        &self,
+        py: Python<'_>,
+        v: &Bound<'_, PyAny>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PyArray> {
+        let mut settings = Settings::new();
+        settings.take_all("matmul", options, |_, _| Ok(false))?;
+        let vector = required_array(v, self.0.dtype(), "matmul")?;
+        self.times(py, &vector, false, &settings)
+    }
+
+    /// `K @ v`, cast to the tensor's dtype: SciPy's name.
+    #[pyo3(signature = (v, /))]
+    fn matvec(&self, py: Python<'_>, v: &Bound<'_, PyAny>) -> PyResult<PyArray> {
+        self.operator(py, v)
+    }
+
+    /// `K.T @ v`, cast to the tensor's dtype: SciPy's name.
+    #[pyo3(signature = (v, /))]
+    fn rmatvec(&self, py: Python<'_>, v: &Bound<'_, PyAny>) -> PyResult<PyArray> {
+        self.t()?.operator(py, v)
+    }
+
+    /// `K @ v` for a matrix: SciPy's name.
+    #[pyo3(signature = (v, /))]
+    fn matmat(&self, py: Python<'_>, v: &Bound<'_, PyAny>) -> PyResult<PyArray> {
+        self.operator(py, v)
+    }
+
+    /// `K.T @ v` for a matrix: SciPy's name.
+    #[pyo3(signature = (v, /))]
+    fn rmatmat(&self, py: Python<'_>, v: &Bound<'_, PyAny>) -> PyResult<PyArray> {
+        self.t()?.operator(py, v)
+    }
+
+    /// SciPy's `LinearOperator` of this matrix.
+    fn aslinearoperator<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("scipy.sparse.linalg")?.call_method1("aslinearoperator", (slf,))
+    }
+}
+
+impl PyLazy {
+    /// The part of an index that is about components.
+    fn component_key<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let Ok(keys) = key.cast::<PyTuple>() else { return Ok(key.clone()) };
+        let parts: Vec<Bound<'_, PyAny>> = keys.iter().collect();
+        let wrong = || PyIndexError::new_err("only components can be taken: x[:, :, k]");
+        let Some((last, others)) = parts.split_last() else { return Err(wrong()) };
+        let dots = others.iter().any(|key| key.is_instance_of::<PyEllipsis>());
+        let whole = others.iter().all(|key| {
+            key.is_instance_of::<PyEllipsis>()
+                || key.cast::<PySlice>().is_ok_and(|slice| {
+                    slice.getattr("start").is_ok_and(|start| start.is_none())
+                        && slice.getattr("stop").is_ok_and(|stop| stop.is_none())
+                })
+        });
+        if whole && (dots || keys.len() == self.0.shape().len()) {
+            return Ok(last.clone());
+        }
+        Err(wrong())
+    }
+}

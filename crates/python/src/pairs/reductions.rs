@@ -1,0 +1,259 @@
+//! Reductions of `LazyTensor`: their arguments, now or later, and what they give.
+//!
+//! What a reduction takes is read from its row. Called by `methods`, `operators` and `partial`.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use smallvec::SmallVec;
+use tilework::formula::functions::FUNCTIONS;
+use tilework::formula::reduction::{REDUCTIONS, ReductionRow, Weight};
+use tilework::pairs::{Along, LazyArg, LazyTensor, Reduced};
+
+use super::lazy::PyLazy;
+use super::operand::{Operand, required_array};
+use super::settings::Settings;
+use super::work::watched;
+use crate::args::target;
+use crate::array::PyArray;
+use crate::errors::OrRaise;
+
+/// The name that a reduction has as a method: KeOps' keep a large K.
+pub fn method_name(row: &ReductionRow) -> String {
+    row.name.chars().map(|c| if c == 'K' { c } else { c.to_ascii_lowercase() }).collect()
+}
+
+/// The reduction with this name, however it is written: `Sum`, `sum`, `argKmin`.
+pub fn named(name: &str) -> PyResult<&'static ReductionRow> {
+    let same = |row: &&ReductionRow| row.name.eq_ignore_ascii_case(name);
+    let found = REDUCTIONS.iter().find(same);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = REDUCTIONS.iter().map(|row| row.name).collect();
+        let message = format!("there is no reduction {name}; there are {}", names.join(", "));
+        PyValueError::new_err(message)
+    })
+}
+
+/// Whether a reduction is also a function of the components, and so has a default axis.
+pub fn along_components(row: &ReductionRow) -> bool {
+    FUNCTIONS.iter().any(|function| function.name == row.name)
+}
+
+/// The arguments of a reduction in their order.
+pub fn arguments(row: &ReductionRow) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    if row.takes_k {
+        names.push("K");
+    }
+    if row.weight == Weight::Required {
+        names.push("weight");
+    }
+    names.push("axis");
+    if row.weight == Weight::Optional {
+        names.push("weight");
+    }
+    names
+}
+
+/// What a call of a reduction says.
+pub struct Asked {
+    pub row: &'static ReductionRow,
+    pub along: Along,
+    pub weight: Option<LazyTensor>,
+    pub settings: Settings,
+}
+
+impl Asked {
+    /// Reads the arguments after the tensor.
+    pub fn read(
+        row: &'static ReductionRow,
+        name: &str,
+        tensor: &LazyTensor,
+        args: &[Bound<'_, PyAny>],
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Asked> {
+        let mut settings = Settings::new();
+        let mut axis: Option<isize> = None;
+        let mut weight: Option<LazyTensor> = None;
+        let names = arguments(row);
+        if args.len() > names.len() {
+            let message = format!("{name}: takes {} arguments, not {}", names.len(), args.len());
+            return Err(PyTypeError::new_err(message));
+        }
+        let mut k: Option<usize> = None;
+        let mut take = |keyword: &str, value: &Bound<'_, PyAny>| -> PyResult<bool> {
+            match keyword {
+                "axis" | "dim" if value.is_none() => {}
+                "axis" | "dim" => axis = Some(value.extract()?),
+                "K" | "opt_arg" if row.takes_k => k = Some(value.extract()?),
+                "weight" if value.is_none() => {}
+                "weight" if row.weight != Weight::None => {
+                    weight = Some(Operand::required(value, tensor.dtype(), name)?.tensor());
+                }
+                _ => return Ok(false),
+            }
+            Ok(true)
+        };
+        for (keyword, value) in names.iter().zip(args) {
+            take(keyword, value)?;
+        }
+        settings.take_all(name, kwargs, take)?;
+        settings.k = k;
+        let axis = match axis {
+            Some(axis) => axis,
+            None if along_components(row) => -1,
+            None => {
+                let i = tensor.batch_axes();
+                let message = format!("{name}: axis is missing: {i} is over i, {} over j", i + 1);
+                return Err(PyTypeError::new_err(message));
+            }
+        };
+        Ok(Asked { row, along: tensor.along(axis).py()?, weight, settings })
+    }
+
+    /// The index that is reduced over; an error for the components.
+    pub fn index(&self, name: &str) -> PyResult<usize> {
+        match self.along {
+            Along::Index(axis) => Ok(axis),
+            Along::Components => {
+                let message = format!("{name}: components are not reduced, only i or j");
+                Err(PyValueError::new_err(message))
+            }
+        }
+    }
+}
+
+/// Calls a reduction as a method.
+pub fn reduction(
+    row: &'static ReductionRow,
+    name: &str,
+    tensor: &Bound<'_, PyLazy>,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Py<PyAny>> {
+    let (py, lazy) = (tensor.py(), tensor.get());
+    let args: SmallVec<[Bound<'_, PyAny>; 3]> = args.iter().collect();
+    let asked = Asked::read(row, name, &lazy.0, &args, kwargs)?;
+    if asked.along == Along::Components && along_components(row) {
+        let made = LazyTensor::function(row.name, &[LazyArg::Tensor(&lazy.0)], &[]).py()?;
+        return Ok(Py::new(py, PyLazy(made))?.into_any());
+    }
+    let axis = asked.index(name)?;
+    let symbolic = |tensor: &LazyTensor| !tensor.symbols().is_empty();
+    if !asked.settings.call || symbolic(&lazy.0) || asked.weight.as_ref().is_some_and(symbolic) {
+        let later = PyReduced { tensor: lazy.0.clone(), axis, asked };
+        return Ok(Py::new(py, later)?.into_any());
+    }
+    compute(py, &lazy.0, axis, &asked, &asked.settings)
+}
+
+/// The sum over an index with the settings of the module.
+pub fn summed(py: Python<'_>, tensor: &PyLazy, axis: usize) -> PyResult<Py<PyAny>> {
+    let asked = Asked {
+        row: named("Sum")?,
+        along: Along::Index(axis),
+        weight: None,
+        settings: Settings::new(),
+    };
+    compute(py, &tensor.0, axis, &asked, &asked.settings)
+}
+
+fn compute(
+    py: Python<'_>,
+    tensor: &LazyTensor,
+    axis: usize,
+    asked: &Asked,
+    settings: &Settings,
+) -> PyResult<Py<PyAny>> {
+    let shown = PyLazy(tensor.clone());
+    let reduced = watched(py, shown.pairs(), shown.device(), settings, |options| {
+        tensor.reduce(asked.row.name, axis, asked.weight.as_ref(), options)
+    })?;
+    result(py, reduced, settings)
+}
+
+/// What a reduction gives, as an object: an array, or values and indices.
+pub fn result(py: Python<'_>, reduced: Reduced, settings: &Settings) -> PyResult<Py<PyAny>> {
+    match (reduced.values, reduced.indices) {
+        (Some(values), Some(indices)) => {
+            let both = (PyArray(values), PyArray(indices)).into_pyobject(py)?;
+            Ok(both.into_any().unbind())
+        }
+        (values, indices) => {
+            let array = Reduced { values, indices }.only().py()?;
+            let Some(out) = &settings.out else {
+                return Ok(Py::new(py, PyArray(array))?.into_any());
+            };
+            let to = target(out.bind(py), array.device())?;
+            if to.shape() != array.shape() || to.dtype() != array.dtype() {
+                let message = format!(
+                    "out: {} of shape {:?} is wanted, not {} of {:?}",
+                    array.dtype(),
+                    array.shape(),
+                    to.dtype(),
+                    to.shape()
+                );
+                return Err(PyValueError::new_err(message));
+            }
+            to.assign(&array).py()?;
+            Ok(out.clone_ref(py))
+        }
+    }
+}
+
+/// A reduction that waits for the arrays of its symbolic variables.
+#[pyclass(frozen, name = "ReducedLazyTensor", module = "tilework")]
+pub struct PyReduced {
+    tensor: LazyTensor,
+    axis: usize,
+    asked: Asked,
+}
+
+#[pymethods]
+impl PyReduced {
+    /// Computes it with arrays for the symbolic variables, in the order of their indices.
+    #[pyo3(signature = (*arrays, **options))]
+    fn __call__(
+        &self,
+        py: Python<'_>,
+        arrays: &Bound<'_, PyTuple>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        let mut symbols = self.tensor.symbols();
+        symbols.extend(self.asked.weight.iter().flat_map(LazyTensor::symbols));
+        symbols.sort_unstable();
+        symbols.dedup();
+        if symbols.len() != arrays.len() {
+            let message = format!("takes {} arrays, not {}", symbols.len(), arrays.len());
+            return Err(PyTypeError::new_err(message));
+        }
+        let mut like = self.tensor.dtype();
+        let mut found = Vec::with_capacity(symbols.len());
+        for (symbol, object) in symbols.iter().zip(arrays.iter()) {
+            let array = required_array(&object, like, &symbol.to_string())?;
+            like = like.or(Some(array.dtype()));
+            found.push(array);
+        }
+        let fill = |tensor: &LazyTensor| {
+            let own = tensor.symbols();
+            let arrays = symbols.iter().zip(&found).filter(|(symbol, _)| own.contains(symbol));
+            let arrays: Vec<&tilework::Array> = arrays.map(|(_, array)| array).collect();
+            tensor.fill(&arrays).py()
+        };
+        let tensor = fill(&self.tensor)?;
+        let mut settings = self.asked.settings.for_a_call();
+        settings.take_all("call", options, |_, _| Ok(false))?;
+        let weight = self.asked.weight.as_ref().map(fill).transpose()?;
+        let asked = Asked {
+            row: self.asked.row,
+            along: self.asked.along,
+            weight,
+            settings: Settings::default(),
+        };
+        compute(py, &tensor, self.axis, &asked, &settings)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("{}({:?}, axis={})", self.asked.row.name, self.tensor, self.axis)
+    }
+}

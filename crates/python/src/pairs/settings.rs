@@ -1,0 +1,261 @@
+//! The keywords of every reduction, KeOps' among them, and their module-wide defaults.
+//!
+//! KeOps' options are taken where they mean something here and let pass where they do not, as
+//! `docs/keops.md` lists; what would change the result unseen is an error.
+
+use std::sync::{PoisonError, RwLock};
+
+use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use tilework::pairs::{Accuracy, Options, Scheme, SumScheme};
+
+use crate::args::register;
+use crate::errors::DeviceError;
+
+/// What is shown of long work.
+#[derive(Default)]
+pub enum Shown {
+    #[default]
+    Nothing,
+    /// A bar on stderr.
+    Bar,
+    /// A function of Python is told the fraction; it stops the work by returning False.
+    Told(Py<PyAny>),
+}
+
+/// The keywords of one call.
+#[derive(Default)]
+pub struct Settings {
+    pub sums: SumScheme,
+    pub accuracy: Accuracy,
+    pub scheme: Scheme,
+    pub progress: Shown,
+    /// How many values are kept.
+    pub k: Option<usize>,
+    /// Whether to compute now.
+    pub call: bool,
+    /// Where the result is to be written.
+    pub out: Option<Py<PyAny>>,
+}
+
+/// What a call takes that says nothing else.
+#[derive(Clone, Copy)]
+struct Defaults {
+    sums: SumScheme,
+    accuracy: Accuracy,
+    scheme: Scheme,
+    progress: bool,
+}
+
+static DEFAULTS: RwLock<Defaults> = RwLock::new(Defaults {
+    sums: SumScheme::Blocks,
+    accuracy: Accuracy::Declared,
+    scheme: Scheme::Auto,
+    progress: false,
+});
+
+const ACCURACIES: &[(&str, Accuracy)] =
+    &[("declared", Accuracy::Declared), ("strict", Accuracy::Strict)];
+const SCHEMES: &[(&str, Scheme)] =
+    &[("auto", Scheme::Auto), ("1d", Scheme::OneD), ("2d", Scheme::TwoD)];
+// The first name of each is the one that is given back.
+const SUMS: &[(&str, SumScheme)] = &[
+    ("block_sum", SumScheme::Blocks),
+    ("kahan_scheme", SumScheme::Kahan),
+    ("double", SumScheme::Double),
+    ("auto", SumScheme::Blocks),
+    ("direct_sum", SumScheme::Blocks),
+];
+
+fn chosen<T: Copy>(option: &str, value: &Bound<'_, PyAny>, table: &[(&str, T)]) -> PyResult<T> {
+    let wrong = || {
+        let names: Vec<String> = table.iter().map(|(name, _)| format!("{name:?}")).collect();
+        let given = value.repr().map_or_else(|_| "?".into(), |text| text.to_string());
+        PyValueError::new_err(format!("{option}={given} is none of {}", names.join(", ")))
+    };
+    let name = value.cast::<PyString>().map_err(|_| wrong())?.to_string().to_lowercase();
+    table.iter().find(|(known, _)| *known == name).map(|(_, value)| *value).ok_or_else(wrong)
+}
+
+fn name_of<T: PartialEq>(value: T, table: &[(&'static str, T)]) -> &'static str {
+    table.iter().find(|(_, known)| *known == value).map_or("?", |(name, _)| name)
+}
+
+/// Keywords of KeOps that choose what is chosen here by itself.
+const WITHOUT_MEANING: &[&str] =
+    &["enable_chunks", "rec_multVar_highdim", "device_id", "dtype", "cuda_type", "optional_flags"];
+
+impl Settings {
+    /// The defaults of the module.
+    pub fn new() -> Settings {
+        let defaults = *DEFAULTS.read().unwrap_or_else(PoisonError::into_inner);
+        Settings {
+            sums: defaults.sums,
+            accuracy: defaults.accuracy,
+            scheme: defaults.scheme,
+            progress: if defaults.progress { Shown::Bar } else { Shown::Nothing },
+            call: true,
+            k: None,
+            out: None,
+        }
+    }
+
+    /// The settings of a later call of what was made with these.
+    pub fn for_a_call(&self) -> Settings {
+        Settings {
+            k: self.k,
+            sums: self.sums,
+            accuracy: self.accuracy,
+            scheme: self.scheme,
+            ..Settings::new()
+        }
+    }
+
+    /// Takes one keyword; false if it is not one of those of reductions.
+    pub fn take(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        match name {
+            "accuracy" if !value.is_none() => self.accuracy = chosen(name, value, ACCURACIES)?,
+            "scheme" if !value.is_none() => self.scheme = chosen(name, value, SCHEMES)?,
+            "sum_scheme" if !value.is_none() => self.sums = chosen(name, value, SUMS)?,
+            "progress" if !value.is_none() => {
+                self.progress = match value.extract::<bool>() {
+                    Ok(true) => Shown::Bar,
+                    Ok(false) => Shown::Nothing,
+                    Err(_) if value.is_callable() => Shown::Told(value.clone().unbind()),
+                    Err(_) => {
+                        let message = "progress: True, False, or a function of the fraction done";
+                        return Err(PyTypeError::new_err(message));
+                    }
+                }
+            }
+            "call" => self.call = value.is_truthy()?,
+            "out" => self.out = (!value.is_none()).then(|| value.clone().unbind()),
+            "use_double_acc" if value.is_truthy()? => self.sums = SumScheme::Double,
+            "dtype_acc" => match value.str()?.to_string_lossy().as_ref() {
+                "float64" => self.sums = SumScheme::Double,
+                "auto" | "float32" | "float16" | "None" => {}
+                other => {
+                    let message = format!("dtype_acc={other:?} is not \"float32\" or \"float64\"");
+                    return Err(PyValueError::new_err(message));
+                }
+            },
+            // Its approximations are those that we do by default, within their bounds.
+            "use_fast_math" if !value.is_truthy()? => self.accuracy = Accuracy::Strict,
+            "backend" => self.backend(value)?,
+            "ranges" if !value.is_none() => {
+                let message = "ranges: block-sparse reductions are not supported yet; \
+                               multiply by a mask, or reduce block by block and merge partials";
+                return Err(PyNotImplementedError::new_err(message));
+            }
+            "accuracy" | "scheme" | "sum_scheme" | "progress" | "use_double_acc" | "ranges"
+            | "use_fast_math" => {}
+            _ => return Ok(WITHOUT_MEANING.contains(&name)),
+        }
+        Ok(true)
+    }
+
+    /// KeOps' backends: where the arrays are decides, so that only the scheme is taken.
+    fn backend(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        if value.is_none() {
+            return Ok(());
+        }
+        let name: String = value.extract()?;
+        match name.as_str() {
+            "auto" | "CPU" => {}
+            "GPU" | "GPU_1D" | "GPU_1D_device" | "GPU_1D_host" => self.scheme = Scheme::OneD,
+            "GPU_2D" | "GPU_2D_device" | "GPU_2D_host" => self.scheme = Scheme::TwoD,
+            _ => {
+                let message = format!("backend={name:?} is not \"auto\", \"CPU\" or \"GPU...\"");
+                return Err(PyValueError::new_err(message));
+            }
+        }
+        let cards = tilework::Device::all().into_iter().any(|d| d.id().backend == "cuda");
+        if name.starts_with("GPU") && !cards {
+            let message = format!("backend={name:?}: there is no card; the arrays' device decides");
+            return Err(DeviceError::new_err(message));
+        }
+        Ok(())
+    }
+
+    /// Takes all keywords of a call that nothing else has taken.
+    pub fn take_all(
+        &mut self,
+        operation: &str,
+        keywords: Option<&Bound<'_, PyDict>>,
+        mut others: impl FnMut(&str, &Bound<'_, PyAny>) -> PyResult<bool>,
+    ) -> PyResult<()> {
+        let Some(keywords) = keywords else { return Ok(()) };
+        for (name, value) in keywords.iter() {
+            let name: String = name.extract()?;
+            if !others(&name, &value)? && !self.take(&name, &value)? {
+                let message = format!("{operation}: there is no keyword {name}");
+                return Err(PyTypeError::new_err(message));
+            }
+        }
+        Ok(())
+    }
+
+    /// The options of the core, without progress.
+    pub fn options(&self) -> Options<'static> {
+        Options {
+            k: self.k,
+            sums: self.sums,
+            accuracy: self.accuracy,
+            scheme: self.scheme,
+            progress: None,
+        }
+    }
+}
+
+/// Sets what reductions over pairs do unless a call says otherwise.
+///
+/// `accuracy`: "declared" (cheaper forms within declared bounds) or "strict"; `scheme`: "auto",
+/// "1d" or "2d"; `sum_scheme`: "block_sum", "kahan_scheme" or "double"; `progress`: whether long
+/// work shows a bar.
+///
+/// >>> import tilework as tw
+/// >>> tw.pairs.set_defaults(accuracy="strict")
+/// >>> tw.pairs.get_defaults()["accuracy"]
+/// 'strict'
+/// >>> tw.pairs.set_defaults(accuracy="declared")
+#[pyfunction]
+#[pyo3(signature = (*, accuracy=None, scheme=None, sum_scheme=None, progress=None))]
+fn set_defaults(
+    accuracy: Option<&Bound<'_, PyAny>>,
+    scheme: Option<&Bound<'_, PyAny>>,
+    sum_scheme: Option<&Bound<'_, PyAny>>,
+    progress: Option<bool>,
+) -> PyResult<()> {
+    let mut new = *DEFAULTS.read().unwrap_or_else(PoisonError::into_inner);
+    if let Some(value) = accuracy {
+        new.accuracy = chosen("accuracy", value, ACCURACIES)?;
+    }
+    if let Some(value) = scheme {
+        new.scheme = chosen("scheme", value, SCHEMES)?;
+    }
+    if let Some(value) = sum_scheme {
+        new.sums = chosen("sum_scheme", value, SUMS)?;
+    }
+    new.progress = progress.unwrap_or(new.progress);
+    *DEFAULTS.write().unwrap_or_else(PoisonError::into_inner) = new;
+    Ok(())
+}
+
+/// What reductions over pairs do unless a call says otherwise.
+#[pyfunction]
+fn get_defaults(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let now = *DEFAULTS.read().unwrap_or_else(PoisonError::into_inner);
+    let shown = PyDict::new(py);
+    shown.set_item("accuracy", name_of(now.accuracy, ACCURACIES))?;
+    shown.set_item("scheme", name_of(now.scheme, SCHEMES))?;
+    shown.set_item("sum_scheme", name_of(now.sums, SUMS))?;
+    shown.set_item("progress", now.progress)?;
+    Ok(shown)
+}
+
+/// Adds the functions to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    register!(module: set_defaults, get_defaults);
+    Ok(())
+}

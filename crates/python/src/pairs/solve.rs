@@ -1,0 +1,202 @@
+//! Linear systems for Python: `LazyTensor.solve`, `KernelSolve`, and the error that tells how far
+//! they came.
+
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use tilework::formula::declare::declarations;
+use tilework::pairs::{Genred, LazyTensor, Solution, Solve, conjugate_gradient};
+use tilework::{Array, Device};
+
+use super::genred::arrays;
+use super::lazy::PyLazy;
+use super::operand::required_array;
+use super::settings::Settings;
+use super::work::watched;
+use crate::array::PyArray;
+use crate::errors::OrRaise;
+
+pyo3::create_exception!(
+    tilework,
+    SolveError,
+    PyRuntimeError,
+    "A linear system that was not solved; `residual` is relative to the right-hand side, \
+     `iterations` is how many steps were taken, `x` the best that was found."
+);
+
+/// The unknowns, or the exception that carries the residual.
+fn solved(py: Python<'_>, solution: Solution) -> PyResult<PyArray> {
+    if solution.failure.is_none() {
+        return Ok(PyArray(solution.x));
+    }
+    let (x, residual, iterations) = (solution.x.clone(), solution.residual, solution.iterations);
+    let message = match solution.converged() {
+        Err(error) => error.to_string(),
+        Ok(_) => String::new(),
+    };
+    let error = SolveError::new_err(message);
+    let value = error.value(py);
+    value.setattr("residual", residual)?;
+    value.setattr("iterations", iterations)?;
+    value.setattr("x", Py::new(py, PyArray(x))?)?;
+    Err(error)
+}
+
+/// When to stop, from keywords; `eps` is KeOps' name of the tolerance.
+struct System {
+    solve: Solve,
+    settings: Settings,
+}
+
+impl System {
+    fn read(name: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<System> {
+        let mut solve = Solve::default();
+        let mut settings = Settings::new();
+        settings.take_all(name, options, |keyword, value| {
+            match keyword {
+                "alpha" => solve.alpha = value.extract()?,
+                "tol" | "eps" => solve.tol = value.extract()?,
+                "maxiter" => solve.maxiter = value.extract()?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        Ok(System { solve, settings })
+    }
+}
+
+#[pymethods]
+impl PyLazy {
+    /// Solves (alpha + K) a = b by conjugate gradients, for K symmetric and positive.
+    ///
+    /// `b` is an array of one number or row for each i, or a LazyTensor made of one by `Vi`. With
+    /// `var`, a symbolic variable of this formula, the formula must be linear in it and is summed.
+    /// Keywords: `alpha=1e-10`, `tol=1e-6` (of the residual, relative to b), `maxiter=None`, and
+    /// those of reductions. Raises `SolveError`, which carries the residual.
+    ///
+    /// >>> import tilework as tw
+    /// >>> x = tw.linspace(0.0, 1.0, 20).reshape(-1, 1)
+    /// >>> K = (-10 * tw.Vi(x).sqdist(tw.Vj(x))).exp()
+    /// >>> a = K.solve(x, alpha=0.1)
+    /// >>> bool(tw.max(abs(K @ a + 0.1 * a - x)) < 1e-5)
+    /// True
+    #[pyo3(signature = (b, var=None, **options))]
+    fn solve(
+        slf: &Bound<'_, Self>,
+        b: &Bound<'_, PyAny>,
+        var: Option<&Bound<'_, PyLazy>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PyArray> {
+        let (py, tensor) = (slf.py(), slf.get());
+        let System { solve, settings } = System::read("solve", options)?;
+        let right = match b.cast_exact::<PyLazy>() {
+            Ok(lazy) => lazy.get().0.array().cloned().ok_or_else(|| {
+                PyTypeError::new_err("solve: the right-hand side is an array, or Vi of one")
+            })?,
+            Err(_) => required_array(b, tensor.0.dtype(), "solve")?,
+        };
+        let lazy = &tensor.0;
+        let linear = var.map(|var| linear_in(lazy, &var.get().0)).transpose()?;
+        let solution =
+            watched(py, tensor.pairs(), tensor.device(), &settings, |options| match linear {
+                None => lazy.solve(&right, &solve, options),
+                Some(axis) => {
+                    let product =
+                        |v: &Array| lazy.fill(&[v])?.reduce("Sum", axis, None, options)?.only();
+                    conjugate_gradient(product, &right, &solve)
+                }
+            })?;
+        solved(py, solution)
+    }
+}
+
+/// The index to sum over so that the symbolic variable is what is solved for.
+fn linear_in(tensor: &LazyTensor, var: &LazyTensor) -> PyResult<usize> {
+    let (symbols, own) = (tensor.symbols(), var.symbols());
+    match (&symbols[..], &own[..]) {
+        ([symbol], [unknown]) if symbol == unknown => match symbol.category as usize {
+            0 => Ok(0),
+            1 => Ok(1),
+            _ => Err(PyValueError::new_err("solve: the unknown is a variable of i or of j")),
+        },
+        _ => {
+            let message = "solve: var is the one symbolic variable of the formula";
+            Err(PyValueError::new_err(message))
+        }
+    }
+}
+
+/// The solution of (alpha + K) a = b, for a formula in text that is linear in one of its variables.
+///
+/// `varinvalias` names that variable; the array in its place is the right-hand side. Called with
+/// `alpha=1e-10`, `tol=1e-6` (KeOps' `eps`), `maxiter=None`.
+///
+/// >>> import tilework as tw
+/// >>> aliases = ["x = Vi(1)", "y = Vj(1)", "b = Vj(1)"]
+/// >>> solver = tw.KernelSolve("Exp(-SqDist(x,y)) * b", aliases, "b", axis=1)
+/// >>> x = tw.linspace(0.0, 1.0, 5).reshape(-1, 1)
+/// >>> solver(x, x, x, alpha=0.1).shape
+/// (5, 1)
+#[pyclass(frozen, name = "KernelSolve", module = "tilework")]
+pub struct PyKernelSolve {
+    genred: Genred,
+    unknown: usize,
+}
+
+#[pymethods]
+impl PyKernelSolve {
+    #[new]
+    #[pyo3(signature = (formula, aliases, varinvalias, axis=0, **options))]
+    fn new(
+        formula: &str,
+        aliases: Vec<String>,
+        varinvalias: &str,
+        axis: usize,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PyKernelSolve> {
+        Settings::new().take_all("KernelSolve", options, |_, _| Ok(false))?;
+        let aliases: Vec<&str> = aliases.iter().map(String::as_str).collect();
+        let genred = Genred::new(formula, &aliases, "Sum", axis).py()?;
+        let declared = declarations(&aliases).py()?;
+        let found = declared.iter().find(|declared| {
+            declared.name.as_deref() == Some(varinvalias)
+                || declared.variable.to_string().replace(' ', "") == varinvalias.replace(' ', "")
+        });
+        match found {
+            Some(found) => Ok(PyKernelSolve { genred, unknown: found.variable.position }),
+            None => {
+                let message = format!("KernelSolve: {varinvalias:?} is none of the variables");
+                Err(PyValueError::new_err(message))
+            }
+        }
+    }
+
+    /// Solves with these arrays, that of the unknown being the right-hand side.
+    #[pyo3(signature = (*args, **options))]
+    fn __call__(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PyArray> {
+        let System { solve, settings } = System::read("KernelSolve", options)?;
+        let arrays = arrays(args, "KernelSolve")?;
+        let arrays: Vec<&Array> = arrays.iter().collect();
+        let device = arrays.first().map_or_else(Device::current, |array| array.device());
+        let pairs = self.genred.pairs(&arrays).py()?;
+        let solution = watched(py, pairs, device, &settings, |options| {
+            self.genred.solve(&arrays, self.unknown, &solve, options)
+        })?;
+        solved(py, solution)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("KernelSolve({}, argument {})", self.genred.reduction(), self.unknown)
+    }
+}
+
+/// Adds the class and the exception to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyKernelSolve>()?;
+    module.add("SolveError", module.py().get_type::<SolveError>())
+}

@@ -1,0 +1,146 @@
+//! Long work over pairs: without the GIL, with progress, stopped by Ctrl-C.
+//!
+//! Short work is done as any other operation's. Long work runs on a thread of its own while the
+//! caller's waits, looks for signals and shows how far it is: signals reach Python on its main
+//! thread only, and that one must not be busy.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
+use pyo3::prelude::*;
+use tilework::pairs::{Options, Progress};
+use tilework::{Device, Result};
+
+use super::settings::{Settings, Shown};
+use crate::errors::OrRaise;
+use crate::run::{bug, run};
+
+/// Pairs (times components) from which work is watched: a thread costs less than a hundredth of it.
+const LONG: usize = 1 << 20;
+/// How often signals are looked for, and progress is shown.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Does work on so many pairs, with the options of these settings and a watch on it.
+pub fn watched<T: Send>(
+    py: Python<'_>,
+    pairs: usize,
+    device: Device,
+    settings: &Settings,
+    work: impl Fn(&Options<'_>) -> Result<T> + Sync,
+) -> PyResult<T> {
+    if matches!(settings.progress, Shown::Nothing) && pairs < LONG {
+        return run(py, pairs, device, || work(&settings.options()));
+    }
+    let stop = AtomicBool::new(false);
+    let done = AtomicU64::new(0);
+    let told = |fraction: f64| {
+        done.fetch_max((fraction.clamp(0.0, 1.0) * PARTS) as u64, Ordering::Relaxed);
+        !stop.load(Ordering::Relaxed)
+    };
+    std::thread::scope(|scope| {
+        let (finished, wait) = sync_channel::<()>(1);
+        let (told, work) = (&told, &work);
+        let options = settings.options();
+        let worker = scope.spawn(move || {
+            let _scope = device.scope();
+            let options = Options { progress: Some(Progress(told)), ..options };
+            let result = catch_unwind(AssertUnwindSafe(|| work(&options)));
+            // The receiver outlives this thread.
+            let _ = finished.send(());
+            result
+        });
+        let mut bar = Bar { began: Instant::now(), drawn: false };
+        let mut failure = None;
+        let wait = Mutex::new(wait);
+        let waited = || wait.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(TICK);
+        while py.detach(waited) == Err(RecvTimeoutError::Timeout) {
+            if failure.is_some() {
+                continue;
+            }
+            let fraction = done.load(Ordering::Relaxed) as f64 / PARTS;
+            let looked = py.check_signals().and_then(|()| bar.show(py, settings, fraction));
+            if let Err(error) = looked {
+                stop.store(true, Ordering::Relaxed);
+                failure = Some(error);
+            }
+        }
+        let result = worker.join();
+        match failure {
+            Some(error) => {
+                bar.end(py)?;
+                Err(error)
+            }
+            None => {
+                if !matches!(settings.progress, Shown::Nothing) {
+                    bar.show(py, settings, 1.0)?;
+                    bar.end(py)?;
+                }
+                match result {
+                    Ok(Ok(result)) => result.py(),
+                    Ok(Err(panic)) => Err(bug(&*panic)),
+                    Err(_) => Err(PyRuntimeError::new_err("the working thread ended early")),
+                }
+            }
+        }
+    })
+}
+
+/// Progress is counted in these parts, so that threads can keep the largest.
+const PARTS: f64 = 1e6;
+
+/// What is drawn of progress.
+struct Bar {
+    began: Instant,
+    drawn: bool,
+}
+
+impl Bar {
+    fn show(&mut self, py: Python<'_>, settings: &Settings, fraction: f64) -> PyResult<()> {
+        match &settings.progress {
+            Shown::Nothing => Ok(()),
+            Shown::Told(callback) => {
+                let goes_on = callback.bind(py).call1((fraction,))?;
+                if goes_on.is_none() || goes_on.is_truthy()? {
+                    return Ok(());
+                }
+                Err(PyKeyboardInterrupt::new_err("the progress function said to stop"))
+            }
+            Shown::Bar => {
+                const WIDTH: usize = 40;
+                let full = (fraction * WIDTH as f64) as usize;
+                let spent = self.began.elapsed().as_secs_f64();
+                let left = match fraction {
+                    f if f > 0.0 => format!("{:.1} s left", spent * (1.0 - f) / f),
+                    _ => "?".into(),
+                };
+                let text = format!(
+                    "\r[{}{}] {:3.0} %  {:.1} s, {left}    ",
+                    "#".repeat(full),
+                    "-".repeat(WIDTH - full),
+                    100.0 * fraction,
+                    spent,
+                );
+                self.drawn = true;
+                write(py, &text)
+            }
+        }
+    }
+
+    fn end(&self, py: Python<'_>) -> PyResult<()> {
+        if self.drawn { write(py, "\n") } else { Ok(()) }
+    }
+}
+
+/// Writes to Python's own stderr, which is what notebooks show.
+fn write(py: Python<'_>, text: &str) -> PyResult<()> {
+    let stderr = py.import("sys")?.getattr("stderr")?;
+    if stderr.is_none() {
+        return Ok(());
+    }
+    stderr.call_method1("write", (text,))?;
+    stderr.call_method0("flush").map(|_| ())
+}

@@ -1,0 +1,283 @@
+"""Systems, gradients, partial reductions, progress and interruption, streaming, torch."""
+
+import os
+import pickle
+import runpy
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilework as tw
+from tilework import KernelSolve, LazyTensor, Partial, Pm, Vi, Vj
+from tilework.pairs import SolveError
+
+rng = np.random.default_rng(9)
+M, N, D = 6, 9, 2
+X, Y, B, S = rng.normal(size=(M, D)), rng.normal(size=(N, D)), rng.normal(size=(N, 3)), np.array([0.7])
+
+
+def close(got: object, expected: object, tolerance: float = 1e-10) -> None:
+    np.testing.assert_allclose(np.asarray(got), np.asarray(expected), rtol=tolerance, atol=tolerance)
+
+
+# Systems.
+
+
+def system(n: int, width: float = 0.2) -> tuple[LazyTensor, np.ndarray, np.ndarray]:
+    x = rng.uniform(size=(n, 2))
+    k = (-Vi(x).sqdist(Vj(x)) / width).exp()
+    return k, np.exp(-((x[:, None] - x) ** 2).sum(-1) / width), x
+
+
+def test_solve_is_what_a_dense_solver_gives() -> None:
+    k, dense, x = system(60)
+    b = rng.normal(size=(60, 3))
+    exact = np.linalg.solve(dense + 0.1 * np.eye(60), b)
+    close(k.solve(b, alpha=0.1, tol=1e-12), exact, 1e-8)
+    close(k.solve(Vi(b), alpha=0.1, eps=1e-12), exact, 1e-8)
+    close(k.solve(b[:, 0], alpha=0.1, tol=1e-12), exact[:, 0], 1e-8)
+    aliases = ["x = Vi(2)", "y = Vj(2)", "b = Vj(3)"]
+    solver = KernelSolve("Exp(-SqDist(x,y)/s)*b", [*aliases, "s = Pm(1)"], "b", axis=1)
+    close(solver(x, x, b, 0.2, alpha=0.1, tol=1e-12), exact, 1e-8)
+    unknown = Vj(0, 3)
+    close((k * unknown).solve(b, var=unknown, alpha=0.1, tol=1e-12), exact, 1e-8)
+
+
+def test_solve_fails_with_the_residual() -> None:
+    k, _, _ = system(60)
+    with pytest.raises(SolveError, match="residual is") as caught:
+        k.solve(rng.normal(size=(60, 1)), alpha=0.0, maxiter=2)
+    assert caught.value.residual > 1e-6
+    assert caught.value.iterations == 2
+    assert caught.value.x.shape == (60, 1)
+    with pytest.raises(SolveError, match="not positive"):
+        (-k).solve(np.ones((60, 1)))
+    with pytest.raises(ValueError, match="none of the variables"):
+        KernelSolve("x*b", ["x = Vi(1)", "b = Vj(1)"], "c")
+
+
+def test_scipy_solves_and_finds_eigenvalues() -> None:
+    linalg = pytest.importorskip("scipy.sparse.linalg")
+    k, dense, _ = system(50)
+    close(np.sort(linalg.eigsh(k.aslinearoperator(), k=3)[0]), np.linalg.eigvalsh(dense)[-3:], 1e-8)
+    b = rng.normal(size=50)
+    shifted = linalg.aslinearoperator(k) + 0.5 * linalg.aslinearoperator(np.eye(50))
+    found, status = linalg.cg(shifted, b, rtol=1e-10)
+    assert status == 0
+    close(found, np.linalg.solve(dense + 0.5 * np.eye(50), b), 1e-7)
+
+
+# Gradients.
+
+
+def build(x: LazyTensor, y: LazyTensor, s: LazyTensor, kind: str) -> LazyTensor:
+    d = x.sqdist(y) * s
+    return {"vector": ((x - y) * s).sin(), "scalar": d + (x | y), "gauss": (-d).exp()}[kind]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(
+    "name, kind, options",
+    [
+        ("sum", "gauss", {}), ("sum", "vector", {}), ("mean", "vector", {}), ("min", "vector", {}),
+        ("max", "scalar", {}), ("Kmin", "vector", {"K": 2}), ("logsumexp", "scalar", {}),
+        ("prod", "gauss", {}), ("Kmax", "scalar", {"K": 3}),
+    ],
+)  # fmt: skip
+def test_gradients_against_differences(name: str, kind: str, options: dict, axis: int) -> None:
+    arrays = [X, Y, S]
+
+    def value(arrays: list[np.ndarray]) -> np.ndarray:
+        f = build(Vi(arrays[0]), Vj(arrays[1]), Pm(arrays[2]), kind)
+        return np.asarray(getattr(f, name)(axis=axis, **options))
+
+    x, y, s = Vi(X), Vj(Y), Pm(S)
+    f = build(x, y, s, kind)
+    e = rng.normal(size=value(arrays).shape)
+    both = f.value_and_grad(name, [x, y, s], e, axis=axis, **options)
+    close(both[0], value(arrays))
+    h = 1e-6
+    for position, variable in enumerate([x, y, s]):
+        expected = np.zeros_like(arrays[position])
+        for at in np.ndindex(expected.shape):
+            moved = [a.copy() for a in arrays]
+            moved[position][at] += h
+            up = (value(moved) * e).sum()
+            moved[position][at] -= 2 * h
+            expected[at] = (up - (value(moved) * e).sum()) / (2 * h)
+        close(f.reduction_grad(name, variable, e, axis=axis, **options), expected, 1e-6)
+        close(both[1][position], expected, 1e-6)
+
+
+def test_second_order_against_differences() -> None:
+    e = rng.normal(size=(M, 1))
+    u = rng.normal(size=(M, D))
+
+    def slope(x: np.ndarray) -> np.ndarray:
+        v = Vi(x)
+        return np.asarray(build(v, Vj(Y), Pm(S), "gauss").reduction_grad("sum", v, e, axis=1))
+
+    x = Vi(X)
+    # The gradient of <u, gradient> is the Hessian times u: formulas all the way.
+    first = build(x, Vj(Y), Pm(S), "gauss").grad(x, Vi(e))
+    hessian = (first | Vi(u)).reduction_grad("sum", x, np.ones((M, 1)), axis=1)
+    h = 1e-6
+    close(hessian, (slope(X + h * u) - slope(X - h * u)) / (2 * h), 1e-6)
+
+
+def test_value_and_grad_without_an_incoming_gradient() -> None:
+    x, y = Vi(X), Vj(Y)
+    for name in ["sum", "logsumexp"]:
+        f = x.sqdist(y)
+        value, (gx, gy) = f.value_and_grad(name, [x, y], axis=1)
+        close(value, getattr(f, name)(axis=1))
+        ones = np.ones((M, 1))
+        close(gx, f.reduction_grad(name, x, ones, axis=1))
+        close(gy, f.reduction_grad(name, y, ones, axis=1))
+    with pytest.raises(ValueError, match="towards a variable"):
+        x.sqdist(y).reduction_grad("sum", x + 1, ones, axis=1)
+    with pytest.raises(ValueError, match="incoming gradient"):
+        x.sqdist(y).reduction_grad("sum", x, np.ones(3), axis=1)
+
+
+def test_torch_example() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    path = Path(__file__).parents[3] / "examples" / "torch_autograd.py"
+    if not path.exists():
+        pytest.skip("the examples are not here")
+    example = runpy.run_path(str(path))
+    tensors = [torch.randn(n, d, dtype=torch.float64, requires_grad=True) for n, d in [(5, 3), (7, 3), (7, 2)]]
+    assert torch.autograd.gradcheck(example["PairSum"].apply, tensors)
+
+
+# Partial reductions.
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "min", "argmin", "max_argmax", "logsumexp", "argKmin", "count"])
+def test_partials_merge_in_any_grouping(name: str) -> None:
+    options = {"K": 3} if "K" in name else {}
+
+    def part(first: int, last: int) -> Partial:
+        f = Vi(X).sqdist(Vj(Y[first:last]))
+        return f.partial(name, axis=1, offset=first, **options)
+
+    whole = getattr(Vi(X).sqdist(Vj(Y)), name)(axis=1, **options)
+    cuts = [part(0, 2), part(2, 2), part(2, 7), part(7, 9)]
+    left = cuts[0].merge(cuts[1]).merge(cuts[2]).merge(cuts[3]).finish()
+    right = cuts[3].merge(cuts[2].merge(cuts[0])).merge(cuts[1]).finish()
+    for got in [left, right]:
+        for a, b in zip(*[r if isinstance(r, tuple) else (r,) for r in (got, whole)], strict=True):
+            (np.testing.assert_array_equal if a.dtype == "int64" else close)(np.asarray(a), np.asarray(b))
+
+
+def test_partials_travel_as_plain_arrays() -> None:
+    part = Vi(X).sqdist(Vj(Y)).partial("argKmin", axis=1, offset=100, K=2)
+    state = part.arrays()
+    assert state["version"] == 1 and state["reduction"] == "ArgKMin" and state["K"] == 2
+    assert state["values"].shape == state["indices"].shape == (M, 2) and state["count"] == N
+    plain = {k: np.asarray(v) if k in ("values", "indices") else v for k, v in state.items()}
+    for again in [Partial.from_arrays(**plain), pickle.loads(pickle.dumps(part))]:
+        close(again.finish(), np.asarray(part.finish()))
+    assert np.asarray(part.finish()).min() >= 100
+    with pytest.raises(ValueError, match="version"):
+        Partial.from_arrays(**{**state, "version": 2})
+    with pytest.raises(ValueError, match="different reductions"):
+        part.merge(Vi(X).sqdist(Vj(Y)).partial("sum", axis=1))
+    with pytest.raises(ValueError, match="offset"):
+        Vi(X).sqdist(Vj(Y)).partial("sum", axis=1, offset=-1)
+
+
+# Long work.
+
+
+def long_tensor() -> LazyTensor:
+    x = tw.asarray(rng.normal(size=(60_000, 3)).astype("float32"))
+    return (-Vi(x).sqdist(Vj(x)).sqrt()).exp().sin() + Vi(x).sqdist(Vj(x)).tanh().erf()
+
+
+def test_progress_is_told_and_can_stop() -> None:
+    x = rng.normal(size=(3_000, 3)).astype("float32")
+    told: list[float] = []
+    k = (-Vi(x).sqdist(Vj(x))).exp()
+    close(k.sum(axis=1, progress=told.append), k.sum(axis=1), 1e-6)
+    assert told and told[-1] == 1.0 and told == sorted(told)
+    began = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        long_tensor().sum(axis=1, progress=lambda done: False)
+    assert time.perf_counter() - began < 2
+
+
+def test_a_bar_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+    x = rng.normal(size=(500, 3))
+    Vi(x).sqdist(Vj(x)).sum(axis=1, progress=True)
+    assert "100 %" in capsys.readouterr().err
+
+
+def test_an_error_of_the_progress_function_is_raised() -> None:
+    def broken(done: float) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        long_tensor().sum(axis=1, progress=broken)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGINT") or os.name == "nt", reason="signals of Unix")
+def test_ctrl_c_stops_within_a_second() -> None:
+    tensor = long_tensor()
+    sent: list[float] = []
+
+    def press() -> None:
+        time.sleep(0.3)
+        sent.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        for _ in range(1000):
+            tensor.sum(axis=1)
+    stopped = time.perf_counter() - sent[0]
+    thread.join()
+    assert stopped < 1
+
+
+def test_other_threads_run_meanwhile() -> None:
+    tensor = long_tensor()
+    ticks = 0
+    stop = threading.Event()
+
+    def count() -> None:
+        nonlocal ticks
+        while not stop.is_set():
+            ticks += 1
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        began = time.perf_counter()
+        tensor.sum(axis=1, progress=lambda done: time.perf_counter() - began < 0.5)
+    stop.set()
+    thread.join()
+    assert ticks > 10
+
+
+def test_mapped_arrays_are_streamed(tmp_path: Path) -> None:
+    # Above the size from which the reduced side is worked through in blocks.
+    n = 13_000_000
+    y = rng.uniform(size=(n, 3)).astype("float32")
+    path = tmp_path / "y.npy"
+    np.save(path, y)
+    mapped = tw.load(path, mmap_mode="r")
+    x = X[:, :1].astype("float32") * np.ones(3, "float32")
+    d = Vi(x).sqdist(Vj(mapped))
+    values, indices = d.min_argmin(axis=1)
+    for k in range(M):
+        exact = ((x[k].astype("float64") - y) ** 2).sum(-1)
+        assert exact[int(np.asarray(indices)[k, 0])] <= exact.min() * (1 + 1e-6)
+        assert abs(float(np.asarray(d.sum(axis=1))[k, 0]) / exact.sum() - 1) < 1e-5
+        break
