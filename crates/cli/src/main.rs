@@ -4,6 +4,7 @@
 
 mod bench;
 mod info;
+mod reduce;
 
 use std::process::ExitCode;
 
@@ -23,6 +24,8 @@ enum Command {
     Info,
     /// Measures operations against the limits of this machine and against other libraries.
     Bench(bench::Options),
+    /// Reduces a formula over pairs of rows of array files.
+    Reduce(reduce::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -31,11 +34,17 @@ fn main() -> ExitCode {
     let done = match arguments.command {
         Command::Info => info::run(&mut out),
         Command::Bench(options) => bench::run(&mut out, &options),
+        Command::Reduce(arguments) => reduce::run(&mut out, &arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads our output may stop reading; that is not an error of ours.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        // As the shell has it: 128 and the number of the signal.
+        Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {
+            eprintln!("tilework: {error}");
+            ExitCode::from(130)
+        }
         Err(error) => {
             eprintln!("tilework: {error}");
             ExitCode::FAILURE

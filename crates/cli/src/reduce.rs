@@ -1,0 +1,332 @@
+//! `tilework reduce`: a formula, arrays in files, a reduction, and a file for the result.
+//!
+//! The options for reductions are made from their rows, so that a new row is a new option. Files
+//! are mapped and not read: the reduced side is worked through in blocks and may be larger than
+//! memory. The result takes its name only when it is whole. Called by `main`.
+
+use std::io::{Error, ErrorKind, IsTerminal, Result, Write};
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, FromArgMatches};
+use indicatif::{ProgressBar, ProgressStyle};
+use tilework::formula::reduction::{REDUCTIONS, ReductionRow, Weight};
+use tilework::pairs::{Accuracy, Genred, Options, Progress, Scheme, SumScheme};
+use tilework::{Array, DType};
+
+/// What the command line says.
+pub(crate) struct Arguments {
+    formula: String,
+    variables: Vec<(&'static str, String)>,
+    row: &'static ReductionRow,
+    axis: usize,
+    k: Option<usize>,
+    weight: Option<String>,
+    out: PathBuf,
+    indices: Option<PathBuf>,
+    options: Options<'static>,
+    quiet: bool,
+    explain: bool,
+}
+
+/// The options of the reductions, in their order: `sum`, `argkmin`, `min-argmin`.
+static OPTIONS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    REDUCTIONS.iter().map(|row| row.name.to_lowercase().replace('_', "-")).collect()
+});
+
+/// The option of a reduction.
+fn option(row: &ReductionRow) -> &'static str {
+    let at = REDUCTIONS.iter().position(|known| known.name == row.name);
+    &OPTIONS[at.unwrap_or(0)]
+}
+
+impl clap::Args for Arguments {
+    fn augment_args(command: Command) -> Command {
+        let files = |name: &'static str, help: &'static str| {
+            Arg::new(name).long(name).num_args(1..).value_name("NAME=FILE").help(help)
+        };
+        let mut command = command
+            .arg(Arg::new("formula").required(true).help("The formula, as in KeOps"))
+            .arg(files("vi", "Arrays (M, D) with one row for each i").action(ArgAction::Append))
+            .arg(files("vj", "Arrays (N, D) with one row for each j").action(ArgAction::Append))
+            .arg(
+                files("pm", "Parameters: numbers, or arrays (D,)")
+                    .value_name("NAME=NUMBER|FILE")
+                    .action(ArgAction::Append),
+            )
+            .arg(
+                Arg::new("k")
+                    .long("k")
+                    .short('k')
+                    .value_parser(clap::value_parser!(usize))
+                    .help("How many values are kept, where a reduction keeps several"),
+            )
+            .arg(Arg::new("weight").long("weight").help("The second formula, where one is taken"))
+            .arg(
+                Arg::new("out")
+                    .long("out")
+                    .short('o')
+                    .required(true)
+                    .value_parser(clap::value_parser!(PathBuf))
+                    .help("The .npy file for the result"),
+            )
+            .arg(
+                Arg::new("indices")
+                    .long("indices")
+                    .value_parser(clap::value_parser!(PathBuf))
+                    .help("The .npy file for indices, where a reduction gives values too"),
+            )
+            .arg(choice("accuracy", &["declared", "strict"], "Which forms are allowed"))
+            .arg(choice("scheme", &["auto", "1d", "2d"], "How the plane of pairs is cut"))
+            .arg(choice("sums", &["blocks", "kahan", "double"], "How sums are taken"))
+            .arg(flag("quiet", "Shows no progress").short('q'))
+            .arg(flag("explain", "Says how it would be done, and does nothing"))
+            .next_help_heading("Reductions (one of them; over i or over j)");
+        for row in REDUCTIONS {
+            let name = option(row);
+            let argument = Arg::new(name)
+                .long(name)
+                .value_name("i|j")
+                .value_parser(["i", "j"])
+                .group("reduction")
+                .help(row.doc);
+            command = command.arg(argument);
+        }
+        command.group(ArgGroup::new("reduction").required(true).multiple(false))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Arguments::augment_args(command)
+    }
+}
+
+fn choice(name: &'static str, values: &'static [&'static str], help: &'static str) -> Arg {
+    let values_of = PossibleValuesParser::new(values);
+    Arg::new(name).long(name).value_parser(values_of).default_value(values[0]).help(help)
+}
+
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}
+
+impl FromArgMatches for Arguments {
+    fn from_arg_matches(found: &ArgMatches) -> std::result::Result<Arguments, clap::Error> {
+        let text = |name: &str| found.get_one::<String>(name).cloned();
+        let missing = || clap::Error::new(clap::error::ErrorKind::MissingRequiredArgument);
+        let chosen = REDUCTIONS.iter().find_map(|row| Some((row, text(option(row))?)));
+        let (row, axis) = chosen.ok_or_else(missing)?;
+        // In the order of the command line: positions do not matter, names do.
+        let of = |category: &'static str| {
+            let given = found.get_many::<String>(category).into_iter().flatten();
+            given.map(move |text| (category, text.clone()))
+        };
+        let variables: Vec<_> = of("vi").chain(of("vj")).chain(of("pm")).collect();
+        Ok(Arguments {
+            formula: text("formula").ok_or_else(missing)?,
+            variables,
+            row,
+            axis: usize::from(axis == "j"),
+            k: found.get_one("k").copied(),
+            weight: text("weight"),
+            out: found.get_one::<PathBuf>("out").cloned().ok_or_else(missing)?,
+            indices: found.get_one::<PathBuf>("indices").cloned(),
+            options: Options {
+                accuracy: match text("accuracy").as_deref() {
+                    Some("strict") => Accuracy::Strict,
+                    _ => Accuracy::Declared,
+                },
+                scheme: match text("scheme").as_deref() {
+                    Some("1d") => Scheme::OneD,
+                    Some("2d") => Scheme::TwoD,
+                    _ => Scheme::Auto,
+                },
+                sums: match text("sums").as_deref() {
+                    Some("kahan") => SumScheme::Kahan,
+                    Some("double") => SumScheme::Double,
+                    _ => SumScheme::Blocks,
+                },
+                ..Options::default()
+            },
+            quiet: found.get_flag("quiet"),
+            explain: found.get_flag("explain"),
+        })
+    }
+
+    fn update_from_arg_matches(
+        &mut self,
+        found: &ArgMatches,
+    ) -> std::result::Result<(), clap::Error> {
+        *self = Arguments::from_arg_matches(found)?;
+        Ok(())
+    }
+}
+
+fn failed(error: tilework::Error) -> Error {
+    let kind = match error {
+        tilework::Error::Interrupted(_) => ErrorKind::Interrupted,
+        _ => ErrorKind::Other,
+    };
+    Error::new(kind, error.to_string())
+}
+
+/// The array of `NAME=FILE` or `NAME=NUMBER`, and its declaration.
+fn variable(category: &str, text: &str, like: Option<DType>) -> Result<(String, Array)> {
+    let wrong = |message: String| Error::new(ErrorKind::InvalidInput, message);
+    let Some((name, source)) = text.split_once('=') else {
+        return Err(wrong(format!("--{category} {text}: NAME=FILE is expected")));
+    };
+    let array = match (category, source.parse::<f64>()) {
+        ("pm", Ok(number)) => {
+            Array::full(&[1], number, like.unwrap_or(DType::Float64)).map_err(failed)?
+        }
+        _ => tilework::load_mapped(source).map_err(failed)?,
+    };
+    // A row of numbers is one number for each index.
+    let array = match (category, array.ndim()) {
+        ("vi" | "vj", 1) => array.expand_dims(1).map_err(failed)?,
+        ("pm", 0) => array.reshape(&[1]).map_err(failed)?,
+        _ => array,
+    };
+    let dim = array.shape().last().copied().unwrap_or(0);
+    let word = [("vi", "Vi"), ("vj", "Vj"), ("pm", "Pm")];
+    let word = word.iter().find(|(known, _)| *known == category).map_or("Pm", |(_, word)| word);
+    Ok((format!("{name} = {word}({dim})"), array))
+}
+
+/// Reduces, and writes the result.
+pub(crate) fn run(out: &mut impl Write, arguments: &Arguments) -> Result<()> {
+    let mut declarations = Vec::new();
+    let mut arrays: Vec<Array> = Vec::new();
+    for (category, text) in &arguments.variables {
+        let like = arrays.first().map(Array::dtype);
+        let (declaration, array) = variable(category, text, like)?;
+        declarations.push(declaration);
+        arrays.push(array);
+    }
+    let declarations: Vec<&str> = declarations.iter().map(String::as_str).collect();
+    let arrays: Vec<&Array> = arrays.iter().collect();
+    let (row, weight) = (arguments.row, arguments.weight.as_deref());
+    if weight.is_some() && row.weight == Weight::None {
+        let message = format!("--{} takes no --weight", option(row));
+        return Err(Error::new(ErrorKind::InvalidInput, message));
+    }
+    let (formula, axis, k) = (&arguments.formula, arguments.axis, arguments.k);
+    let reduction =
+        Genred::with(formula, &declarations, row.name, axis, k, weight).map_err(failed)?;
+    if arguments.explain {
+        let text = reduction.explain(&arrays, &arguments.options).map_err(failed)?;
+        return writeln!(out, "{text}");
+    }
+    let reduced = watched(arguments.quiet, |progress| {
+        let options = Options { k, progress: Some(progress), ..arguments.options };
+        reduction.call_with(&arrays, &options)
+    })?;
+    let (first, second) = match (reduced.values, reduced.indices) {
+        (Some(values), indices) => (Some(values), indices),
+        (None, indices) => (indices, None),
+    };
+    if let Some(first) = first {
+        tilework::save(&arguments.out, &first).map_err(failed)?;
+    }
+    if let (Some(second), Some(path)) = (second, &arguments.indices) {
+        tilework::save(path, &second).map_err(failed)?;
+    }
+    Ok(())
+}
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Does work under a bar, until it is done or somebody presses Ctrl-C.
+fn watched<T>(quiet: bool, work: impl FnOnce(Progress<'_>) -> tilework::Result<T>) -> Result<T> {
+    // Set once; a second command in one process (in tests) finds it set, which is as good.
+    let _ = ctrlc::set_handler(|| STOP.store(true, Ordering::Relaxed));
+    const STEPS: u64 = 1000;
+    let bar = match quiet || !std::io::stderr().is_terminal() {
+        true => ProgressBar::hidden(),
+        false => ProgressBar::new(STEPS),
+    };
+    let style = ProgressStyle::with_template("[{bar:40}] {percent:>3} %  {elapsed}, {eta} left");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let (began, shy) = (Instant::now(), Duration::from_millis(300));
+    let told = |fraction: f64| {
+        // Short work shows no bar.
+        if began.elapsed() > shy {
+            bar.set_position((fraction * STEPS as f64) as u64);
+        }
+        !STOP.load(Ordering::Relaxed)
+    };
+    let result = work(Progress(&told));
+    bar.finish_and_clear();
+    result.map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, Parser};
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn folder() -> PathBuf {
+        use std::sync::atomic::AtomicUsize;
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(format!("tilework-reduce-{name}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn every_reduction_has_an_option() {
+        let command = Arguments::augment_args(Command::new("reduce"));
+        for row in REDUCTIONS {
+            let name = option(row);
+            let has = |argument: &Arg| argument.get_long() == Some(name);
+            assert!(command.get_arguments().any(has), "{name}");
+        }
+        command.debug_assert();
+    }
+
+    #[test]
+    fn a_sum_of_exponentials_from_files_to_a_file() {
+        let folder = folder();
+        let path = |name: &str| folder.join(name).display().to_string();
+        let x = Array::from_nested(&[[0.0f64], [1.0]]).unwrap();
+        let b = Array::from_slice(&[1.0f64, 2.0]).unwrap();
+        tilework::save(path("x.npy"), &x).unwrap();
+        tilework::save(path("b.npy"), &b).unwrap();
+        let line = |rest: &[&str]| {
+            let mut words: Vec<String> =
+                ["reduce", "Exp(-SqDist(x,y)/s)*b", "--vi"].map(String::from).to_vec();
+            words.push(format!("x={}", path("x.npy")));
+            words.extend(["--vj".into(), format!("y={}", path("x.npy"))]);
+            words.push(format!("b={}", path("b.npy")));
+            words.extend(["--pm".into(), "s=0.5".into(), "-o".into(), path("a.npy")]);
+            words.extend(rest.iter().map(|word| word.to_string()));
+            Line::try_parse_from(words).map(|line| line.arguments)
+        };
+        run(&mut Vec::new(), &line(&["--sum", "j"]).unwrap()).unwrap();
+        let e = (-2.0f64).exp();
+        let a = tilework::load(path("a.npy")).unwrap().to_vec::<f64>().unwrap();
+        assert!((a[0] - (1.0 + 2.0 * e)).abs() < 1e-14 && (a[1] - (e + 2.0)).abs() < 1e-14);
+        let both = line(&["--kmax-argkmax", "j", "-k", "1", "--indices", &path("at.npy")]).unwrap();
+        run(&mut Vec::new(), &both).unwrap();
+        assert_eq!(tilework::load(path("at.npy")).unwrap().to_vec::<i64>().unwrap(), [0, 1]);
+        let mut text = Vec::new();
+        run(&mut text, &line(&["--sum", "i", "--explain"]).unwrap()).unwrap();
+        assert!(String::from_utf8(text).unwrap().contains("per pair"));
+        assert!(line(&["--sum", "j", "--min", "j"]).is_err());
+        assert!(line(&[]).is_err());
+        let wrong = line(&["--sum", "j", "--weight", "b"]).unwrap();
+        assert!(run(&mut Vec::new(), &wrong).is_err());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
