@@ -9,11 +9,12 @@ VENV := .venv
 help: ## Lists the commands.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-demo: ## Builds in release mode and shows what arrays can do on this machine.
+demo: ## Builds in release mode, shows what this machine can do, and leaves target/gallery/index.html.
 	$(CARGO) run --release --quiet --locked -p tilework-cli -- info
 	$(CARGO) run --release --quiet --locked -p tilework --example tour
 	$(CARGO) run --release --quiet --locked -p tilework --example kmeans
 	$(CARGO) run --release --quiet --locked -p tilework --example heat
+	$(CARGO) run --release --quiet --locked -p tilework --example gallery
 
 test: lint test-rust test-isas test-scalar test-doc test-kernels test-python ## Everything that must be green: exactly what CI runs.
 
@@ -117,6 +118,7 @@ memcheck: ## Storage and the CPU backend under valgrind (slow; needs valgrind).
 
 slow: ## Exhaustive checks of the vector mathematics (hours).
 	TILEWORK_SLOW_TESTS=1 $(CARGO) test --release --locked -p tilework-simd
+	TILEWORK_SLOW_TESTS=1 $(CARGO) test --release --locked -p tilework-conformance --test pairs_memory
 
 clean: ## Removes what was built.
 	$(CARGO) clean
