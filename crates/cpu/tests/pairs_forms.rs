@@ -162,7 +162,6 @@ fn ask<T: Number>(ask: &Ask<'_>) -> Answer<T> {
     });
     run(&Cpu, &request).unwrap();
     let how = explain(&Cpu, &request).unwrap();
-    drop(request);
     Answer { values: read(&values), indices: read(&indices), how }
 }
 

@@ -11,6 +11,9 @@ fn random(seed: &mut u64) -> u64 {
     z ^ z >> 31
 }
 
+/// The number at a place, from the place and a random number.
+type Pattern = Box<dyn Fn(usize, u64) -> u64>;
+
 fn check<E>(sorters: [Option<Sorter<E>>; 3], number: impl Fn(u64) -> E)
 where
     E: Copy + Ord + std::fmt::Debug,
@@ -20,7 +23,7 @@ where
         let Some(sorter) = sorters[level as usize] else { continue };
         for count in lengths.clone() {
             let mut seed = count as u64;
-            let patterns: [(&str, Box<dyn Fn(usize, u64) -> u64>); 8] = [
+            let patterns: [(&str, Pattern); 8] = [
                 ("random", Box::new(|_, r| r)),
                 ("few values", Box::new(|_, r| r % 3)),
                 ("one value", Box::new(|_, _| 7)),
