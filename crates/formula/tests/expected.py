@@ -57,7 +57,7 @@ table = {
     "ReLU(x)": np.maximum(x, 0), "Round(x,0)": [1, -2, 2], "Round(y * 1.17,1)": away(y * 1.17, 1),
     "Round(123 * x,-1)": [60, -180, 250],
     "Rsqrt(Abs(x)+0.25)": 1 / np.sqrt(p), "Rsqrt(x * 0)": np.zeros(3), "Sign(x)": np.sign(x), "Sign(x-x)": np.zeros(3),
-    "SinXDivX(x)": np.sin(x) / x, "SinXDivX(IntCst(0)*s)": 1.0, "Sqrt(Abs(x)+0.25)": np.sqrt(p), "Square(x)": x * x,
+    "Sinc(x)": np.sinc(x), "SinXDivX(x)": np.sin(x) / x, "SinXDivX(IntCst(0)*s)": 1.0, "Sqrt(Abs(x)+0.25)": np.sqrt(p), "Square(x)": x * x,
     "Step(x)": [1, 0, 1], "Step(s-s)": 1.0, "XLogX(Abs(x)+0.25)": p * np.log(p), "XLogX(s-s)": 0.0,
     "Tan(x)": np.tan(x), "Tanh(x)": q, "Sinh(x)": np.sinh(x), "Cosh(x)": np.cosh(x), "Asinh(x)": np.arcsinh(x),
     "Acosh(Abs(x)+1)": np.arccosh(np.abs(x) + 1), "Atanh(Tanh(x))": np.arctanh(q), "Erf(x)": special.erf(x),
