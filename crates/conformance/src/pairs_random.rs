@@ -128,6 +128,10 @@ pub fn random_formulas(device: Device, count: u64) {
         for (axis, number) in [(Axis::I, 0), (Axis::J, 1)] {
             // By way of text, which must parse back.
             let mean = Genred::new(&expr.to_string(), &[], "Mean", number).expect(&what);
+            // A formula of no variable has no dtype to hold it to.
+            if mean.arguments() == 0 {
+                continue;
+            }
             let given: Vec<&Array> = arrays[..mean.arguments()].iter().collect();
             let got = mean.call(&given).expect(&what);
             check(&what, &expr, &arrays, axis, &got);

@@ -146,14 +146,17 @@ fn exponentials(outputs: &[Expr], purpose: Purpose) -> Result<Vec<Expr>> {
         let factors = Factors::of(&operands[0]);
         let scale = Expr::constant(factors.number * std::f64::consts::LOG2_E);
         // A scale out of range is left to the product as it is written.
-        let core = factors.per(Per::Pair)?.filter(|_| is_ordinary(&factors.number));
-        let Some(core) = core else {
+        if !is_ordinary(&factors.number) {
             let log2e = Expr::constant(std::f64::consts::LOG2_E);
             return operands[0].multiply(&log2e)?.unary(Id::Exp2Pair);
+        }
+        let once = match factors.per(Per::Once)? {
+            Some(once) => once.multiply(&scale)?,
+            None => scale,
         };
-        let mut argument = match factors.per(Per::Once)? {
-            Some(once) => core.multiply(&once.multiply(&scale)?)?,
-            None => core.multiply(&scale)?,
+        let mut argument = match factors.per(Per::Pair)? {
+            Some(core) => core.multiply(&once)?,
+            None => once,
         };
         for per in [Per::I, Per::J] {
             if let Some(factor) = factors.per(per)? {
@@ -282,13 +285,18 @@ mod tests {
 
     #[test]
     fn exponentials_gather_their_factors() {
-        let f = formula("Exp(-(x*y) / (2*s))", &ALIASES).unwrap();
+        let pairs = |f: &Expr| {
+            Expr::order(std::slice::from_ref(f)).iter().filter(|x| x.per() == Per::Pair).count()
+        };
+        let f = formula("Exp(-SqDist(x,y) / (2*s))", &ALIASES).unwrap();
         let made = exponentials(std::slice::from_ref(&f), CHEAP).unwrap().remove(0);
         assert_eq!(*made.kind(), Kind::Apply(Id::Exp2Pair));
-        // One product of a pair beyond its own: everything else is computed once.
-        let pairs = Expr::order(&[made]).iter().filter(|node| node.per() == Per::Pair).count();
-        assert_eq!(pairs, 3);
+        // One product beyond the distance and the exponential: everything else is computed once.
+        assert_eq!(pairs(&made), pairs(&formula("SqDist(x,y)", &ALIASES).unwrap()) + 2);
         assert_eq!(exponentials(std::slice::from_ref(&f), PLAIN).unwrap(), [f]);
+        // Scales of a product go to what varies with i alone.
+        let f = formula("Exp(-(x*y) / (2*s))", &ALIASES).unwrap();
+        assert_eq!(pairs(&exponentials(&[f], CHEAP).unwrap()[0]), 2);
     }
 
     #[test]

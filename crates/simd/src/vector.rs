@@ -129,6 +129,8 @@ pub trait Vector:
     fn rcp_est(self) -> Self;
     /// `1 / sqrt(self)` with a relative error below 2^-11 for values in 2^-120 .. 2^120.
     fn rsqrt_est(self) -> Self;
+    /// Whether estimates take and give subnormal numbers as any other; else as zeros and infinities.
+    const SUBNORMAL_ESTIMATES: bool = false;
     /// `1 / self` with a relative error below 2^-33 (`f64`) or 2^-22 (`f32`), for magnitudes in
     /// 2^-120 .. 2^120: the cheapest way to that accuracy, often not a division.
     fn rcp_fast(self) -> Self;
@@ -277,6 +279,7 @@ pub(crate) use exponent_ops;
 /// Bodies for `rcp_fast`, `rsqrt` and `pow2` made of the estimates and the scaling of AVX-512.
 macro_rules! estimate_ops {
     (f32) => {
+        const SUBNORMAL_ESTIMATES: bool = true;
         #[inline(always)]
         fn rcp_fast(self) -> Self {
             let y = self.rcp_est();
@@ -299,6 +302,7 @@ macro_rules! estimate_ops {
         }
     };
     (f64) => {
+        const SUBNORMAL_ESTIMATES: bool = true;
         #[inline(always)]
         fn rcp_fast(self) -> Self {
             let y = self.rcp_est();

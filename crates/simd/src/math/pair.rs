@@ -2,9 +2,9 @@
 //!
 //! `exp_pair`: relative error about |x| 2^-24 (`f32`) or |x| 2^-53 (`f64`), no more than what the
 //! rounding of its own argument costs; overflow, gradual underflow, infinities and NaN are right.
-//! `rcp_pair`, `rsqrt_pair`, `sqrt_pair`: a few ulp; 0 and infinity are right, results that would be
-//! subnormal may be 0, and roots of subnormal numbers may be those numbers. `rsqrt_or_zero` is no
-//! cheaper form but a meaning that only formulas have. Called by the pair plans of the CPU backend, run or recorded.
+//! `rcp_pair`, `rsqrt_pair`, `sqrt_pair`: a few ulp for every value, by estimates where these know
+//! subnormal numbers. `rsqrt_or_zero` is no cheaper form but a meaning that only formulas have.
+//! Called by the pair plans of the CPU backend, run or recorded.
 
 use super::coef::{EXP2_UNIT, LOG2E, S_EXP2_UNIT};
 use super::poly;
@@ -39,6 +39,9 @@ pub fn exp2_pair64<V: Vector<Elem = f64>>(t: V) -> V {
 /// 1 / x: estimate and one Newton step.
 #[inline(always)]
 pub fn rcp_pair32<V: Vector<Elem = f32>>(x: V) -> V {
+    if !V::SUBNORMAL_ESTIMATES {
+        return V::lit(1.0) / x;
+    }
     let y = x.rcp_est();
     let better = y.mul_add(x.neg_mul_add(y, V::lit(1.0)), y);
     // At 0 and infinity the step is 0 * inf; the estimate is right there.
@@ -48,6 +51,9 @@ pub fn rcp_pair32<V: Vector<Elem = f32>>(x: V) -> V {
 /// 1 / sqrt(x): estimate and one Newton step.
 #[inline(always)]
 pub fn rsqrt_pair32<V: Vector<Elem = f32>>(x: V) -> V {
+    if !V::SUBNORMAL_ESTIMATES {
+        return V::lit(1.0) / x.sqrt();
+    }
     let y = x.rsqrt_est();
     let h = (x * y).neg_mul_add(y, V::lit(1.0));
     let better = (y * V::lit(0.5)).mul_add(h, y);
@@ -69,11 +75,15 @@ pub fn rsqrt_pair64<V: Vector<Elem = f64>>(x: V) -> V {
 /// sqrt(x): estimate of the inverse and one Newton step.
 #[inline(always)]
 pub fn sqrt_pair32<V: Vector<Elem = f32>>(x: V) -> V {
+    if !V::SUBNORMAL_ESTIMATES {
+        return x.sqrt();
+    }
     let y = x.rsqrt_est();
     let s = x * y;
-    let better = (y * V::lit(0.5)).mul_add(s.neg_mul_add(s, x), s);
-    // Beyond these the estimate has no finite square.
-    let near = x.ge(V::lit(1.1754943508222875e-38)) & x.lt(V::lit(f64::INFINITY));
+    // The residual is that of 1, not of x, which may be subnormal.
+    let better = (s * V::lit(0.5)).mul_add(s.neg_mul_add(y, V::lit(1.0)), s);
+    // 0 and infinity have no finite step.
+    let near = x.gt(V::lit(0.0)) & x.lt(V::lit(f64::INFINITY));
     let far = V::select(x.lt(V::lit(0.0)), V::lit(f64::NAN), x);
     V::select(near, better, far)
 }
