@@ -78,7 +78,7 @@ impl PyLazy {
     /// >>> x = tw.linspace(0.0, 1.0, 20).reshape(-1, 1)
     /// >>> K = (-10 * tw.Vi(x).sqdist(tw.Vj(x))).exp()
     /// >>> a = K.solve(x, alpha=0.1)
-    /// >>> bool(tw.max(abs(K @ a + 0.1 * a - x)) < 1e-5)
+    /// >>> (tw.max(abs(K @ a + 0.1 * a - x)) < 1e-5).item()
     /// True
     #[pyo3(signature = (b, var=None, **options))]
     fn solve(
