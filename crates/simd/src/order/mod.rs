@@ -1,6 +1,6 @@
 //! Sorting of unsigned integers by vectors: quicksort that parts whole registers, networks below.
 //!
-//! [`Keys`] is a register of integers (`registers.rs` implements it); here is the sort, generic over
+//! `Keys` is a register of integers (`registers.rs` implements it); here is the sort, generic over
 //! it. [`SORT_U32`] and [`SORT_U64`] list what each [`Level`](crate::Level) has. Equal integers cannot
 //! be told apart, so the outcome is that of any sort. Called by the CPU backend's sort.
 
