@@ -138,7 +138,8 @@ fn kmeans() -> Result<Piece> {
     let (at, label, middle) =
         (points.to_vec::<f32>()?, labels.to_vec::<i64>()?, centres.to_vec::<f32>()?);
     let mut plot = Plot::new(-1.3, 1.3);
-    for k in (0..POINTS).step_by(20) {
+    // A step that meets every arm.
+    for k in (0..POINTS).step_by(19) {
         let colour = hue(label[k] as f64 * 0.382, 0.55);
         plot.dot(at[2 * k], at[2 * k + 1], 1.4, colour);
     }
@@ -231,7 +232,7 @@ fn transport() -> Result<Piece> {
     let dense = cost(&from, &to, 2.0 * ROUNDS as f64, |d| (d * -9.0)?.exp()?.sum(1)?.log())?;
     let (a, b, c) = (from.to_vec::<f32>()?, mapped.to_vec::<f32>()?, to.to_vec::<f32>()?);
     let mut plot = Plot::new(-1.3, 1.3);
-    for k in (0..POINTS).step_by(4) {
+    for k in (0..POINTS).step_by(5) {
         plot.line((a[2 * k], a[2 * k + 1]), (b[2 * k], b[2 * k + 1]));
     }
     for k in 0..POINTS {

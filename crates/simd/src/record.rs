@@ -3,7 +3,7 @@
 //! The functions of [`math`](crate::math) are generic over [`Vector`], so a function run on a
 //! [`Recorded`] leaves the very instructions that the compiled kernel of the same level runs, and
 //! whoever assembles them gets the same bits. [`recording`] collects the instructions of a closure,
-//! each once; `functions` finds a recorded function by name. Called by the JIT of the CPU backend.
+//! each once; `function` finds a recorded one by name. Called by the JIT of the CPU backend.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
