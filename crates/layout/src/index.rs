@@ -143,6 +143,7 @@ macro_rules! s {
 }
 
 /// First element and length of a slice of an axis of `n` elements, clipped as Python does.
+#[inline]
 fn clip(n: usize, start: Option<isize>, stop: Option<isize>, step: isize) -> (isize, usize) {
     let n = n.cast_signed();
     // The places where a walk can stand: one before the axis is a place only when going down.
@@ -195,27 +196,27 @@ impl Layout {
         };
 
         let (mut shape, mut strides) = (Dims::new(), Strides::new());
+        let (own_shape, own_strides) = (self.shape(), self.strides());
         let mut shift = 0isize;
         let mut axis = 0;
-        let rest = if ellipses == 0 && unnamed > 0 { Some(Index::Ellipsis) } else { None };
-        for index in indices.iter().chain(&rest) {
+        for index in indices {
             match *index {
                 Index::At(i) => {
-                    let n = self.shape()[axis];
+                    let n = own_shape[axis];
                     let at = if i < 0 { i.saturating_add(n.cast_signed()) } else { i };
                     if at < 0 || at >= n.cast_signed() {
                         let message = format!("{i} is out of bounds for axis {axis} with size {n}");
                         return Err(Error::index(op, message));
                     }
-                    shift = shift.wrapping_add(at.wrapping_mul(self.strides()[axis]));
+                    shift = shift.wrapping_add(at.wrapping_mul(own_strides[axis]));
                     axis += 1;
                 }
                 Index::Slice { step: 0, .. } => {
                     return Err(Error::value(op, format!("the step on axis {axis} is zero")));
                 }
                 Index::Slice { start, stop, step } => {
-                    let stride = self.strides()[axis];
-                    let (first, len) = clip(self.shape()[axis], start, stop, step);
+                    let stride = own_strides[axis];
+                    let (first, len) = clip(own_shape[axis], start, stop, step);
                     shift = shift.wrapping_add(first.wrapping_mul(stride));
                     shape.push(len);
                     strides.push(stride.wrapping_mul(step));
@@ -226,11 +227,15 @@ impl Layout {
                     strides.push(0);
                 }
                 Index::Ellipsis => {
-                    shape.extend_from_slice(&self.shape()[axis..axis + unnamed]);
-                    strides.extend_from_slice(&self.strides()[axis..axis + unnamed]);
+                    shape.extend_from_slice(&own_shape[axis..axis + unnamed]);
+                    strides.extend_from_slice(&own_strides[axis..axis + unnamed]);
                     axis += unnamed;
                 }
             }
+        }
+        if axis < own_shape.len() {
+            shape.extend_from_slice(&own_shape[axis..]);
+            strides.extend_from_slice(&own_strides[axis..]);
         }
         if added > 0 {
             // Otherwise there are no more axes than before, and none is longer.

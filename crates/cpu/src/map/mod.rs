@@ -41,10 +41,10 @@ const SLOW_CALL_COST: usize = 128;
 
 /// Does what a `Map` request asks.
 pub(crate) fn run(session: &Session<'_>, map: &Map<'_>) -> Result<()> {
-    let only_call = only_call(map);
-    if let Some((kernel, sizes)) = only_call
-        && !is_slow(map)
-        && run_contiguous(session, map, kernel, sizes)
+    let only = OnlyCall::of(map);
+    if let Some(only) = only
+        && !only.slow
+        && run_contiguous(session, map, only)
     {
         return Ok(());
     }
@@ -52,35 +52,49 @@ pub(crate) fn run(session: &Session<'_>, map: &Map<'_>) -> Result<()> {
     match map.inputs.get(output) {
         Some(Operand::View(view)) => copy::copy(session, view, &map.output),
         Some(Operand::Scalar(scalar)) => copy::fill(session, scalar, &map.output),
-        None => return run_tape(session, map, only_call),
+        None => return run_tape(session, map, only),
     }
     Ok(())
 }
 
-/// The kernel of a tape that is one call on its inputs in order, and the bytes of its operands'
-/// elements; None for any other tape.
-fn only_call(map: &Map<'_>) -> Option<(Kernel, [usize; 3])> {
-    let [Step { action, operands, slot }] = map.tape.steps() else { return None };
-    let inputs = map.tape.inputs();
-    let in_order = operands.iter().enumerate().all(|(k, &slot)| k == slot as usize);
-    if !in_order || operands.len() != inputs.len() || map.tape.outputs()[0] as usize != inputs.len()
-    {
-        return None;
-    }
-    let kernel = match action {
-        Action::Apply(id) => kernels::kernel(*id, inputs[0].slot.dtype)?,
-        Action::Cast => match cast::chain(inputs[0].slot.dtype, slot.dtype) {
-            [(kernel, _)] => *kernel,
+/// A tape that is one call on its inputs in order.
+#[derive(Clone, Copy)]
+struct OnlyCall {
+    kernel: Kernel,
+    /// Whether it is a function that has no vector form.
+    slow: bool,
+    /// Bytes of the operands' elements.
+    sizes: [usize; 3],
+}
+
+impl OnlyCall {
+    /// None for any other tape.
+    #[inline]
+    fn of(map: &Map<'_>) -> Option<OnlyCall> {
+        let [Step { action, operands, slot }] = map.tape.steps() else { return None };
+        let (inputs, operands) = (map.tape.inputs(), &operands[..]);
+        if operands.len() != inputs.len() || map.tape.outputs()[0] as usize != inputs.len() {
+            return None;
+        }
+        let mut sizes = [1; 3];
+        for (k, input) in inputs.iter().enumerate() {
+            if operands[k] as usize != k {
+                return None;
+            }
+            sizes[k] = input.slot.dtype.size();
+        }
+        let dtype = inputs[0].slot.dtype;
+        let (kernel, slow) = match action {
+            Action::Apply(id) => (kernels::kernel(*id, dtype)?, kernels::is_slow(*id, dtype)),
+            Action::Cast => match cast::chain(dtype, slot.dtype) {
+                [(kernel, _)] => (*kernel, false),
+                _ => return None,
+            },
+            Action::Select => (moves::select(slot.dtype.size(), Isa::current()), false),
             _ => return None,
-        },
-        Action::Select => moves::select(slot.dtype.size(), Isa::current()),
-        _ => return None,
-    };
-    let mut sizes = [1; 3];
-    for (size, input) in sizes.iter_mut().zip(inputs) {
-        *size = input.slot.dtype.size();
+        };
+        Some(OnlyCall { kernel, slow, sizes })
     }
-    Some((kernel, sizes))
 }
 
 /// Elements of the largest work that needs no more than its kernel and a few buffers.
@@ -92,7 +106,8 @@ struct Buffers(MaybeUninit<[[u8; CHUNK]; 4]>);
 
 /// One kernel on contiguous arrays, too small for threads: no loops, no plan. False, with nothing
 /// done, if it is anything else.
-fn run_contiguous(session: &Session<'_>, map: &Map<'_>, kernel: Kernel, sizes: [usize; 3]) -> bool {
+fn run_contiguous(session: &Session<'_>, map: &Map<'_>, only: OnlyCall) -> bool {
+    let OnlyCall { kernel, sizes, .. } = only;
     let layout = map.output.layout();
     let n = layout.len();
     let out_size = map.output.dtype().size();
@@ -105,21 +120,21 @@ fn run_contiguous(session: &Session<'_>, map: &Map<'_>, kernel: Kernel, sizes: [
     let mut buffer = |k: usize| buffers.0.as_mut_ptr().cast::<u8>().wrapping_add(k * CHUNK);
     let mut operands = [out.cast_const(); 3];
     let mut in_place = false;
-    for (k, (operand, input)) in operands.iter_mut().zip(map.inputs).enumerate() {
-        match input {
+    for (k, input) in map.inputs.iter().enumerate() {
+        operands[k] = match input {
             Operand::View(view) if view.layout().is_contiguous() => {
                 let start = view.layout().offset() * sizes[k];
-                *operand = view.pointer(session).wrapping_add(start);
-                in_place |= *operand == out.cast_const();
+                view.pointer(session).wrapping_add(start)
             }
             Operand::Scalar(scalar) if few => {
                 let to = buffer(k);
                 // SAFETY: a buffer holds 16 bytes for each of a few elements.
                 unsafe { moves::fill(sizes[k], n, (to, 1), scalar.bytes().as_ptr()) };
-                *operand = to.cast_const();
+                to.cast_const()
             }
             _ => return false,
-        }
+        };
+        in_place |= operands[k] == out.cast_const();
     }
     if in_place && !few {
         return false;
@@ -139,11 +154,7 @@ fn run_contiguous(session: &Session<'_>, map: &Map<'_>, kernel: Kernel, sizes: [
 }
 
 /// Any tape that computes something.
-fn run_tape(
-    session: &Session<'_>,
-    map: &Map<'_>,
-    only_call: Option<(Kernel, [usize; 3])>,
-) -> Result<()> {
+fn run_tape(session: &Session<'_>, map: &Map<'_>, only: Option<OnlyCall>) -> Result<()> {
     let layout = map.output.layout();
     let mut layouts: SmallVec<[&Layout; 4]> = SmallVec::new();
     layouts.push(layout);
@@ -163,8 +174,8 @@ fn run_tape(
             }
         });
     }
-    let program = match only_call {
-        Some((kernel, [a, b, c])) if varies.contains(&true) => {
+    let program = match only {
+        Some(OnlyCall { kernel, sizes: [a, b, c], .. }) if varies.contains(&true) => {
             let widest = map.output.dtype().size().max(a).max(b).max(c);
             Program::of_one(kernel, map.inputs.len(), widest)
         }
@@ -196,12 +207,6 @@ fn run_tape(
     // contract the output overlaps no input unless it is the same.
     unsafe { job.run() };
     Ok(())
-}
-
-/// Whether the tape's first step is a function that has no vector form.
-fn is_slow(map: &Map<'_>) -> bool {
-    let dtype = map.tape.inputs()[0].slot.dtype;
-    matches!(map.tape.steps()[0].action, Action::Apply(id) if kernels::is_slow(id, dtype))
 }
 
 fn calls_cost(steps: &[Step]) -> usize {
