@@ -1,5 +1,5 @@
-//! The reader-writer state that every storage block carries, and the set of guards of one
-//! operation.
+//! The reader-writer state that every storage block carries; the set of guards of one operation is
+//! in `guards`.
 //!
 //! There are two kinds of holders. *Operations* hold a block for as long as a kernel runs;
 //! *users* hold it through a guard for as long as they please. Operations wait for operations and
@@ -25,12 +25,13 @@
 //! that wait spin for a few microseconds, then sleep in a global table keyed by the address of the
 //! lock. Modelled with loom in `tests/lock_loom.rs`.
 
+mod guards;
+
 use std::hint::spin_loop;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use smallvec::SmallVec;
-
+pub use guards::{OpGuards, acquire, try_acquire};
 use sync::{AtomicU32, Condvar, Mutex};
 
 /// What a holder does with a block.
@@ -323,181 +324,6 @@ impl BlockLock {
     }
 }
 
-/// A block that an operation wants, or holds.
-#[derive(Debug, Clone, Copy)]
-struct Wish<'a> {
-    lock: &'a BlockLock,
-    access: Access,
-    index: u32,
-}
-
-impl<'a> Wish<'a> {
-    #[inline]
-    fn address(&self) -> usize {
-        std::ptr::from_ref(self.lock).addr()
-    }
-
-    /// Takes the place of this wish for the same block if it wants more.
-    #[inline]
-    fn strengthen(&mut self, other: Wish<'a>) {
-        if other.access > self.access {
-            *self = other;
-        }
-    }
-}
-
-type Wishes<'a> = SmallVec<[Wish<'a>; 4]>;
-
-/// The guards of one operation on all the blocks that it touches; dropping them releases these.
-///
-/// Guards are large: [`wish`](Self::wish) and [`take`](Self::take) work in place, which spares small
-/// operations to move them.
-#[derive(Debug)]
-#[must_use = "dropping the guards releases the blocks"]
-pub struct OpGuards<'a> {
-    /// Each block once and in the order of addresses, as long as there are a [few](FEW).
-    wishes: Wishes<'a>,
-    /// How many wishes there have been.
-    asked: u32,
-    /// Whether the blocks are held.
-    held: bool,
-}
-
-/// Up to so many blocks, wishes are put in order one by one, which beats sorting them.
-const FEW: usize = 8;
-
-impl Default for OpGuards<'_> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<'a> OpGuards<'a> {
-    /// Guards on nothing, for [`wish`](Self::wish).
-    #[inline]
-    pub fn new() -> Self {
-        Self { wishes: Wishes::new(), asked: 0, held: false }
-    }
-
-    /// Adds a block to those that [`take`](Self::take) will take.
-    #[inline]
-    pub fn wish(&mut self, lock: &'a BlockLock, access: Access) {
-        debug_assert!(!self.held);
-        let wish = Wish { lock, access, index: self.asked };
-        self.asked += 1;
-        // Mostly there is none yet, or the same again, or one that lies behind.
-        match self.wishes.last_mut() {
-            Some(last) if last.address() == wish.address() => last.strengthen(wish),
-            Some(last) if last.address() > wish.address() => self.wish_before(wish),
-            _ => self.wishes.push(wish),
-        }
-    }
-
-    /// [`wish`](Self::wish) for a block that lies before the last one.
-    #[cold]
-    fn wish_before(&mut self, wish: Wish<'a>) {
-        if self.wishes.len() > FEW {
-            return self.wishes.push(wish);
-        }
-        let before = |other: &Wish<'_>| other.address() < wish.address();
-        let at = self.wishes.partition_point(before);
-        if self.wishes[at].address() == wish.address() {
-            self.wishes[at].strengthen(wish);
-        } else {
-            self.wishes.insert(at, wish);
-        }
-    }
-
-    /// Takes all blocks that were wished for: each once, as written if it is both read and written,
-    /// in the order of their addresses. Waits for other operations if `patient`, and is `Ok(false)`
-    /// otherwise. Unless it is `Ok(true)`, nothing is held at the end.
-    #[inline]
-    pub fn take(&mut self, patient: bool) -> Result<bool, Conflict> {
-        debug_assert!(!self.held);
-        if self.wishes.len() > FEW {
-            sort(&mut self.wishes);
-        }
-        for (at, &Wish { lock, access, index }) in self.wishes.iter().enumerate() {
-            let taken = match patient {
-                true => lock.lock_op(access).map(|()| true),
-                false => lock.try_lock_op(access),
-            };
-            if !matches!(taken, Ok(true)) {
-                release(&self.wishes[..at]);
-                return taken.map_err(|conflict| Conflict { index: index as usize, ..conflict });
-            }
-        }
-        self.held = true;
-        Ok(true)
-    }
-
-    /// What the operation may do with the block of this lock; None if it does not hold it.
-    #[inline]
-    pub fn access(&self, lock: &BlockLock) -> Option<Access> {
-        let held = if self.held { &self.wishes[..] } else { &[] };
-        held.iter().find(|wish| std::ptr::eq(wish.lock, lock)).map(|wish| wish.access)
-    }
-
-    /// How many different blocks are held.
-    pub fn len(&self) -> usize {
-        if self.held { self.wishes.len() } else { 0 }
-    }
-
-    /// Whether no block is held.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-impl Drop for OpGuards<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.held {
-            release(&self.wishes);
-        }
-    }
-}
-
-/// [`OpGuards::take`] of a list of blocks, waiting for other operations.
-#[inline]
-pub fn acquire<'a>(locks: &[(&'a BlockLock, Access)]) -> Result<OpGuards<'a>, Conflict> {
-    let mut guards = wished(locks);
-    guards.take(true)?;
-    Ok(guards)
-}
-
-/// As [`acquire`], but `Ok(None)`, with nothing held, where that would wait. This is what a thread
-/// calls that must not wait for a block because of something else that it holds, such as the GIL.
-#[inline]
-pub fn try_acquire<'a>(
-    locks: &[(&'a BlockLock, Access)],
-) -> Result<Option<OpGuards<'a>>, Conflict> {
-    let mut guards = wished(locks);
-    Ok(if guards.take(false)? { Some(guards) } else { None })
-}
-
-#[inline]
-fn wished<'a>(locks: &[(&'a BlockLock, Access)]) -> OpGuards<'a> {
-    let mut guards = OpGuards::new();
-    locks.iter().for_each(|&(lock, access)| guards.wish(lock, access));
-    guards
-}
-
-#[inline]
-fn release(held: &[Wish<'_>]) {
-    for wish in held {
-        wish.lock.unlock_op(wish.access);
-    }
-}
-
-/// Sorts by address and merges what occurs twice, for long lists (joining many arrays).
-#[cold]
-fn sort(wishes: &mut Wishes<'_>) {
-    // The strongest access of a block comes first, and the first of equals is kept.
-    wishes.sort_unstable_by_key(|w| (w.address(), std::cmp::Reverse(w.access), w.index));
-    wishes.dedup_by_key(|w| w.address());
-}
-
 /// Where threads sleep: a few places shared by all locks, each lock in the place that its address
 /// gives. Who is woken for another lock looks at its own and lies down again.
 struct Bed {
@@ -592,25 +418,6 @@ mod tests {
                     assert_eq!(given, expected, "state {state:#x}, {holder:?} {access:?}");
                 }
             }
-        }
-    }
-
-    #[test]
-    fn order_and_merging() {
-        let locks: Vec<BlockLock> = (0..20).map(|_| BlockLock::new()).collect();
-        for count in [0, 1, 2, 3, 5, 8, 9, 20] {
-            let mut wanted: Vec<_> = (0..count).rev().map(|k| (&locks[k], Access::Read)).collect();
-            if count > 1 {
-                wanted.push((&locks[count / 2], Access::Write));
-                wanted.push((&locks[count / 2], Access::Read));
-            }
-            let guards = acquire(&wanted).unwrap();
-            let wishes = &guards.wishes;
-            assert_eq!(wishes.len(), count);
-            assert!(wishes.windows(2).all(|w| w[0].address() < w[1].address()));
-            let writes: Vec<_> = wishes.iter().filter(|w| w.access == Access::Write).collect();
-            assert_eq!(writes.len(), usize::from(count > 1));
-            assert!(writes.iter().all(|w| w.index as usize == count));
         }
     }
 }

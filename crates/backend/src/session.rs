@@ -40,15 +40,17 @@ thread_local! {
 #[inline]
 pub fn without_waiting<T>(work: impl FnOnce() -> Result<T>) -> Option<Result<T>> {
     /// Puts the former state back, also when `work` panics.
-    struct Reset(Patience);
-    impl Drop for Reset {
+    struct Reset<'a>(&'a Cell<Patience>, Patience);
+    impl Drop for Reset<'_> {
         fn drop(&mut self) {
-            PATIENCE.set(self.0);
+            self.0.set(self.1);
         }
     }
-    let _reset = Reset(PATIENCE.replace(Patience::GivesUp));
-    let result = work();
-    if PATIENCE.get() == Patience::GaveUp { None } else { Some(result) }
+    PATIENCE.with(|patience| {
+        let _reset = Reset(patience, patience.replace(Patience::GivesUp));
+        let result = work();
+        if patience.get() == Patience::GaveUp { None } else { Some(result) }
+    })
 }
 
 /// Notes that this thread has given up, and says so.
@@ -69,6 +71,8 @@ pub struct Session<'a> {
     fresh: [Option<&'a BlockLock>; 2],
     /// Whether it writes what others can see.
     writes_shared: bool,
+    /// Whether this thread waits for guards.
+    patient: bool,
     _one_thread: PhantomData<*mut ()>,
 }
 
@@ -76,8 +80,13 @@ impl<'a> Session<'a> {
     /// A session that holds nothing yet.
     #[inline]
     pub(crate) fn new() -> Session<'a> {
-        let guards = OpGuards::new();
-        Session { guards, fresh: [None; 2], writes_shared: false, _one_thread: PhantomData }
+        Session {
+            guards: OpGuards::new(),
+            fresh: [None; 2],
+            writes_shared: false,
+            patient: PATIENCE.get() == Patience::Waits,
+            _one_thread: PhantomData,
+        }
     }
 
     /// Takes the guards of all blocks that `request` touches, which are all on the device `here`.
@@ -103,8 +112,7 @@ impl<'a> Session<'a> {
                 format!("operands are on {here} and {there}; move one with to_device(\"{here}\")");
             return Err(Error::device(request.name(), message));
         }
-        let patient = PATIENCE.get() == Patience::Waits;
-        match self.guards.take(patient) {
+        match self.guards.take(self.patient) {
             Ok(true) => Ok(()),
             Ok(false) => Err(give_up(request.name())),
             Err(conflict) => Err(borrowed(request.name(), conflict)),
@@ -115,7 +123,7 @@ impl<'a> Session<'a> {
     /// thread, which may wait, has something to say about it.
     #[inline]
     pub(crate) fn is_stoppable(&self) -> bool {
-        !self.writes_shared && PATIENCE.get() == Patience::Waits && interrupt::is_watched()
+        !self.writes_shared && self.patient && interrupt::is_watched()
     }
 
     /// What this session may do with a block; None if it does not hold it.

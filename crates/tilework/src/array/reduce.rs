@@ -76,10 +76,13 @@ impl Array {
         let accumulates = row.accumulates(self.dtype()).ok_or_else(|| {
             Error::dtype(row.name, format!("{} has no meaning here", self.dtype()))
         })?;
-        let kept: Dims = (0..self.ndim())
-            .filter(|axis| !axes.contains(axis))
-            .map(|axis| self.shape()[axis])
-            .collect();
+        let kept: Dims = match axes.len() == self.ndim() {
+            true => Dims::new(),
+            false => (0..self.ndim())
+                .filter(|axis| !axes.contains(axis))
+                .map(|axis| self.shape()[axis])
+                .collect(),
+        };
         let over_nothing = axes.iter().any(|&axis| self.shape()[axis] == 0);
         if over_nothing && row.nothing == OverNothing::Error {
             let message = format!(
