@@ -13,6 +13,10 @@ use tilework_error::{Error, Result};
 use crate::backend::DeviceId;
 use crate::storage::Storage;
 
+/// What a part of a file must be aligned to: the largest element, since a block may be viewed as any
+/// dtype. NumPy has always padded its headers to this or more.
+const ALIGNMENT: u64 = 16;
+
 /// What becomes of writes to a mapped file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mapping {
@@ -26,8 +30,8 @@ pub enum Mapping {
 /// `bytes` bytes of a file from `offset` on, as a block for `device`, which must be one whose
 /// memory is the host's; the mapping ends with the block's last owner.
 ///
-/// None if the part does not begin at a multiple of `alignment`, or is empty: then the caller
-/// reads the file instead.
+/// None if the part does not begin at a multiple of 16 bytes, or is empty: then the caller reads the
+/// file instead.
 ///
 /// The file must stay as it is while it is mapped. If another process writes to it in place, this
 /// process may see the new numbers; if the file is cut, reading beyond its end kills the process
@@ -38,11 +42,10 @@ pub fn map_file(
     file: &File,
     offset: u64,
     bytes: usize,
-    alignment: usize,
     mapping: Mapping,
 ) -> Result<Option<Storage>> {
     // A mapping begins at a page, so the offset alone decides the alignment within it.
-    if bytes == 0 || !offset.is_multiple_of(alignment.max(1) as u64) {
+    if bytes == 0 || !offset.is_multiple_of(ALIGNMENT) {
         return Ok(None);
     }
     let failed = |error: std::io::Error| Error::io("map", error);
@@ -54,7 +57,7 @@ pub fn map_file(
     }
     let mut options = MmapOptions::new();
     options.offset(offset).len(bytes);
-    Ok(Some(match mapping {
+    let block = match mapping {
         Mapping::ReadOnly => {
             // SAFETY: the part lies inside the file (checked above). Every byte pattern is a value
             // of every dtype, so that numbers changed by others are wrong but never undefined;
@@ -63,8 +66,7 @@ pub fn map_file(
             let address = map.as_ptr().cast_mut();
             // SAFETY: `bytes` bytes are mapped for reading until `map`, which moves into the block
             // without moving its pages, is dropped; the block is not writable, so the address is
-            // never written to. Pages of a file are initialised, and the offset keeps the
-            // alignment.
+            // never written to. Pages of a file are initialised.
             unsafe { Storage::foreign(device, address, bytes, false, true, Box::new(map)) }
         }
         Mapping::CopyOnWrite => {
@@ -74,7 +76,8 @@ pub fn map_file(
             // SAFETY: as above, and the pages are mapped for writing too.
             unsafe { Storage::foreign(device, address, bytes, true, true, Box::new(map)) }
         }
-    }))
+    };
+    block.map(Some)
 }
 
 /// Lets the system take back the memory of some bytes of a block that is a file mapped read-only:
@@ -109,17 +112,17 @@ mod tests {
         file.write_all(&(0..200u8).collect::<Vec<_>>()).unwrap();
         drop(file);
         let file = File::open(&path).unwrap();
-        let read = map_file(HERE, &file, 64, 100, 16, Mapping::ReadOnly).unwrap().unwrap();
+        let read = map_file(HERE, &file, 64, 100, Mapping::ReadOnly).unwrap().unwrap();
         assert!(!read.is_writable() && (read.address() as usize).is_multiple_of(64));
         assert!(UserWrite::new("test", &read).is_err());
-        let private = map_file(HERE, &file, 64, 100, 16, Mapping::CopyOnWrite).unwrap().unwrap();
+        let private = map_file(HERE, &file, 64, 100, Mapping::CopyOnWrite).unwrap().unwrap();
         UserWrite::new("test", &private).unwrap()[0] = 7;
         assert_eq!(UserRead::new("test", &private).unwrap()[..2], [7, 65]);
         assert_eq!(UserRead::new("test", &read).unwrap()[..2], [64, 65]);
-        assert!(map_file(HERE, &file, 65, 8, 8, Mapping::ReadOnly).unwrap().is_none());
-        assert!(map_file(HERE, &file, 64, 0, 8, Mapping::ReadOnly).unwrap().is_none());
-        for (offset, bytes) in [(0, 201), (200, 1), (u64::MAX, 1), (192, usize::MAX / 2)] {
-            assert!(map_file(HERE, &file, offset, bytes, 1, Mapping::ReadOnly).is_err());
+        assert!(map_file(HERE, &file, 72, 8, Mapping::ReadOnly).unwrap().is_none());
+        assert!(map_file(HERE, &file, 64, 0, Mapping::ReadOnly).unwrap().is_none());
+        for (offset, bytes) in [(0, 201), (208, 1), (u64::MAX - 15, 1), (192, usize::MAX / 2)] {
+            assert!(map_file(HERE, &file, offset, bytes, Mapping::ReadOnly).is_err());
         }
         std::fs::remove_file(&path).unwrap();
         release_pages(&read, 0..100);

@@ -2,12 +2,12 @@
 //!
 //! Invariants that unsafe code relies on:
 //! 1. `address .. address + bytes` is one allocation that lives as long as the block does.
-//! 2. On the host, all of its bytes are initialised and it is aligned to at least the largest
-//!    element, unless it is foreign, where [`Storage::foreign`] promises both.
+//! 2. On the host, all of its bytes are initialised, and it is aligned to at least the largest
+//!    element unless it is foreign: [`Storage::foreign`] promises the former, and every
+//!    [`crate::View`] checks the latter.
 //! 3. Bytes are read or written only inside a [`crate::Session`] that holds the block's guard, or
 //!    through a guard that the user holds. Foreign code outside is on its own.
 
-use std::alloc::{Layout, handle_alloc_error};
 use std::any::Any;
 use std::fmt;
 use std::ptr::NonNull;
@@ -138,7 +138,10 @@ impl Storage {
             keep: None,
         };
         if bytes > TOGETHER {
-            return Ok(Storage::apart(about));
+            // SAFETY: without a header nobody knows the memory, which came from `host` above.
+            return Storage::apart(about).inspect_err(|_| unsafe {
+                host::free(block.address, bytes);
+            });
         }
         let header = block.address.cast();
         // SAFETY: the block begins with room for the header, aligned.
@@ -150,8 +153,8 @@ impl Storage {
     ///
     /// # Safety
     /// `address .. address + bytes` is valid for reads, and for writes if `writable`, until `keep` is
-    /// dropped; `address` is aligned for every dtype that views of it will have. If `on_host`, its
-    /// bytes are initialised and may be accessed by the host from any thread.
+    /// dropped. If `on_host`, its bytes are initialised and may be accessed by the host from any
+    /// thread.
     pub unsafe fn foreign(
         device: DeviceId,
         address: *mut u8,
@@ -159,7 +162,7 @@ impl Storage {
         writable: bool,
         on_host: bool,
         keep: Keep,
-    ) -> Storage {
+    ) -> Result<Storage> {
         Storage::apart(Block {
             owners: AtomicUsize::new(1),
             address,
@@ -172,15 +175,16 @@ impl Storage {
         })
     }
 
-    /// The only owner of a block whose memory does not follow its header.
-    fn apart(about: Block) -> Storage {
+    /// The only owner of a block whose memory does not follow its header; where there is no memory
+    /// for the header, foreign memory is let go of and other memory is still the caller's.
+    fn apart(about: Block) -> Result<Storage> {
         let Some(header) = host::allocate(HEADER) else {
-            handle_alloc_error(Layout::new::<Block>());
+            return Err(no_memory(about.device, about.bytes));
         };
         let header = header.address.cast();
         // SAFETY: there is room for a header, aligned, and nobody else knows it yet.
         unsafe { header.write(about) };
-        Storage(header)
+        Ok(Storage(header))
     }
 
     /// Its size in bytes.

@@ -10,8 +10,9 @@ use crate::storage::Storage;
 
 /// A typed, strided window on a block of memory.
 ///
-/// Invariant: every index of the layout reaches an element inside the block. It is checked by
-/// [`View::new`] and kept by everything that makes a view from a view.
+/// Invariant: every index of the layout reaches an element inside the block, at an address that is
+/// aligned for the dtype. It is checked by [`View::new`] and kept by everything that makes a view
+/// from a view.
 #[derive(Debug, Clone)]
 pub struct View {
     storage: Storage,
@@ -20,12 +21,16 @@ pub struct View {
 }
 
 impl View {
-    /// The view of `storage` through `layout`; an error if an index would leave the block.
+    /// The view of `storage` through `layout`; an error if an index would leave the block, or if
+    /// the block does not begin where an element of `dtype` may lie.
     #[inline(always)]
     pub fn new(storage: Storage, layout: Layout, dtype: DType) -> Result<View> {
         let elements = elements(&storage, dtype);
         if !layout.fits(elements) {
             return Err(leaves(&layout, elements));
+        }
+        if storage.address().addr() & (dtype.alignment() - 1) != 0 {
+            return Err(misaligned(&storage, dtype));
         }
         Ok(View { storage, layout, dtype })
     }
@@ -71,13 +76,24 @@ fn leaves(layout: &Layout, elements: usize) -> Error {
     Error::index("view", message)
 }
 
+#[cold]
+fn misaligned(storage: &Storage, dtype: DType) -> Error {
+    let message = format!(
+        "a block at {:?} does not begin at a multiple of {} bytes, as {dtype} must; copy it first",
+        storage.address(),
+        dtype.alignment()
+    );
+    Error::value("view", message)
+}
+
 /// How many elements a block holds. Sizes of dtypes are powers of two, and this is asked often.
 #[inline]
 fn elements(storage: &Storage, dtype: DType) -> usize {
     storage.bytes() >> dtype.size().trailing_zeros()
 }
 
-/// A borrowed [`View`]; what requests read.
+/// A borrowed [`View`]; what requests read. It tells nobody its block, so that whoever sees the
+/// target of a request cannot keep it.
 #[derive(Debug, Clone, Copy)]
 pub struct ViewRef<'a> {
     storage: &'a Storage,
@@ -86,10 +102,16 @@ pub struct ViewRef<'a> {
 }
 
 impl<'a> ViewRef<'a> {
-    /// The block.
+    /// The block. Not for others: a [`Fresh`] is new only as long as nobody can clone its block.
     #[inline]
-    pub fn storage(&self) -> &'a Storage {
+    pub(crate) fn storage(&self) -> &'a Storage {
         self.storage
+    }
+
+    /// How many elements of the dtype the block holds.
+    #[inline]
+    pub fn block_elements(&self) -> usize {
+        elements(self.storage, self.dtype)
     }
 
     /// The layout.
@@ -119,7 +141,7 @@ impl<'a> ViewRef<'a> {
     /// If the position is outside of the block or the session does not hold the block's guard.
     pub fn load(&self, session: &Session<'_>, position: usize) -> Scalar {
         let size = self.dtype.size();
-        assert!((position + 1) * size <= self.storage.bytes(), "position {position} is outside");
+        assert!(position < self.block_elements(), "position {position} is outside");
         session.assert_reads(self.storage);
         let mut bytes = [0u8; 16];
         // SAFETY: the element lies inside the block, and the session holds the block's guard, so
@@ -140,6 +162,16 @@ impl<'a> ViewRef<'a> {
 }
 
 /// A new result that nobody else knows yet, and that needs no guard therefore.
+///
+/// Nobody can: it has the only [`Storage`] of its block, which neither it nor a target or a view
+/// made of it gives out before it is finished.
+///
+/// ```compile_fail
+/// # use tilework_backend::{Fresh, Storage};
+/// fn keep(fresh: &mut Fresh) -> Storage {
+///     fresh.target().view().storage().clone()
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Fresh(Recycled<View>);
 
@@ -241,10 +273,7 @@ impl<'a> Target<'a> {
     pub fn store(&self, session: &Session<'_>, position: usize, value: Scalar) {
         let size = self.view.dtype.size();
         assert!(value.dtype() == self.view.dtype, "{} is not {}", value.dtype(), self.view.dtype);
-        assert!(
-            (position + 1) * size <= self.view.storage.bytes(),
-            "position {position} is outside"
-        );
+        assert!(position < self.view.block_elements(), "position {position} is outside");
         session.assert_writes(self.view.storage);
         // SAFETY: the element lies inside the block, and the session, which stays on one thread,
         // holds the block's guard for writing.

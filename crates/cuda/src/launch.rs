@@ -177,7 +177,7 @@ pub(crate) fn target(target: &Target<'_>, session: &Session<'_>) -> Address {
 
 /// How many elements the block of a view holds.
 pub(crate) fn elements(view: &ViewRef<'_>) -> usize {
-    view.storage().bytes() / view.dtype().size()
+    view.block_elements()
 }
 
 #[cfg(test)]

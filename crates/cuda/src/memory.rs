@@ -93,9 +93,9 @@ impl Cuda {
         let allocate = if zeroed { Cuda::allocate_zeroed } else { Cuda::allocate_block };
         let block = allocate(self, bytes)?;
         let address = block.address as *mut u8;
-        // SAFETY: the memory belongs to the block, which goes into the storage. It is aligned to
-        // 256 bytes, and the host never touches it.
-        Ok(unsafe { Storage::foreign(self.id(), address, bytes, true, false, Box::new(block)) })
+        // SAFETY: the memory belongs to the block, which goes into the storage; the host never
+        // touches it.
+        unsafe { Storage::foreign(self.id(), address, bytes, true, false, Box::new(block)) }
     }
 
     /// Gives memory that nobody uses back to the device.

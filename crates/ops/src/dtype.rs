@@ -118,6 +118,11 @@ impl DType {
         }
     }
 
+    /// What the address of an element is a multiple of; a power of two.
+    pub const fn alignment(self) -> usize {
+        self.part().size()
+    }
+
     /// Which meaning of an operation applies to it.
     pub const fn class(self) -> Class {
         match self.kind() {

@@ -50,9 +50,8 @@ pub unsafe fn array(
         PyValueError::new_err("asarray: shape and strides reach beyond the address space")
     })?;
     let begin = address.wrapping_offset(low);
-    let alignment = dtype.size().min(8);
     let fits = strides.iter().zip(shape).all(|(stride, &n)| n == 1 || stride % size == 0)
-        && begin.addr().is_multiple_of(alignment)
+        && begin.addr().is_multiple_of(dtype.alignment())
         && low % size == 0;
     if !fits {
         // SAFETY: the caller promises that every element may be read; `keep` lives until the end.
@@ -67,8 +66,9 @@ pub unsafe fn array(
     let layout = Layout::new(shape, &steps, (-low / size) as usize).py()?;
     let len = (high - low + size) as usize;
     // SAFETY: the caller promises what `Storage::foreign` asks; `begin .. begin + len` is what the
-    // strides reach, and was checked to be aligned.
+    // strides reach.
     let storage = unsafe { Storage::foreign(device.id(), begin, len, writable, true, keep) };
+    let storage = storage.py()?;
     Array::from_storage(storage, layout, dtype).py()
 }
 

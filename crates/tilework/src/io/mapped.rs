@@ -15,10 +15,6 @@ use super::npy::{load, open};
 use crate::array::Array;
 use crate::device::Device;
 
-/// What a block must be aligned to: the largest element, since a block may be viewed as any dtype.
-/// NumPy has always padded its headers to this or more.
-const ALIGNMENT: usize = 16;
-
 /// The array of a `.npy` file, mapped and read-only: nothing is read before it is used.
 ///
 /// A file that cannot be mapped as it is (bytes in another order, data at an odd place, no
@@ -72,7 +68,7 @@ fn map(operation: &'static str, path: &Path, mapping: Mapping) -> Result<Array> 
     let (header, taken) = Header::read(origin, &mut BufReader::new(&file))?;
     header.check_length(origin, taken, length.saturating_sub(taken as u64))?;
     if !header.swapped {
-        let block = map_file(device.id(), &file, taken as u64, header.bytes, ALIGNMENT, mapping)?;
+        let block = map_file(device.id(), &file, taken as u64, header.bytes, mapping)?;
         if let Some(block) = block {
             return Array::from_storage(block, header.layout()?, header.dtype);
         }
