@@ -12,6 +12,7 @@ pub mod pool;
 mod random;
 mod reduce;
 mod scan;
+mod scratch;
 mod sort;
 
 pub use backend::Cpu;

@@ -2,12 +2,12 @@
 //!
 //! May assume shapes, dtypes and overlap that the contract settles. Called by the backend.
 
-use tilework_backend::{Matmul, MatmulKernel, Session};
-use tilework_error::Result;
+use tilework_backend::{Matmul, MatmulKernel, Session, empty_cache};
+use tilework_error::{Error, Result};
 use tilework_layout::{Layout, LoopNest};
 use tilework_ops::{DType, Element, Value, with_element};
 
-use crate::gemm::{self, Parallel, Product, batched, batched_by_pieces};
+use crate::gemm::{self, Parallel, Product, Terms, batched, batched_by_pieces, batched_sums};
 use crate::isa::Isa;
 use crate::pool;
 
@@ -47,11 +47,27 @@ fn batch_axes(layout: &Layout, keep: usize) -> Result<Layout> {
     Layout::new(&layout.shape()[..axes], &layout.strides()[..axes], layout.offset())
 }
 
-/// The first product of a request, without its place, and where each product of it begins: the
-/// positions of C, A and B.
+/// The first product of a request, without its place, and where each product of it begins.
 struct Products<T> {
     product: Product<T>,
-    starts: Vec<(isize, isize, isize)>,
+    starts: Vec<Start>,
+}
+
+/// The positions of A, B and C.
+type Start = (isize, isize, isize);
+
+/// Room for so many, or an error before anything is written.
+fn room_for<T>(count: usize) -> Result<Vec<T>> {
+    let mut room = Vec::new();
+    if room.try_reserve_exact(count).is_err() {
+        empty_cache();
+        room.try_reserve_exact(count).map_err(|_| {
+            let bytes = count.saturating_mul(size_of::<T>());
+            let message = format!("no memory for {bytes} bytes of intermediate results");
+            Error::out_of_memory("matmul", message)
+        })?;
+    }
+    Ok(room)
 }
 
 fn products<T: Element>(session: &Session<'_>, request: &Matmul<'_>) -> Result<Products<T>> {
@@ -74,21 +90,20 @@ fn products<T: Element>(session: &Session<'_>, request: &Matmul<'_>) -> Result<P
         c_cols,
         accumulate: false,
     };
-    let mut starts = Vec::new();
-    if product.k == 0 {
-        // Empty operands reach nothing, and their strides may hold any number.
-        let nest = LoopNest::new(&[&batch_axes(c, 2)?]);
-        nest.for_each_piece(0..nest.len(), |at, len| {
-            let step = nest.inner_strides()[0];
-            starts.extend((0..len.cast_signed()).map(|i| (at[0].cast_signed() + i * step, 0, 0)));
-        });
-        return Ok(Products { product, starts });
-    }
-    let nest = LoopNest::new(&[&batch_axes(c, 2)?, &batch_axes(a, 2)?, &batch_axes(b, 2)?]);
+    let batch = batch_axes(c, 2)?;
+    // Empty operands reach nothing, and their strides may hold any number.
+    let nest = match product.k {
+        0 => LoopNest::new(&[&batch]),
+        _ => LoopNest::new(&[&batch, &batch_axes(a, 2)?, &batch_axes(b, 2)?]),
+    };
     let steps = nest.inner_strides();
+    let mut starts = room_for(nest.len())?;
     nest.for_each_piece(0..nest.len(), |at, len| {
-        let place = |operand: usize, i: isize| at[operand].cast_signed() + i * steps[operand];
-        starts.extend((0..len.cast_signed()).map(|i| (place(0, i), place(1, i), place(2, i))));
+        let place = |operand: usize, i: isize| match at.get(operand) {
+            Some(at) => at.cast_signed() + i * steps[operand],
+            None => 0,
+        };
+        starts.extend((0..len.cast_signed()).map(|i| (place(1, i), place(2, i), place(0, i))));
     });
     Ok(Products { product, starts })
 }
@@ -96,25 +111,21 @@ fn products<T: Element>(session: &Session<'_>, request: &Matmul<'_>) -> Result<P
 /// float32 by pieces, as the caller asks.
 fn by_pieces(session: &Session<'_>, request: &Matmul<'_>) -> Result<()> {
     let Products { product, starts } = products::<f32>(session, request)?;
-    let offsets: Vec<(isize, isize, isize)> = starts.iter().map(|&(c, a, b)| (a, b, c)).collect();
     // SAFETY: as in `best`.
-    unsafe { batched_by_pieces(Isa::current(), &Pool, &product, &offsets) };
-    Ok(())
+    unsafe { batched_by_pieces(Isa::current(), &Pool, &product, &starts) }
 }
 
 fn best<T: Element + gemm::Element>(session: &Session<'_>, request: &Matmul<'_>) -> Result<()> {
     let Products { product, starts } = products::<T>(session, request)?;
-    let offsets: Vec<(isize, isize, isize)> = starts.iter().map(|&(c, a, b)| (a, b, c)).collect();
     // SAFETY: all positions are those of views, inside their blocks (the invariant of views), which
     // the session holds; by contract the target overlaps itself and the operands nowhere.
-    unsafe { batched(Isa::current(), &Pool, &product, &offsets) };
-    Ok(())
+    unsafe { batched(Isa::current(), &Pool, &product, &starts) }
 }
 
 /// Three loops, as the textbook has them; sums in what the dtype computes in.
 fn naive<T: Element>(session: &Session<'_>, request: &Matmul<'_>) -> Result<()> {
     let Products { product: p, starts } = products::<T>(session, request)?;
-    for (c, a, b) in starts {
+    for (a, b, c) in starts {
         for i in 0..p.m.cast_signed() {
             for j in 0..p.n.cast_signed() {
                 let mut sum = T::V::ZERO;
@@ -169,16 +180,17 @@ fn tiled<T: Element + gemm::Element>(session: &Session<'_>, request: &Matmul<'_>
         c_cols: c.strides()[3],
         accumulate: false,
     };
-    let tiles =
-        (0..c.shape()[0]).flat_map(|row| (0..c.shape()[1]).map(move |column| (row, column)));
+    let (rows, columns) = (c.shape()[0], c.shape()[1]);
+    let tiles = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
     let start = |layout: &Layout, row: usize, column: usize| {
         layout.position(&[row, column, 0, 0]).cast_signed()
     };
     if T::DTYPE.computes_in() != T::DTYPE {
         // Half types keep the sum of all tiles in float32, and round once.
-        let mut sums = vec![T::V::ZERO; t * t];
+        let mut sums: Vec<T::V> = room_for(t * t)?;
         for (row, column) in tiles {
-            sums.fill(T::V::ZERO);
+            sums.clear();
+            sums.resize(t * t, T::V::ZERO);
             for k in 0..inner {
                 let (left, right) = (start(a, row, k), start(b, k, column));
                 add_tile(&product, (left, right), &mut sums);
@@ -193,17 +205,14 @@ fn tiled<T: Element + gemm::Element>(session: &Session<'_>, request: &Matmul<'_>
         }
         return Ok(());
     }
-    for k in 0..inner.max(1) {
-        let offset = |(row, column): (usize, usize)| match inner {
-            0 => (0, 0, start(c, row, column)),
-            _ => (start(a, row, k), start(b, k, column), start(c, row, column)),
-        };
-        let offsets: Vec<(isize, isize, isize)> = tiles.clone().map(offset).collect();
-        let product = Product { accumulate: k > 0, ..product };
-        // SAFETY: as in `best`.
-        unsafe { batched(Isa::current(), &Pool, &product, &offsets) };
-    }
-    Ok(())
+    let mut starts: Vec<Start> = room_for(rows * columns)?;
+    starts.extend(tiles.map(|(row, column)| match inner {
+        0 => (0, 0, start(c, row, column)),
+        _ => (start(a, row, 0), start(b, 0, column), start(c, row, column)),
+    }));
+    let terms = Terms { count: inner.max(1), a_step: a.strides()[1], b_step: b.strides()[0] };
+    // SAFETY: as in `best`.
+    unsafe { batched_sums(Isa::current(), &Pool, &product, &starts, terms) }
 }
 
 /// Adds the product of the tiles that begin at these positions of A and B.

@@ -24,6 +24,7 @@ use crate::pool;
 use crate::reduce::drive::each_piece;
 use crate::reduce::pack::Loader;
 use crate::reduce::table::{MAX_STATE, Source};
+use crate::scratch::Scratch;
 
 /// Elements that are scanned on their own, and that a buffer holds.
 const CHUNK: usize = 256;
@@ -226,8 +227,7 @@ pub(crate) fn run(session: &Session<'_>, request: &Scan<'_>) -> Result<()> {
         len: input.shape()[request.axis],
         steps: [step, result_step],
     };
-    job.run();
-    Ok(())
+    job.run(request.fold.row().name)
 }
 
 /// The layout without one axis, and the step along that axis.
@@ -257,7 +257,7 @@ impl State {
 }
 
 impl Job {
-    fn run(&self) {
+    fn run(&self, operation: &str) -> Result<()> {
         let (lines, len) = (self.lines.len(), self.len);
         let step = self.lines.inner_strides()[0].unsigned_abs();
         let width = self.lines.inner_len();
@@ -279,8 +279,12 @@ impl Job {
                 });
             });
         } else {
-            self.each_line(0..lines, &mut |at| self.long_line(at));
+            let chunks = len.div_ceil(CHUNK);
+            let mut states = Scratch::new(operation, chunks * size_of::<State>())?;
+            let states = Shared(states.pointer().cast());
+            self.each_line(0..lines, &mut |at| self.long_line(at, states));
         }
+        Ok(())
     }
 
     /// Calls `f` with the first positions of each line among `range`.
@@ -331,11 +335,10 @@ impl Job {
     }
 
     /// Scans one long line by several threads: folds all chunks, joins their states in order, scans
-    /// all chunks. The bits are those of [`Job::line`], which does the same in one go.
-    fn long_line(&self, at: [usize; 2]) {
+    /// all chunks. The bits are those of [`Job::line`], which does the same in one go. There is room
+    /// for a state of each chunk.
+    fn long_line(&self, at: [usize; 2], shared: Shared) {
         let chunks = self.len.div_ceil(CHUNK);
-        let mut states = vec![State::new(&self.cell); chunks];
-        let shared = Shared(states.as_mut_ptr());
         pool::for_ranges(chunks, PIECE / CHUNK, &|range| {
             let mut tile = [MaybeUninit::<u128>::uninit(); CHUNK];
             let tile = tile.as_mut_ptr().cast::<u8>();
@@ -351,16 +354,18 @@ impl Job {
             }
         });
         let mut before = State::new(&self.cell);
-        for state in &mut states {
+        for chunk in 0..chunks {
+            // SAFETY: all states have been written, and no other piece is at work.
+            let state = unsafe { &mut *shared.at(chunk) };
             let mut after = before;
-            // SAFETY: all states have been written.
+            // SAFETY: as above.
             unsafe { (self.cell.merge)(after.pointer(), state.pointer()) };
             (*state, before) = (before, after);
         }
-        let states = &states;
         pool::for_ranges(chunks, PIECE / CHUNK, &|range| {
             let elements = range.start * CHUNK..self.len.min(range.end * CHUNK);
-            self.line(at, elements, states[range.start]);
+            // SAFETY: the states are complete, and only read.
+            self.line(at, elements, unsafe { *shared.at(range.start) });
         });
     }
 

@@ -340,7 +340,7 @@ fn check<T: Exact>(
         let mut result = c.clone();
         let product = product(sizes, &a, &b, &mut result, accumulate);
         // SAFETY: the matrices hold every element that the strides reach.
-        unsafe { gemm(isa, &Threads(threads), &product) };
+        unsafe { gemm(isa, &Threads(threads), &product) }.unwrap();
         for (index, (got, wanted)) in result.block.iter().zip(&expected.block).enumerate() {
             assert!(
                 same(*got, *wanted),
@@ -490,7 +490,7 @@ fn real_data_and_thread_counts() {
                     let mut c = Matrix::new(m, n, Lie::Rows, f32::NAN);
                     let product = product(sizes, &a, &b, &mut c, false);
                     // SAFETY: the matrices hold every element that the strides reach.
-                    unsafe { gemm(isa, &Threads(threads), &product) };
+                    unsafe { gemm(isa, &Threads(threads), &product) }.unwrap();
                     let bits: Vec<u32> = c.block.iter().map(|x| x.to_bits()).collect();
                     match &first {
                         Some(first) => assert!(*first == bits, "{sizes:?} {isa:?} {threads}"),
@@ -540,7 +540,7 @@ fn every_path_sums_by_the_same_rule() {
                     let mut result = c.clone();
                     let product = product(sizes, &a, &b, &mut result, accumulate);
                     // SAFETY: the matrices hold every element that the strides reach.
-                    unsafe { gemm(isa, &Threads(threads), &product) };
+                    unsafe { gemm(isa, &Threads(threads), &product) }.unwrap();
                     for i in (0..m).step_by(3) {
                         for j in (0..n).step_by(3) {
                             let mut total = accumulate.then(|| c.get(i, j));
@@ -573,7 +573,7 @@ fn infinities_and_nans_travel_as_in_plain_loops() {
             let mut c = Matrix::new(m, n, Lie::Rows, 0f32);
             let p = product((m, n, k), &a, &b, &mut c, false);
             // SAFETY: the matrices hold every element that the strides reach.
-            unsafe { gemm(isa, &Serial, &p) };
+            unsafe { gemm(isa, &Serial, &p) }.unwrap();
             for i in 0..m {
                 for j in 0..n {
                     assert_eq!(c.get(i, j).is_nan(), j == n - 1, "{isa:?} {m} {n} {k}");
@@ -586,7 +586,7 @@ fn infinities_and_nans_travel_as_in_plain_loops() {
             let mut c = Matrix::new(m, n, Lie::Rows, bf16::ZERO);
             let p = product((m, n, k), &a, &b, &mut c, false);
             // SAFETY: the matrices hold every element that the strides reach.
-            unsafe { gemm(isa, &Serial, &p) };
+            unsafe { gemm(isa, &Serial, &p) }.unwrap();
             for i in 0..m {
                 let wanted =
                     if i == m - 1 { f32::NEG_INFINITY } else { bf16::from_f32(k as f32).to_f32() };
@@ -619,7 +619,7 @@ fn empty_sizes() {
                     accumulate,
                 };
                 // SAFETY: all blocks hold 4 x 4 elements.
-                unsafe { gemm(isa, &Threads(2), &p) };
+                unsafe { gemm(isa, &Threads(2), &p) }.unwrap();
                 let zeroed = (m, n) == (4, 4) && !accumulate;
                 assert!(c.iter().all(|x| *x == if zeroed { 0.0 } else { 5.0 }));
             }
@@ -659,10 +659,10 @@ fn batches_equal_single_products() {
                 // SAFETY: the blocks hold all products of the batch.
                 unsafe {
                     if which == 0 {
-                        batched(isa, &Threads(3), &p, &offsets);
+                        batched(isa, &Threads(3), &p, &offsets).unwrap();
                     } else {
                         for offset in &offsets {
-                            batched(isa, &Serial, &p, &[*offset]);
+                            batched(isa, &Serial, &p, &[*offset]).unwrap();
                         }
                     }
                 }
@@ -687,7 +687,7 @@ fn tiny_half_floats_survive() {
                 let mut c = Matrix::new(m, n, Lie::Rows, bf16::ZERO);
                 let p = product((m, n, k), &a, &b, &mut c, accumulate);
                 // SAFETY: the matrices hold every element that the strides reach.
-                unsafe { gemm(isa, &Threads(2), &p) };
+                unsafe { gemm(isa, &Threads(2), &p) }.unwrap();
                 for i in 0..m {
                     let sum: f64 = (0..k).map(|p| a.get(i, p).to_f64() * value.to_f64()).sum();
                     assert_eq!(c.get(i, 3), bf16::from_f64(sum), "2^{exponent} on {isa:?}");

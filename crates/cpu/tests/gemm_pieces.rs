@@ -78,7 +78,7 @@ fn product(
 
 fn by_pieces(parallel: &dyn Parallel, p: &Product<f32>) {
     // SAFETY: all matrices have the elements that sizes and strides reach, and are apart.
-    unsafe { batched_by_pieces(Isa::current(), parallel, p, &[(0, 0, 0)]) };
+    unsafe { batched_by_pieces(Isa::current(), parallel, p, &[(0, 0, 0)]) }.unwrap();
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn what_cannot_be_split_is_multiplied_as_usual() {
             by_pieces(&Pool, &product(&a, &b, &mut c, (m, k, n), false));
             let p = product(&a, &b, &mut plain, (m, k, n), false);
             // SAFETY: as in `by_pieces`.
-            unsafe { gemm(Isa::current(), &Pool, &p) };
+            unsafe { gemm(Isa::current(), &Pool, &p) }.unwrap();
             let bits = |m: &Matrix| m.data.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
             assert!(bits(&c) == bits(&plain), "{value:e} in {}", if in_b { "B" } else { "A" });
         }

@@ -5,8 +5,6 @@
 
 use super::family::HalfLanes;
 use super::lanes::{Avx512, Lanes, RealLanes};
-use super::{Parallel, Product, amx};
-use half::bf16;
 use std::arch::x86_64::*;
 
 /// Sixteen float32.
@@ -148,11 +146,6 @@ impl RealLanes for F32x16 {
 }
 
 impl HalfLanes for F32x16 {
-    unsafe fn bf16_tiles(parallel: &dyn Parallel, product: &Product<bf16>) -> bool {
-        // SAFETY: the same contract; these lanes are AVX-512's.
-        unsafe { amx::product(parallel, product) }
-    }
-
     #[inline(always)]
     unsafe fn load_f16(from: *const u16) -> Self {
         // SAFETY: the caller has AVX-512 and a pointer to 16 halves.

@@ -254,6 +254,11 @@ pub(super) fn part(
     cut(index)..cut(index + 1)
 }
 
+/// The length of the longest [`part`].
+pub(super) fn widest(total: usize, parts: usize, unit: usize) -> usize {
+    (total.div_ceil(unit).div_ceil(parts) * unit).min(total)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -349,6 +354,7 @@ mod tests {
             for index in 0..parts {
                 let range = part(total, parts, unit, index);
                 assert_eq!(range.start, next);
+                assert!(range.len() <= widest(total, parts, unit));
                 next = range.end;
             }
             assert_eq!(next, total);

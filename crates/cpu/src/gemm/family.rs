@@ -7,7 +7,6 @@
 
 use super::kernel::Tiled;
 use super::lanes::{Lanes, Level, Plain};
-use super::{Parallel, Product};
 use half::{bf16, f16};
 use std::marker::PhantomData;
 
@@ -50,16 +49,6 @@ pub(super) trait Family: 'static {
     /// # Safety
     /// The lanes' level is available and the pointer valid for `WIDTH` elements.
     unsafe fn store(lanes: Self::Lanes, to: *mut Self::Store);
-
-    /// Computes the product on a unit of its own (not vectors), if there is one and it can; says
-    /// whether it did, and has written nothing if not.
-    ///
-    /// # Safety
-    /// The contract of `gemm`; the lanes' level is available.
-    unsafe fn by_tiles(parallel: &dyn Parallel, product: &Product<Self::Store>) -> bool {
-        let _ = (parallel, product);
-        false
-    }
 
     /// One element on its way in.
     fn widen(value: Self::Store) -> Elem<Self>;
@@ -108,15 +97,6 @@ impl<V: Tiled> Family for Same<V> {
 
 /// float32 lanes that read and write half floats; all pointers are to `WIDTH` halves.
 pub(super) trait HalfLanes: Tiled + Lanes<Elem = f32> {
-    /// Computes a bfloat16 product on tiles: see [`Family::by_tiles`].
-    ///
-    /// # Safety
-    /// As there.
-    unsafe fn bf16_tiles(parallel: &dyn Parallel, product: &Product<bf16>) -> bool {
-        let _ = (parallel, product);
-        false
-    }
-
     /// Widens float16.
     ///
     /// # Safety
@@ -240,11 +220,6 @@ impl<V: HalfLanes> Family for Bfloat16<V> {
     type Lanes = V;
 
     const DIRECT: bool = false;
-
-    unsafe fn by_tiles(parallel: &dyn Parallel, product: &Product<bf16>) -> bool {
-        // SAFETY: the same contract.
-        unsafe { V::bf16_tiles(parallel, product) }
-    }
 
     #[inline(always)]
     unsafe fn load(from: *const bf16) -> V {

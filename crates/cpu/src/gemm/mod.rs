@@ -3,8 +3,9 @@
 //! Callers (the backend's `Matmul` request and the pair formulas) have settled shapes, bounds and
 //! overlap; nothing is validated here again. The walk of one call:
 //! [`gemm`] -> [`Element`] picks the family of kernels for the dtype and the instruction set ->
-//! `plan` turns the problem so that C's rows are contiguous and picks a path -> `matrix` (the loops
-//! around the micro-kernel), or `vector` (one row of A), or `amx` -> `pack` and `kernel`.
+//! `plan` turns the problem so that C's rows are contiguous, picks a path and takes the memory for it
+//! -> `matrix` (the loops around the micro-kernel), or `vector` (few rows of A), or `tiles` (AMX) ->
+//! `pack` and `kernel`. Without the memory a product fails before C is written.
 //!
 //! **One rule makes the result independent of threads and paths**: K is cut into blocks by its
 //! length alone (see [`Blocking::block_of_k`]); within a block every element of C is one chain of
@@ -20,6 +21,7 @@ mod blocking;
 mod complex;
 mod element;
 mod family;
+mod finish;
 mod kernel;
 mod lanes;
 mod matrix;
@@ -38,11 +40,14 @@ mod avx512;
 mod integers;
 #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
 mod split;
+#[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+mod tiles;
 
 pub use blocking::{Blocking, CacheSizes, Shape};
 pub use element::Element;
 
 use crate::isa::Isa;
+use tilework_error::Result;
 
 /// One product `C = A B`, or `C += A B`: `m x k` times `k x n`, strides in elements and of any
 /// sign. A stride may be zero in A and B; the elements of C must be distinct from each other and
@@ -110,20 +115,42 @@ impl Parallel for Serial {
     }
 }
 
-/// Computes one product.
+/// What is added up for one result of a batch: so many products, whose operands lie these many
+/// elements apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// How many products, at least one.
+    pub count: usize,
+    /// From A of one product to that of the next.
+    pub a_step: isize,
+    /// From B of one product to that of the next.
+    pub b_step: isize,
+}
+
+impl Terms {
+    /// Just the product.
+    pub const ONE: Terms = Terms { count: 1, a_step: 0, b_step: 0 };
+}
+
+/// Computes one product, or fails for want of memory with C as it was.
 ///
 /// # Safety
 /// `isa` is available on this CPU. Every element of A and B that the sizes and strides reach is
 /// initialised and readable, every element of C writable (and initialised if `accumulate`), for
 /// the length of the call and from any thread; no two elements of C share memory, nor does C share
 /// any with A or B.
-pub unsafe fn gemm<T: Element>(isa: Isa, parallel: &dyn Parallel, product: &Product<T>) {
+pub unsafe fn gemm<T: Element>(
+    isa: Isa,
+    parallel: &dyn Parallel,
+    product: &Product<T>,
+) -> Result<()> {
     // SAFETY: the contract of this function is that of `batched` with one product.
     unsafe { batched(isa, parallel, product, &[(0, 0, 0)]) }
 }
 
-/// Computes many products of one shape and one set of strides: for every `(a, b, c)` of `offsets`,
-/// the product with that many elements added to the three base addresses.
+/// Computes many products of one shape and one set of strides, or none of them for want of memory:
+/// for every `(a, b, c)` of `offsets`, the product with that many elements added to the three base
+/// addresses.
 ///
 /// # Safety
 /// As [`gemm`], for each of the products; no two of them share memory in C.
@@ -132,9 +159,24 @@ pub unsafe fn batched<T: Element>(
     parallel: &dyn Parallel,
     product: &Product<T>,
     offsets: &[(isize, isize, isize)],
-) {
+) -> Result<()> {
+    // SAFETY: the same contract, with sums of one term.
+    unsafe { batched_sums(isa, parallel, product, offsets, Terms::ONE) }
+}
+
+/// As [`batched`], but every result is a sum of products, added to C one after the other.
+///
+/// # Safety
+/// As [`batched`], for each of the products that are added up.
+pub unsafe fn batched_sums<T: Element>(
+    isa: Isa,
+    parallel: &dyn Parallel,
+    product: &Product<T>,
+    offsets: &[(isize, isize, isize)],
+    terms: Terms,
+) -> Result<()> {
     // SAFETY: the same contract.
-    unsafe { T::products(isa, parallel, product, offsets) }
+    unsafe { T::products(isa, parallel, product, offsets, terms) }
 }
 
 /// As [`batched`], for float32 by products of bfloat16 pieces on the CPU's tile unit: as accurate,
@@ -148,21 +190,7 @@ pub unsafe fn batched_by_pieces(
     parallel: &dyn Parallel,
     product: &Product<f32>,
     offsets: &[(isize, isize, isize)],
-) {
-    for &(a, b, c) in offsets {
-        let product = Product {
-            a: product.a.wrapping_offset(a),
-            b: product.b.wrapping_offset(b),
-            c: product.c.wrapping_offset(c),
-            ..*product
-        };
-        // SAFETY: the same contract; AVX-512 is asked for.
-        unsafe {
-            #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
-            if isa == Isa::Avx512 && split::product(parallel, &product) {
-                continue;
-            }
-            gemm(isa, parallel, &product);
-        }
-    }
+) -> Result<()> {
+    // SAFETY: the same contract.
+    unsafe { element::products_by_pieces(isa, parallel, product, offsets) }
 }

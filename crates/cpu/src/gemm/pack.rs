@@ -6,8 +6,9 @@
 //! squares are transposed in registers; otherwise elements are gathered one by one. `matrix` calls
 //! [`Panels`] for A and [`Block`] for B.
 
+use super::Product;
 use super::family::{Elem, Family};
-use super::kernel::prefetch;
+use super::kernel::{Ahead, STRETCH, prefetch};
 use super::lanes::{Job, Lanes};
 use super::matrix::panel_width;
 use std::marker::PhantomData;
@@ -55,6 +56,60 @@ pub(super) struct PanelsArgs<F: Family> {
 pub(super) fn even(rows: usize, panels: usize, index: usize) -> usize {
     let index = index.min(panels);
     rows / panels * index + (rows % panels).min(index)
+}
+
+/// The part of A that is packed next, as tracks of cache lines: each tile of C fetches one of them
+/// while it is computed.
+pub(super) struct Upcoming {
+    start: *const u8,
+    /// Tracks lie at `outer` times their number over `per` plus `inner` times the rest.
+    per: usize,
+    outer: isize,
+    inner: isize,
+    step: isize,
+    tracks: usize,
+    track: usize,
+}
+
+impl Upcoming {
+    /// Some rows of A, over `depth` columns from `a` (which is row 0) on.
+    pub(super) fn new<T>(
+        p: &Product<T>,
+        a: *const T,
+        rows: Range<usize>,
+        depth: usize,
+    ) -> Upcoming {
+        const LINE: usize = 64;
+        let size = size_of::<T>();
+        let lines = depth.div_ceil(STRETCH);
+        let start = a.wrapping_offset(rows.start as isize * p.a_rows).cast();
+        let (row, column) = (p.a_rows * size as isize, p.a_cols * size as isize);
+        let none = Upcoming { start, per: 1, outer: 0, inner: 0, step: 0, tracks: 0, track: 0 };
+        if p.a_cols == 1 {
+            let per = (depth * size).div_ceil(lines * LINE);
+            let (inner, step) = ((lines * LINE) as isize, LINE as isize);
+            Upcoming { per, outer: row, inner, step, tracks: rows.len() * per, ..none }
+        } else if p.a_rows == 1 {
+            let per = depth.div_ceil(lines);
+            let (inner, tracks) =
+                (lines as isize * column, (rows.len() * size).div_ceil(LINE) * per);
+            Upcoming { per, outer: LINE as isize, inner, step: column, tracks, ..none }
+        } else {
+            none
+        }
+    }
+
+    /// The next track; without one, `idle` again and again.
+    #[inline(always)]
+    pub(super) fn next(&mut self, idle: *const u8) -> Ahead {
+        if self.track == self.tracks {
+            return Ahead { at: idle, step: 0 };
+        }
+        let (outer, inner) = ((self.track / self.per) as isize, (self.track % self.per) as isize);
+        self.track += 1;
+        let at = self.start.wrapping_offset(outer * self.outer + inner * self.inner);
+        Ahead { at, step: self.step }
+    }
 }
 
 /// Packs row panels of A.

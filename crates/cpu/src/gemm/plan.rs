@@ -2,13 +2,17 @@
 //!
 //! A product is turned (C^T = B^T A^T) or mirrored until C's rows are contiguous where that is
 //! possible and short sides lie where their paths want them; then one of the paths is chosen, from
-//! shape, strides and family alone. A batch decides once for all its products. Called by
-//! `element`, calls `matrix` and `vector`.
+//! shape, strides and family alone, and the memory for it is taken: after that nothing can fail. A
+//! batch decides once for all its products. Called by `element`, calls `matrix` and `vector`, and
+//! the tile unit through [`TileUnit`].
 
 use super::blocking::{Blocking, CacheSizes, Shape};
 use super::family::{Elem, Family};
 use super::lanes::Lanes;
-use super::{Parallel, Product, Serial, matrix, vector};
+use super::scratch::{Area, Room, Slots};
+use super::{Parallel, Product, Serial, Terms, matrix, vector};
+use crate::scratch::Scratch;
+use tilework_error::Result;
 
 /// A way to compute a product.
 #[derive(Clone, Copy)]
@@ -25,12 +29,42 @@ enum Path {
     Matrix(Blocking),
 }
 
+/// A unit of the CPU that multiplies matrices, where there is one.
+#[cfg_attr(
+    not(all(target_arch = "x86_64", not(tilework_scalar))),
+    expect(dead_code, reason = "only x86 has one so far")
+)]
+pub(super) struct TileUnit<S> {
+    /// How many bytes of packed operands a product takes; None if the vector units should do it.
+    pub(super) room: fn(&Product<S>) -> Option<usize>,
+    /// Computes a product for which `room` has named some bytes, with as many at this address, cut
+    /// for so many threads; says whether it did, and has written nothing if not. Its contract is
+    /// that of `gemm`.
+    pub(super) product: unsafe fn(&dyn Parallel, usize, &Product<S>, *mut u8) -> bool,
+}
+
+/// The unit for a family.
+type Unit<F> = Option<&'static TileUnit<<F as Family>::Store>>;
+
+/// The arguments of [`super::batched_sums`].
+pub(super) struct Batch<'a, S> {
+    pub(super) product: Product<S>,
+    pub(super) offsets: &'a [(isize, isize, isize)],
+    pub(super) terms: Terms,
+}
+
 /// A product as it will be computed.
 struct Plan<F: Family> {
     product: Product<F::Store>,
     /// Whether A and B have changed places.
     turned: bool,
     path: Path,
+    /// What is added up for a result.
+    terms: Terms,
+    /// How many threads it is cut for.
+    threads: usize,
+    /// What may take the place of `matrix`.
+    unit: Unit<F>,
 }
 
 /// C^T = B^T A^T.
@@ -80,14 +114,20 @@ fn mirror_columns<T: Copy>(p: &mut Product<T>) {
 }
 
 impl<F: Family> Plan<F> {
-    fn new(product: &Product<F::Store>, threads: usize) -> Plan<F> {
+    fn new(batch: &Batch<'_, F::Store>, threads: usize, unit: Unit<F>) -> Plan<F> {
+        let (product, turned, path) = Self::path(&batch.product, threads);
+        Plan { product, turned, path, terms: batch.terms, threads, unit }
+    }
+
+    /// The way round, whether A and B have changed places for it, and the path.
+    fn path(product: &Product<F::Store>, threads: usize) -> (Product<F::Store>, bool, Path) {
         let mut p = *product;
         let mut turned = false;
         if p.m == 0 || p.n == 0 {
-            return Plan { product: p, turned, path: Path::Nothing };
+            return (p, turned, Path::Nothing);
         }
         if p.k == 0 {
-            return Plan { product: p, turned, path: Path::Zeros };
+            return (p, turned, Path::Zeros);
         }
         settle_strides(&mut p);
         let other = turn(&p);
@@ -106,7 +146,7 @@ impl<F: Family> Plan<F> {
             (None, false)
         };
         if let Some(path) = path {
-            return Plan { product: if swap { other } else { p }, turned: swap, path };
+            return (if swap { other } else { p }, swap, path);
         }
 
         mirror_columns(&mut p);
@@ -135,29 +175,80 @@ impl<F: Family> Plan<F> {
             a_by_columns: p.a_rows == 1,
         };
         let blocking = Blocking::choose(&shape, CacheSizes::of_this_machine(), threads);
-        Plan { product: p, turned, path: Path::Matrix(blocking) }
+        (p, turned, Path::Matrix(blocking))
+    }
+
+    /// How much memory one product needs.
+    fn room(&self) -> Room {
+        match &self.path {
+            Path::Nothing | Path::Zeros => Room::default(),
+            Path::Dots => vector::dots_need::<F>(&self.product),
+            Path::Rows => vector::rows_need::<F>(&self.product, self.threads),
+            Path::Matrix(blocking) => {
+                let room = matrix::need::<F>(&self.product, blocking);
+                let tiles = self.unit.and_then(|unit| (unit.room)(&self.product)).unwrap_or(0);
+                Room { whole: room.whole.max(tiles), ..room }
+            }
+        }
+    }
+
+    /// Takes the memory for `at_once` products. The tile unit packs both operands whole; without
+    /// the memory for that, the vector units do it in little.
+    fn reserve(&mut self, at_once: usize) -> Result<Memory> {
+        let memory = |room: Room| {
+            let each = room.bytes(self.threads);
+            let bytes = each.saturating_mul(at_once);
+            let scratch = (bytes > 0).then(|| Scratch::new("matmul", bytes)).transpose()?;
+            Ok(Memory { scratch, room, each })
+        };
+        match memory(self.room()) {
+            Err(_) if self.unit.is_some() => {
+                self.unit = None;
+                memory(self.room())
+            }
+            memory => memory,
+        }
     }
 
     /// Runs the plan with the addresses moved by some elements.
     ///
     /// # Safety
-    /// The contract of `gemm`, for the moved addresses.
-    unsafe fn run(&self, parallel: &dyn Parallel, offsets: (isize, isize, isize)) {
-        let (a, b) = if self.turned { (offsets.1, offsets.0) } else { (offsets.0, offsets.1) };
-        let mut p = self.product;
-        p.a = p.a.wrapping_offset(a);
-        p.b = p.b.wrapping_offset(b);
-        p.c = p.c.wrapping_offset(offsets.2);
+    /// The contract of `gemm`, for the moved addresses; the area has the plan's room.
+    unsafe fn run(&self, parallel: &dyn Parallel, offsets: (isize, isize, isize), area: &Area) {
+        for term in 0..self.terms.count {
+            let (a, b, c) = offsets;
+            let step = |of_one: isize| (term as isize).wrapping_mul(of_one);
+            let a = a.wrapping_add(step(self.terms.a_step));
+            let b = b.wrapping_add(step(self.terms.b_step));
+            let (a, b) = if self.turned { (b, a) } else { (a, b) };
+            let mut p = self.product;
+            p.a = p.a.wrapping_offset(a);
+            p.b = p.b.wrapping_offset(b);
+            p.c = p.c.wrapping_offset(c);
+            p.accumulate |= term > 0;
+            // SAFETY: the same contract.
+            unsafe { self.run_one(parallel, &p, area) };
+        }
+    }
+
+    /// Computes one product, whose addresses are where they belong.
+    ///
+    /// # Safety
+    /// As [`run`](Self::run).
+    unsafe fn run_one(&self, parallel: &dyn Parallel, p: &Product<F::Store>, area: &Area) {
         // SAFETY: the caller's contract; turning and mirroring keep every address what it was.
         unsafe {
             match &self.path {
                 Path::Nothing => {}
-                Path::Zeros => zeros::<F>(&p),
-                Path::Dots => vector::dots::<F>(parallel, &p),
-                Path::Rows => vector::rows::<F>(parallel, &p),
+                Path::Zeros => zeros::<F>(p),
+                Path::Dots => vector::dots::<F>(parallel, self.threads, p, area),
+                Path::Rows => vector::rows::<F>(parallel, self.threads, p, area),
                 Path::Matrix(blocking) => {
-                    if !F::by_tiles(parallel, &p) {
-                        matrix::product::<F>(parallel, &p, blocking);
+                    let by_unit = self.unit.filter(|unit| (unit.room)(p).is_some());
+                    if by_unit
+                        .is_none_or(|unit| !(unit.product)(parallel, self.threads, p, area.whole()))
+                    {
+                        matrix::product::<F>(parallel, p, blocking, area);
                     }
                 }
             }
@@ -183,50 +274,74 @@ unsafe fn zeros<F: Family>(p: &Product<F::Store>) {
     }
 }
 
+/// The memory of a batch.
+struct Memory {
+    scratch: Option<Scratch>,
+    room: Room,
+    /// Bytes of one product.
+    each: usize,
+}
+
+impl Memory {
+    fn start(&mut self) -> *mut u8 {
+        self.scratch.as_mut().map_or(std::ptr::null_mut(), Scratch::pointer)
+    }
+}
+
 /// Multiplications that a thread should find in one piece of a batch.
 const PIECE: usize = 1 << 18;
 
-/// Computes all products of a batch.
+/// Computes all products of a batch, or none if there is no memory for it.
 ///
 /// # Safety
-/// The contract of `batched`; the family's level is available.
+/// The contract of `batched_sums`; the family's level is available.
 pub(super) unsafe fn products<F: Family>(
     parallel: &dyn Parallel,
-    product: &Product<F::Store>,
-    offsets: &[(isize, isize, isize)],
-) {
+    batch: &Batch<'_, F::Store>,
+    unit: Unit<F>,
+) -> Result<()> {
+    let Batch { product: Product { m, n, k, .. }, offsets, terms } = *batch;
     let threads = parallel.threads();
-    if let [offset] = offsets {
-        // SAFETY: the same contract.
-        return unsafe { Plan::<F>::new(product, threads).run(parallel, *offset) };
-    }
-    let work = product.m.saturating_mul(product.n).saturating_mul(product.k).max(1);
+    let work = [m, n, k, terms.count].into_iter().fold(1, usize::saturating_mul).max(1);
     let count = offsets.len();
-    let inside =
-        threads > 1 && work >= 4 * PIECE && count < 4 * threads && !count.is_multiple_of(threads);
+    let inside = count == 1
+        || threads > 1
+            && work >= 4 * PIECE
+            && count < 4 * threads
+            && !count.is_multiple_of(threads);
     if inside {
-        let plan = Plan::<F>::new(product, threads);
+        let mut plan = Plan::<F>::new(batch, threads, unit);
+        let mut memory = plan.reserve(1)?;
+        let area = Area::new(memory.start(), memory.room, threads);
         for offset in offsets {
             // SAFETY: the same contract.
-            unsafe { plan.run(parallel, *offset) };
+            unsafe { plan.run(parallel, *offset, &area) };
         }
-        return;
+        return Ok(());
     }
-    let plan = Plan::<F>::new(product, 1);
+    let alone = threads == 1 || work.saturating_mul(count) < PIECE;
+    let at_once = if alone { 1 } else { threads };
+    let mut plan = Plan::<F>::new(batch, 1, unit);
+    let mut memory = plan.reserve(at_once)?;
+    let slots = Slots::new(memory.start(), memory.each, at_once);
     let each = PIECE.div_ceil(work).min(count.div_ceil(4 * threads)).max(1);
     let pieces = count.div_ceil(each);
     let plan = SharedPlan(&plan);
     let piece = |index: usize| {
-        for offset in offsets.iter().skip(index * each).take(each) {
-            // SAFETY: the same contract; products do not share elements of C.
-            unsafe { plan.get().run(&Serial, *offset) };
-        }
+        slots.with(|slot| {
+            let area = Area::new(slot, memory.room, 1);
+            for offset in offsets.iter().skip(index * each).take(each) {
+                // SAFETY: the same contract; products do not share elements of C.
+                unsafe { plan.get().run(&Serial, *offset, &area) };
+            }
+        });
     };
-    if threads == 1 || work.saturating_mul(count) < PIECE {
+    if alone {
         (0..pieces).for_each(piece);
     } else {
         parallel.run(pieces, &piece);
     }
+    Ok(())
 }
 
 /// A plan that threads read.

@@ -7,11 +7,12 @@
 
 use super::blocking::{Blocking, part};
 use super::family::{Elem, Family, Same};
+use super::finish::{Finish, FinishArgs, Shared, finish};
 use super::kernel::Tiled;
 use super::lanes::{Job, Lanes, Level};
-use super::matrix::{Finish, FinishArgs, LevelOf, Shared};
+use super::matrix::LevelOf;
 use super::pack::{Panels, PanelsArgs};
-use super::scratch::{room, with_block};
+use super::scratch::{Area, Room, room};
 use super::{Parallel, Product};
 use std::marker::PhantomData;
 
@@ -52,122 +53,139 @@ unsafe fn gather<F: Family>(from: *const F::Store, stride: isize, count: usize, 
     unsafe { LevelOf::<F>::enter::<Panels<F>>(&args) }
 }
 
+/// How [`rows`] is cut.
+struct RowsCut {
+    /// Threads that share it.
+    threads: usize,
+    /// Length of a block of K, and how many there are.
+    kc: usize,
+    blocks: usize,
+    /// Strips of columns.
+    strips: usize,
+    /// Few columns: the blocks of K go to the threads, each with a result of its own. Many blocks
+    /// are taken some at a time, so that the results stay small.
+    at_once: usize,
+    /// From one row of a result to the next.
+    pitch: usize,
+    /// Elements of a result.
+    one: usize,
+    /// Bytes of the copy of A.
+    a_room: usize,
+}
+
+impl RowsCut {
+    fn new<F: Family>(p: &Product<F::Store>, threads: usize) -> RowsCut {
+        let kc = Blocking::block_of_k(p.k, size_of::<Elem<F>>());
+        let blocks = p.k.div_ceil(kc);
+        let strips = p.n.div_ceil(STRIP);
+        let threads = if p.k.saturating_mul(p.n) < ONE_THREAD { 1 } else { threads };
+        let at_once = if threads > 1 && strips < 2 * threads { blocks.min(64) } else { 1 };
+        let pitch = p.n.next_multiple_of(F::Lanes::WIDTH);
+        let a_room = room::<Elem<F>>(p.m.saturating_mul(p.k));
+        RowsCut { threads, kc, blocks, strips, at_once, pitch, one: pitch * p.m, a_room }
+    }
+}
+
+/// What [`rows`] needs on so many threads.
+pub(super) fn rows_need<F: Family>(p: &Product<F::Store>, threads: usize) -> Room {
+    let cut = RowsCut::new::<F>(p, threads);
+    let sums = room::<Elem<F>>(cut.one * (cut.at_once + 1));
+    Room { whole: cut.a_room.saturating_add(sums), each: 0 }
+}
+
 /// C = A B for at most [`most_rows`] rows of A, where the columns of B have stride 1.
 ///
 /// # Safety
-/// The contract of `gemm`; `b_cols` is 1 (or `n` is).
-pub(super) unsafe fn rows<F: Family>(parallel: &dyn Parallel, p: &Product<F::Store>) {
+/// The contract of `gemm`; `b_cols` is 1 (or `n` is); the area has the room that [`rows_need`]
+/// says for these threads.
+pub(super) unsafe fn rows<F: Family>(
+    parallel: &dyn Parallel,
+    threads: usize,
+    p: &Product<F::Store>,
+    area: &Area,
+) {
     let lanes = F::Lanes::WIDTH;
-    let kc = Blocking::block_of_k(p.k, size_of::<Elem<F>>());
-    let blocks = p.k.div_ceil(kc);
-    let strips = p.n.div_ceil(STRIP);
-    let threads = if p.k.saturating_mul(p.n) < ONE_THREAD { 1 } else { parallel.threads() };
-    // Few columns: the blocks of K go to the threads, each with a result of its own. Many blocks
-    // are taken some at a time, so that the results stay small.
-    let at_once = if threads > 1 && strips < 2 * threads { blocks.min(64) } else { 1 };
-    let pitch = p.n.next_multiple_of(lanes);
-    let one = pitch * p.m;
-    let a_room = room::<Elem<F>>(p.m * p.k);
-    with_block(a_room + room::<Elem<F>>(one * (at_once + 1)), |block| {
-        let a = Shared(block.start().cast::<Elem<F>>());
-        let sums = Shared(block.start().wrapping_add(a_room).cast::<Elem<F>>());
-        for row in 0..p.m {
-            let from = p.a.wrapping_offset(row as isize * p.a_rows);
-            // SAFETY: row `row` of A; the block has room for all rows.
-            unsafe { gather::<F>(from, p.a_cols, p.k, a.get().wrapping_add(row * p.k)) };
-        }
-        let run = |strip: usize, k: usize, to: *mut Elem<F>| {
-            let columns = part(p.n, strips, lanes, strip);
-            let args = RowsArgs::<F> {
-                a: a.get().wrapping_add(k).cast_const(),
-                a_rows: p.k,
-                b: p.b.wrapping_offset(k as isize * p.b_rows).wrapping_add(columns.start),
-                b_rows: p.b_rows,
-                depth: kc.min(p.k - k),
-                columns: columns.len(),
-                to: to.wrapping_add(columns.start),
-                pitch,
-            };
-            // SAFETY: the strip and the block of K are in the operands; every pair of them writes
-            // a part of its own.
-            unsafe {
-                if p.m == 1 || const { !several_rows::<F>() } {
-                    LevelOf::<F>::enter::<Rows<F, 1, 8>>(&args);
-                } else {
-                    match p.m {
-                        2 => LevelOf::<F>::enter::<Rows<F, 2, 8>>(&args),
-                        3 => LevelOf::<F>::enter::<Rows<F, 3, 4>>(&args),
-                        _ => LevelOf::<F>::enter::<Rows<F, 4, 4>>(&args),
-                    }
-                }
-            }
+    let cut = RowsCut::new::<F>(p, threads);
+    let RowsCut { threads, kc, blocks, strips, at_once, pitch, one, a_room } = cut;
+    let a = Shared(area.whole().cast::<Elem<F>>());
+    let sums = Shared(area.whole().wrapping_add(a_room).cast::<Elem<F>>());
+    for row in 0..p.m {
+        let from = p.a.wrapping_offset(row as isize * p.a_rows);
+        // SAFETY: row `row` of A; the block has room for all rows.
+        unsafe { gather::<F>(from, p.a_cols, p.k, a.get().wrapping_add(row * p.k)) };
+    }
+    let run = |strip: usize, k: usize, to: *mut Elem<F>| {
+        let columns = part(p.n, strips, lanes, strip);
+        let args = RowsArgs::<F> {
+            a: a.get().wrapping_add(k).cast_const(),
+            a_rows: p.k,
+            b: p.b.wrapping_offset(k as isize * p.b_rows).wrapping_add(columns.start),
+            b_rows: p.b_rows,
+            depth: kc.min(p.k - k),
+            columns: columns.len(),
+            to: to.wrapping_add(columns.start),
+            pitch,
         };
-        let add = |from: *mut Elem<F>, strip: usize, strips: usize, first: bool| {
-            let columns = part(p.n, strips, lanes, strip);
-            let args = FinishArgs::<Same<F::Lanes>> {
-                sums: from.wrapping_add(columns.start),
-                pitch,
-                height: p.m,
-                width: columns.len(),
-                c: sums.get().wrapping_add(columns.start),
-                c_rows: pitch as isize,
-                c_cols: 1,
-                accumulate: !first,
-            };
-            // SAFETY: both are parts of the block, and nobody else works on this strip.
-            unsafe { LevelOf::<F>::enter::<Finish<Same<F::Lanes>>>(&args) }
-        };
-        if at_once == 1 {
-            let whole = |strip: usize| {
-                for index in 0..blocks {
-                    let to = sums.get().wrapping_add(if index == 0 { 0 } else { one });
-                    run(strip, index * kc, to);
-                    if index > 0 {
-                        add(to, strip, strips, false);
-                    }
-                }
-            };
-            if threads == 1 {
-                (0..strips).for_each(whole);
+        // SAFETY: the strip and the block of K are in the operands; every pair of them writes
+        // a part of its own.
+        unsafe {
+            if p.m == 1 || const { !several_rows::<F>() } {
+                LevelOf::<F>::enter::<Rows<F, 1, 8>>(&args);
             } else {
-                parallel.run(strips, &whole);
-            }
-        } else {
-            let mut done = 0;
-            while done < blocks {
-                let now = at_once.min(blocks - done);
-                parallel.run(now * strips, &|index| {
-                    let (block, strip) = (index / strips, index % strips);
-                    run(strip, (done + block) * kc, sums.get().wrapping_add(one * (block + 1)));
-                });
-                for block in 0..now {
-                    add(sums.get().wrapping_add(one * (block + 1)), 0, 1, done + block == 0);
+                match p.m {
+                    2 => LevelOf::<F>::enter::<Rows<F, 2, 8>>(&args),
+                    3 => LevelOf::<F>::enter::<Rows<F, 3, 4>>(&args),
+                    _ => LevelOf::<F>::enter::<Rows<F, 4, 4>>(&args),
                 }
-                done += now;
             }
         }
-        // SAFETY: the sums are complete; C is the caller's.
-        unsafe { finish::<F>(p, sums.get(), pitch) };
-    });
-}
-
-/// Writes complete sums to C.
-///
-/// # Safety
-/// `sums` holds `m` rows of `n` at `pitch`; C may be written.
-unsafe fn finish<F: Family>(p: &Product<F::Store>, sums: *const Elem<F>, pitch: usize) {
-    let args = FinishArgs::<F> {
-        sums,
-        pitch,
-        height: p.m,
-        width: p.n,
-        c: p.c,
-        c_rows: p.c_rows,
-        c_cols: p.c_cols,
-        accumulate: p.accumulate,
     };
-    // SAFETY: the same contract.
-    unsafe { LevelOf::<F>::enter::<Finish<F>>(&args) }
+    let add = |from: *mut Elem<F>, strip: usize, strips: usize, first: bool| {
+        let columns = part(p.n, strips, lanes, strip);
+        let args = FinishArgs::<Same<F::Lanes>> {
+            sums: from.wrapping_add(columns.start),
+            pitch,
+            height: p.m,
+            width: columns.len(),
+            c: sums.get().wrapping_add(columns.start),
+            c_rows: pitch as isize,
+            c_cols: 1,
+            accumulate: !first,
+        };
+        // SAFETY: both are parts of the block, and nobody else works on this strip.
+        unsafe { LevelOf::<F>::enter::<Finish<Same<F::Lanes>>>(&args) }
+    };
+    if at_once == 1 {
+        let whole = |strip: usize| {
+            for index in 0..blocks {
+                let to = sums.get().wrapping_add(if index == 0 { 0 } else { one });
+                run(strip, index * kc, to);
+                if index > 0 {
+                    add(to, strip, strips, false);
+                }
+            }
+        };
+        if threads == 1 {
+            (0..strips).for_each(whole);
+        } else {
+            parallel.run(strips, &whole);
+        }
+    } else {
+        let mut done = 0;
+        while done < blocks {
+            let now = at_once.min(blocks - done);
+            parallel.run(now * strips, &|index| {
+                let (block, strip) = (index / strips, index % strips);
+                run(strip, (done + block) * kc, sums.get().wrapping_add(one * (block + 1)));
+            });
+            for block in 0..now {
+                add(sums.get().wrapping_add(one * (block + 1)), 0, 1, done + block == 0);
+            }
+            done += now;
+        }
+    }
+    // SAFETY: the sums are complete; C is the caller's.
+    unsafe { finish::<F>(p, sums.get(), pitch) };
 }
 
 /// `R` rows of A times a strip of B over one block of K.
@@ -245,66 +263,96 @@ unsafe fn several<F: Family, const R: usize, const U: usize>(args: &RowsArgs<F>,
     }
 }
 
+/// How [`dots`] lies in memory.
+struct DotsCut {
+    /// Blocks of K.
+    blocks: usize,
+    /// Whether B's single column is gathered like A, because it has a stride.
+    gathered: bool,
+    /// Bytes of the copy of A and of that of B.
+    x_room: usize,
+    b_room: usize,
+}
+
+impl DotsCut {
+    fn new<F: Family>(p: &Product<F::Store>) -> DotsCut {
+        let gathered = p.b_rows != 1;
+        DotsCut {
+            blocks: p.k.div_ceil(DOT_BLOCK),
+            gathered,
+            x_room: room::<Elem<F>>(p.k),
+            b_room: if gathered { room::<F::Store>(p.k) } else { 0 },
+        }
+    }
+}
+
+/// What [`dots`] needs.
+pub(super) fn dots_need<F: Family>(p: &Product<F::Store>) -> Room {
+    let cut = DotsCut::new::<F>(p);
+    let sums = room::<Elem<F>>(p.n.saturating_mul(cut.blocks));
+    Room { whole: cut.x_room.saturating_add(cut.b_room).saturating_add(sums), each: 0 }
+}
+
 /// C = A B for one row of A, where the rows of B have stride 1 (or B is one column).
 ///
 /// # Safety
-/// The contract of `gemm`; `m` is 1, and `b_rows` or `n` is 1.
-pub(super) unsafe fn dots<F: Family>(parallel: &dyn Parallel, p: &Product<F::Store>) {
-    let blocks = p.k.div_ceil(DOT_BLOCK);
-    let threads = if p.k.saturating_mul(p.n) < ONE_THREAD { 1 } else { parallel.threads() };
+/// The contract of `gemm`; `m` is 1, and `b_rows` or `n` is 1; the area has the room that
+/// [`dots_need`] says.
+pub(super) unsafe fn dots<F: Family>(
+    parallel: &dyn Parallel,
+    threads: usize,
+    p: &Product<F::Store>,
+    area: &Area,
+) {
+    let DotsCut { blocks, gathered, x_room, b_room } = DotsCut::new::<F>(p);
+    let threads = if p.k.saturating_mul(p.n) < ONE_THREAD { 1 } else { threads };
     let pieces = if threads == 1 { 1 } else { p.n.div_ceil(4).min(8 * threads) };
-    // A strided single column is gathered like A, into computed elements.
-    let gathered = p.b_rows != 1;
-    let x_room = room::<Elem<F>>(p.k);
-    let b_room = if gathered { room::<F::Store>(p.k) } else { 0 };
-    with_block(x_room + b_room + room::<Elem<F>>(p.n * blocks), |block| {
-        let x = Shared(block.start().cast::<Elem<F>>());
-        let column = block.start().wrapping_add(x_room).cast::<F::Store>();
-        let sums = Shared(block.start().wrapping_add(x_room + b_room).cast::<Elem<F>>());
-        // SAFETY: A has k columns, B k rows, and the block has room for both.
-        unsafe {
-            gather::<F>(p.a, p.a_cols, p.k, x.get());
-            if gathered {
-                for k in 0..p.k {
-                    let from = p.b.wrapping_offset(k as isize * p.b_rows);
-                    column.add(k).write(from.read());
-                }
+    let x = Shared(area.whole().cast::<Elem<F>>());
+    let column = area.whole().wrapping_add(x_room).cast::<F::Store>();
+    let sums = Shared(area.whole().wrapping_add(x_room + b_room).cast::<Elem<F>>());
+    // SAFETY: A has k columns, B k rows, and the block has room for both.
+    unsafe {
+        gather::<F>(p.a, p.a_cols, p.k, x.get());
+        if gathered {
+            for k in 0..p.k {
+                let from = p.b.wrapping_offset(k as isize * p.b_rows);
+                column.add(k).write(from.read());
             }
         }
-        let b = Shared(if gathered { column } else { p.b.cast_mut() });
-        let run = |index: usize| {
-            let (block, piece) = (index / pieces, index % pieces);
-            let columns = part(p.n, pieces, 4, piece);
-            let k = block * DOT_BLOCK;
-            let args = DotsArgs::<F> {
-                x: x.get().wrapping_add(k).cast_const(),
-                b: b.get().wrapping_add(k).wrapping_offset(columns.start as isize * p.b_cols),
-                b_cols: p.b_cols,
-                depth: DOT_BLOCK.min(p.k - k),
-                columns: columns.len(),
-                to: sums.get().wrapping_add(block * p.n + columns.start),
-            };
-            // SAFETY: the columns and the block of K are in B; each pair has its own sums.
-            unsafe { LevelOf::<F>::enter::<Dots<F>>(&args) }
+    }
+    let b = Shared(if gathered { column } else { p.b.cast_mut() });
+    let run = |index: usize| {
+        let (block, piece) = (index / pieces, index % pieces);
+        let columns = part(p.n, pieces, 4, piece);
+        let k = block * DOT_BLOCK;
+        let args = DotsArgs::<F> {
+            x: x.get().wrapping_add(k).cast_const(),
+            b: b.get().wrapping_add(k).wrapping_offset(columns.start as isize * p.b_cols),
+            b_cols: p.b_cols,
+            depth: DOT_BLOCK.min(p.k - k),
+            columns: columns.len(),
+            to: sums.get().wrapping_add(block * p.n + columns.start),
         };
-        if threads == 1 {
-            (0..blocks * pieces).for_each(run);
-        } else {
-            parallel.run(blocks * pieces, &run);
-        }
-        for block in 1..blocks {
-            for j in 0..p.n {
-                let sum = sums.get().wrapping_add(j);
-                // SAFETY: both are inside of the sums.
-                unsafe {
-                    let more = sum.wrapping_add(block * p.n).read();
-                    sum.write(F::Lanes::add_elems(sum.read(), more));
-                }
+        // SAFETY: the columns and the block of K are in B; each pair has its own sums.
+        unsafe { LevelOf::<F>::enter::<Dots<F>>(&args) }
+    };
+    if threads == 1 {
+        (0..blocks * pieces).for_each(run);
+    } else {
+        parallel.run(blocks * pieces, &run);
+    }
+    for block in 1..blocks {
+        for j in 0..p.n {
+            let sum = sums.get().wrapping_add(j);
+            // SAFETY: both are inside of the sums.
+            unsafe {
+                let more = sum.wrapping_add(block * p.n).read();
+                sum.write(F::Lanes::add_elems(sum.read(), more));
             }
         }
-        // SAFETY: the first row of sums is complete; C is the caller's.
-        unsafe { finish::<F>(p, sums.get(), p.n) };
-    });
+    }
+    // SAFETY: the first row of sums is complete; C is the caller's.
+    unsafe { finish::<F>(p, sums.get(), p.n) };
 }
 
 /// Dot products of `x` with some columns.

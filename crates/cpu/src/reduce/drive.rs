@@ -21,6 +21,7 @@ use super::table::{Cell, Columns, MAX_RUN, MAX_STATE, Rows};
 use super::{GROUP, Output};
 use crate::isa::Isa;
 use crate::pool;
+use crate::scratch::Scratch;
 
 /// Elements of one piece of work on the inner way: about ten microseconds. The pool gets nothing
 /// smaller, so this is also what makes a reduction worth sharing.
@@ -88,12 +89,8 @@ pub(super) fn run(
     let outer = along != 1
         && (kept.inner_len() >= 8 || job.together(kept.inner_len()) > 1)
         && (across == 1 || across.unsigned_abs() < along.unsigned_abs());
-    if outer {
-        job.outer()
-    } else {
-        job.inner()
-    }
-    Ok(())
+    let operation = request.fold.row().name;
+    if outer { job.outer(operation) } else { job.inner(operation) }
 }
 
 /// [`LoopNest::for_each_piece`], compiled once: it is not small.
@@ -131,7 +128,7 @@ impl Job<'_> {
         });
     }
 
-    fn inner(&self) {
+    fn inner(&self, operation: &str) -> Result<()> {
         let results = self.kept.len();
         let splits = self.count.div_ceil(PIECE);
         if splits == 1 {
@@ -156,9 +153,9 @@ impl Job<'_> {
                     }
                 });
             });
-            return;
+            return Ok(());
         }
-        let mut partial = States::new(results * splits * self.cell.state);
+        let mut partial = self.partial(operation, splits)?;
         let shared = Shared(partial.pointer());
         pool::run(results * splits, &|item| {
             let (result, split) = (item / splits, item % splits);
@@ -168,7 +165,15 @@ impl Job<'_> {
                 self.fold_rows(at[0], 1, range.clone(), state);
             });
         });
-        self.merge_splits(&mut partial, splits);
+        self.merge_splits(shared, splits);
+        Ok(())
+    }
+
+    /// Room for the states of all results over each of `splits` parts of their elements. A view with
+    /// strides of zero can have more elements than there is memory.
+    fn partial(&self, operation: &str, splits: usize) -> Result<Scratch> {
+        let states = self.kept.len().saturating_mul(splits);
+        Scratch::new(operation, states.saturating_mul(self.cell.state))
     }
 
     /// Writes the states of `n` neighbouring results from input position `from` on, each over
@@ -256,16 +261,15 @@ impl Job<'_> {
         });
     }
 
-    fn outer(&self) {
+    fn outer(&self, operation: &str) -> Result<()> {
         let (results, width) = (self.kept.len(), self.kept.inner_len());
         let most = if self.in_place() { OUTER_STATES / self.cell.state } else { PACKED_COLUMNS };
         let columns = most.min(width);
         let blocks = width.div_ceil(columns);
         let rows = (OUTER_PIECE / columns).next_multiple_of(self.cell.rows.min(256));
         let splits = self.count.div_ceil(rows);
-        let mut partial =
-            States::new(if splits > 1 { results * splits * self.cell.state } else { 0 });
-        let shared = Shared(partial.pointer());
+        let mut partial = (splits > 1).then(|| self.partial(operation, splits)).transpose()?;
+        let shared = Shared(partial.as_mut().map_or(std::ptr::null_mut(), Scratch::pointer));
         let strides = self.kept.inner_strides();
         let work = |item: usize| {
             let (place, split) = (item / splits, item % splits);
@@ -293,8 +297,9 @@ impl Job<'_> {
         let grain = (OUTER_PIECE / (columns * self.count.min(rows))).max(1);
         pool::for_ranges(items, grain, &|range| range.for_each(&work));
         if splits > 1 {
-            self.merge_splits(&mut partial, splits);
+            self.merge_splits(shared, splits);
         }
+        Ok(())
     }
 
     /// Whether the outer way can read its rows where they are.
@@ -406,9 +411,8 @@ impl Job<'_> {
     }
 
     /// Merges `splits` planes of states, one for each result, in pairs, and writes the results.
-    fn merge_splits(&self, partial: &mut States, splits: usize) {
+    fn merge_splits(&self, shared: Shared, splits: usize) {
         let (results, size) = (self.kept.len(), self.cell.state);
-        let shared = Shared(partial.pointer());
         // Reading a state costs about as much as reading an element.
         let grain = (PIECE / splits).clamp(1, PIECE).next_multiple_of(GROUP);
         pool::for_ranges(results, grain, &|range| {

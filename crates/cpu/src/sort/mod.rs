@@ -1,14 +1,14 @@
 //! Sorting along an axis, and searching in what is sorted.
 //!
-//! `key.rs` maps elements to unsigned integers, `line.rs` sorts one line by them, stably, with `quick.rs`
-//! or `radix.rs`; here lines of any layout are shared out, after all memory that they need is there. May assume what the contract promises of
-//! a [`Sort`] and a [`Search`]. Called by the backend.
+//! `key.rs` maps elements to unsigned integers, `line.rs` sorts one line by them, stably, with
+//! `quick.rs` or `radix.rs`; here lines of any layout are shared out, after all memory that they
+//! need is there. May assume what the contract promises of a [`Sort`] and a [`Search`]. Called by
+//! the backend.
 
 mod key;
 mod line;
 mod quick;
 mod radix;
-mod scratch;
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -20,9 +20,9 @@ use tilework_ops::{Element, with_element};
 
 use self::key::{Bits, Key};
 use self::line::Line;
-use self::scratch::Scratch;
 use crate::pool;
 use crate::reduce::drive::each_piece;
+use crate::scratch::Scratch;
 
 /// Elements of one piece of work when whole lines are shared out.
 const PIECE: usize = 1 << 14;
@@ -135,7 +135,7 @@ fn each_line(
     // Twice as many groups as threads: a late thread holds up less, and memory stays small.
     let groups = lines.div_ceil((PIECE / len.max(1)).max(1)).min(2 * pool::threads());
     let scratch: Vec<Mutex<Scratch>> =
-        (0..groups).map(|_| Scratch::new(room).map(Mutex::new)).collect::<Result<_>>()?;
+        (0..groups).map(|_| Scratch::new("sort", room).map(Mutex::new)).collect::<Result<_>>()?;
     pool::run(groups, &|group| {
         let mut scratch = scratch[group].lock().unwrap_or_else(PoisonError::into_inner);
         each_piece(nest, lines * group / groups..lines * (group + 1) / groups, &mut |at, n| {

@@ -1,0 +1,203 @@
+//! Requests that find no memory for what they need beside their arrays fail, and their targets are
+//! as they were; with a little less than they would like, they succeed.
+//!
+//! Alone in its file, and one test, because its allocator refuses blocks while it is told to.
+
+mod map_support;
+
+use std::alloc::{GlobalAlloc, Layout as Memory, System};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+use map_support::*;
+use tilework_backend::{
+    Matmul, MatmulKernel, Reduce, Request, Scan, Sort, Storage, Target, View, empty_cache, run,
+};
+use tilework_cpu::{Cpu, pool};
+use tilework_error::{Error, Result};
+use tilework_layout::Layout;
+use tilework_ops::{DType, FoldId, Scalar};
+
+/// Blocks above this size are refused. The backend takes blocks of a mebibyte and more from the
+/// system directly, so tests must need less.
+static MOST: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// Whether blocks are no longer refused once one as large has been given back.
+static RELENTS: AtomicBool = AtomicBool::new(false);
+/// How many blocks were refused.
+static REFUSED: AtomicUsize = AtomicUsize::new(0);
+
+struct Refusing;
+
+// SAFETY: hands out and takes back what the system's allocator does, or nothing.
+unsafe impl GlobalAlloc for Refusing {
+    unsafe fn alloc(&self, layout: Memory) -> *mut u8 {
+        if layout.size() > MOST.load(Relaxed) {
+            REFUSED.fetch_add(1, Relaxed);
+            return std::ptr::null_mut();
+        }
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Memory) {
+        if RELENTS.load(Relaxed) && layout.size() > MOST.load(Relaxed) {
+            MOST.store(usize::MAX, Relaxed);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Refusing = Refusing;
+
+/// Runs a request while blocks above `most` bytes are refused; its result, and how many were.
+fn refusing(most: usize, request: &Request<'_>) -> (Result<()>, usize) {
+    empty_cache();
+    REFUSED.store(0, Relaxed);
+    MOST.store(most, Relaxed);
+    let result = run(&Cpu, request);
+    MOST.store(usize::MAX, Relaxed);
+    (result, REFUSED.load(Relaxed))
+}
+
+fn small_numbers(shape: &[usize], dtype: DType, step: usize) -> View {
+    let values: Vec<Scalar> =
+        (0..97).map(|i| Scalar::new((i * step % 5) as f64 - 1.0).cast(dtype)).collect();
+    array(Layout::contiguous(shape).unwrap(), dtype, &values)
+}
+
+/// Runs what `request` makes for a target, first without memory, which must leave the target as it
+/// was, then with it.
+fn fails_whole<'a>(name: &str, out: &'a View, request: impl Fn(Target<'a>) -> Request<'a>) {
+    let request = request(Target::shared("test", out.borrow()).unwrap());
+    let old = read(out);
+    let (result, refused) = refusing(2048, &request);
+    assert!(matches!(result, Err(Error::OutOfMemory(_))), "{name}: {result:?}");
+    assert!(refused >= 2, "{name}: the recycled blocks were given back and it was tried again");
+    let message = result.unwrap_err().to_string();
+    assert!(message.starts_with(&format!("{name}: no memory for ")), "{message}");
+    assert_eq!(read(out), old, "{name}: the target was written");
+    run(&Cpu, &request).unwrap();
+    assert_ne!(read(out), old, "{name}");
+}
+
+fn matmul<'a>(a: &'a View, b: &'a View, output: Target<'a>, kernel: MatmulKernel) -> Request<'a> {
+    Request::Matmul(Matmul { a: a.borrow(), b: b.borrow(), output, kernel })
+}
+
+fn products() {
+    // One row; few rows; packed panels; sums in another form; K cut; batches, in and over threads.
+    let cases: [(&[usize], [usize; 3], DType); 9] = [
+        (&[], [1, 20_000, 1], DType::Float32),
+        (&[], [1, 2000, 300], DType::Float64),
+        (&[], [3, 300, 900], DType::Float32),
+        (&[], [20, 100, 600], DType::Float32),
+        (&[], [40, 50, 60], DType::Float16),
+        (&[], [40, 50, 60], DType::Int8),
+        (&[], [16, 5000, 16], DType::Float64),
+        (&[3], [80, 64, 96], DType::Float16),
+        (&[50], [20, 20, 20], DType::Float16),
+    ];
+    for (batch, [m, k, n], dtype) in cases {
+        let shape = |rows: usize, columns: usize| [batch, &[rows, columns]].concat();
+        let (a, b) = (small_numbers(&shape(m, k), dtype, 2), small_numbers(&shape(k, n), dtype, 3));
+        let out = small_numbers(&shape(m, n), dtype, 1);
+        fails_whole("matmul", &out, |target| matmul(&a, &b, target, MatmulKernel::Best));
+    }
+    let tiles = |rows: usize, columns: usize| [rows, columns, 40, 40];
+    for dtype in [DType::Float16, DType::Int8] {
+        let (a, b) = (small_numbers(&tiles(2, 3), dtype, 2), small_numbers(&tiles(3, 2), dtype, 3));
+        let out = small_numbers(&tiles(2, 2), dtype, 1);
+        fails_whole("matmul", &out, |target| matmul(&a, &b, target, MatmulKernel::Tiled));
+    }
+}
+
+/// The tile unit packs both operands whole; without the memory for that, vectors do the product.
+fn products_with_little_memory() {
+    let expected = |a: &View, b: &View, dtype: DType| {
+        let out = small_numbers(&[64, 64], dtype, 1);
+        let output = Target::shared("test", out.borrow()).unwrap();
+        run(&Cpu, &matmul(a, b, output, MatmulKernel::Naive)).unwrap();
+        read(&out)
+    };
+    for (dtype, kernel) in
+        [(DType::BFloat16, MatmulKernel::Best), (DType::Float32, MatmulKernel::Pieces)]
+    {
+        let (a, b) = (small_numbers(&[64, 900], dtype, 2), small_numbers(&[900, 64], dtype, 3));
+        let out = small_numbers(&[64, 64], dtype, 1);
+        // Enough for vectors on one thread. The unit needs 240 and 720 KiB.
+        let (result, refused) = pool_of_one(|| {
+            let output = Target::shared("test", out.borrow()).unwrap();
+            refusing(235 << 10, &matmul(&a, &b, output, kernel))
+        });
+        assert!(result.is_ok(), "{dtype}: {result:?}, {refused} refused");
+        assert_eq!(read(&out), expected(&a, &b, dtype), "{dtype}");
+    }
+}
+
+fn pool_of_one<T>(work: impl FnOnce() -> T) -> T {
+    let threads = pool::threads();
+    pool::set_threads(1);
+    let result = work();
+    pool::set_threads(threads);
+    result
+}
+
+fn others() {
+    let line = small_numbers(&[200_000], DType::Float32, 2);
+    let out = small_numbers(&[200_000], DType::Float32, 1);
+    let (input, axis) = (line.borrow(), 0);
+    fails_whole("sum", &out, |output| {
+        Request::Scan(Scan { fold: FoldId::Sum, input, axis, output })
+    });
+    let (unsorted, sorted) =
+        (small_numbers(&[60_000], DType::Float32, 2), small_numbers(&[60_000], DType::Float32, 1));
+    fails_whole("sort", &sorted, |output| {
+        let (input, descending, indices) = (unsorted.borrow(), false, false);
+        Request::Sort(Sort { input, axis, descending, output, indices })
+    });
+
+    // A part of each result for every some hundred elements, of which there may be any number.
+    let wide = View::new(
+        line.storage().clone(),
+        Layout::new(&[3000, 2000], &[0, 1], 0).unwrap(),
+        DType::Float32,
+    )
+    .unwrap();
+    let out = small_numbers(&[2000], DType::Float32, 1);
+    fails_whole("max", &out, |output| {
+        let (input, axes, correction) = (wide.borrow(), &[0][..], 0.0);
+        Request::Reduce(Reduce { fold: FoldId::Max, input, axes, correction, output })
+    });
+}
+
+/// What is kept for reuse is given back to the system before a request fails.
+fn recycled_blocks_make_room() {
+    let (a, b) = (
+        small_numbers(&[20, 100], DType::Float32, 2),
+        small_numbers(&[100, 600], DType::Float32, 3),
+    );
+    let out = small_numbers(&[20, 600], DType::Float32, 1);
+    let output = Target::shared("test", out.borrow()).unwrap();
+    let request = matmul(&a, &b, output, MatmulKernel::Best);
+    empty_cache();
+    drop(Storage::host(Cpu::ID, 50_000, false).unwrap());
+    RELENTS.store(true, Relaxed);
+    MOST.store(40_000, Relaxed);
+    let result = run(&Cpu, &request);
+    assert_eq!(MOST.swap(usize::MAX, Relaxed), usize::MAX, "the kept block was not given back");
+    RELENTS.store(false, Relaxed);
+    result.unwrap();
+}
+
+#[test]
+fn requests_without_memory_leave_their_targets_alone() {
+    pool::set_threads(2);
+    // The workers and what they keep are there before memory runs out.
+    pool::run(8, &|_| std::thread::sleep(std::time::Duration::from_millis(1)));
+    products();
+    products_with_little_memory();
+    others();
+    recycled_blocks_make_room();
+}
