@@ -43,9 +43,12 @@ pub fn within(a: &Scalar, b: &Scalar, tolerance: Tolerance, beside: f64) -> bool
     };
     let (x, y) = (parts(a), parts(b));
     let ulps = match tolerance {
-        Tolerance::Exact if !dtype.is_complex() => return a == b || x[0].is_nan() && y[0].is_nan(),
-        // Complex arithmetic may be fused differently by a compiler's vectors.
-        Tolerance::Exact => 2.0,
+        Tolerance::Fused if dtype.is_complex() => 2.0,
+        Tolerance::Exact | Tolerance::Fused => {
+            // Bits, so that zeros have signs; but all NaN are alike.
+            let same = |p: f64, q: f64| p.to_bits() == q.to_bits() || p.is_nan() && q.is_nan();
+            return same(x[0], y[0]) && same(x[1], y[1]);
+        }
         Tolerance::Ulp(ulps) => ulps,
     };
     let info = dtype.finfo().expect("floating point");
@@ -59,12 +62,13 @@ pub fn within(a: &Scalar, b: &Scalar, tolerance: Tolerance, beside: f64) -> bool
         p == q
             || p.is_nan() && q.is_nan()
             || (p - q).abs() <= ulps * unit
-            || overflowed(p, q, info.max)
+            || overflowed(p, q, info.max, ulps * info.eps)
     })
 }
 
-/// One is infinite where the other is as large as can be: rounding at the edge of the range.
-fn overflowed(p: f64, q: f64, max: f64) -> bool {
-    let edge = |x: f64| x.abs() >= max * (1.0 - 1e-3);
+/// One is infinite where the other is as large as can be, within the tolerance: rounding at the edge
+/// of the range.
+fn overflowed(p: f64, q: f64, max: f64, relative: f64) -> bool {
+    let edge = |x: f64| x.abs() >= max * (1.0 - relative);
     p.is_infinite() != q.is_infinite() && edge(p) && edge(q) && p.signum() == q.signum()
 }

@@ -98,6 +98,9 @@ pub trait Op<const N: usize>: 'static {
 pub enum Tolerance {
     /// The same bits (any NaN equals any NaN).
     Exact,
+    /// The same bits for real numbers. Complex products are sums, which a compiler may fuse: two
+    /// units in the last place of the modulus.
+    Fused,
     /// So many units in the last place of the dtype computed in.
     Ulp(f64),
 }
@@ -132,6 +135,11 @@ pub struct Row {
     /// Whether the half types are left out: what depends on the last bit of a number cannot be
     /// computed in float32 and rounded.
     pub not_half: bool,
+    /// Whether integers of one size give the same bits with a sign and without.
+    pub signless: bool,
+    /// The classes, as a mask, in which every element takes a function call or a division, so that
+    /// the compiler finds nothing to vectorise.
+    pub calls: u8,
     /// The body of a CUDA device function on the same operands.
     pub cuda: &'static str,
     /// Its derivative; operands without one (integers, conditions) get zero.

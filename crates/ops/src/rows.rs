@@ -10,7 +10,7 @@ use num_complex::Complex;
 use crate::algebra::Term;
 use crate::complex as cx;
 use crate::dtype::Class;
-use crate::op::Tolerance::{Exact, Ulp};
+use crate::op::Tolerance::{Exact, Fused, Ulp};
 use crate::op::{Bool, Column, Entry, Gives, Ints, Op, Part, Row, Same};
 use crate::scalar::{Int, Real, Value};
 use crate::special as sp;
@@ -39,79 +39,79 @@ ops! { $
     // Arithmetic.
 
     /// Sum.
-    Add add [a, b] -> Same { bool: a | b; int: a.wrapping_add(b); real: a + b; complex: a.plus(b); }
+    Add add [a, b] -> Same { bool: a | b; int signless: a.wrapping_add(b); real: a + b; complex: a.plus(b); }
         cuda "a + b"; grad |y, g| [g, g]; test [-1e3..1e3], Exact;
 
     /// Difference.
-    Subtract subtract [a, b] -> Same { int: a.wrapping_sub(b); real: a - b; complex: Complex::new(a.re - b.re, a.im - b.im); }
+    Subtract subtract [a, b] -> Same { int signless: a.wrapping_sub(b); real: a - b; complex: Complex::new(a.re - b.re, a.im - b.im); }
         cuda "a - b"; grad |y, g| [g, -g]; test [-1e3..1e3], Exact;
 
     /// Product.
-    Multiply multiply [a, b] -> Same { bool: a & b; int: a.wrapping_mul(b); real: a * b; complex: a.times(b); }
-        cuda "a * b"; grad |y, g| [g * b, g * a]; test [-1e3..1e3], Exact;
+    Multiply multiply [a, b] -> Same { bool: a & b; int signless: a.wrapping_mul(b); real: a * b; complex: a.times(b); }
+        cuda "a * b"; grad |y, g| [g * b, g * a]; test [-1e3..1e3], Fused;
 
     /// Quotient; integers are divided as float64.
-    Divide divide [a, b] -> Same double { real: a / b; complex: T::lift2(a, b, cx::div); }
+    Divide divide [a, b] -> Same double { real: a / b; complex calls: T::lift2(a, b, cx::div); }
         cuda "a / b"; grad |y, g| [g / b, -(g * y / b)]; test [-1e3..1e3, 0.1..1e3], Exact;
 
     /// Quotient rounded down, as Python's `//`; integers divided by zero give 0.
-    FloorDivide floor_divide [a, b] -> Same { int: a.floor_divide(b); real: a.floor_divide(b); }
+    FloorDivide floor_divide [a, b] -> Same { int calls: a.floor_divide(b); real: a.floor_divide(b); }
         cuda "floor_divide(a, b)"; grad |y, g| [g.zero(), g.zero()]; test [-1e3..1e3, 0.7..1e2], Exact;
 
     /// What floor division leaves, with the sign of the divisor, as Python's `%`.
-    Remainder remainder [a, b] -> Same { int: a.remainder(b); real: a.remainder(b); }
+    Remainder remainder [a, b] -> Same { int calls: a.remainder(b); real: a.remainder(b); }
         cuda "remainder(a, b)"; grad |y, g| [g, -(g * a.f2(Id::FloorDivide, b))]; test [-1e3..1e3, 0.7..1e2], Exact;
 
     /// `a * b + c`, rounded once.
-    Fma fma [a, b, c] -> Same { int: a.wrapping_mul(b).wrapping_add(c); real: a.mul_add(b, c); complex: a.times(b).plus(c); }
-        cuda "fma(a, b, c)"; grad |y, g| [g * b, g * a, g]; test [-1e3..1e3], Exact;
+    Fma fma [a, b, c] -> Same { int signless: a.wrapping_mul(b).wrapping_add(c); real: a.mul_add(b, c); complex: a.times(b).plus(c); }
+        cuda "fma(a, b, c)"; grad |y, g| [g * b, g * a, g]; test [-1e3..1e3], Fused;
 
     /// Opposite.
-    Negative negative [a] -> Same { int: a.wrapping_neg(); real: -a; complex: Complex::new(-a.re, -a.im); }
+    Negative negative [a] -> Same { int signless: a.wrapping_neg(); real: -a; complex: Complex::new(-a.re, -a.im); }
         cuda "-a"; grad |y, g| [-g]; test [-1e3..1e3], Exact;
 
     /// The operand itself.
-    Positive positive [a] -> Same { bool: a; int: a; real: a; complex: a; }
+    Positive positive [a] -> Same { bool: a; int signless: a; real: a; complex: a; }
         cuda "a"; grad |y, g| [g]; test [-1e3..1e3], Exact;
 
     /// Absolute value; the modulus of complex numbers.
-    Abs abs [a] -> Part { bool: a; int: a.wrapping_abs(); real: a.abs(); complex: T::of(cx::abs(Complex::new(a.re.f64(), a.im.f64()))); }
+    Abs abs [a] -> Part { bool: a; int: a.wrapping_abs(); real: a.abs(); complex calls: T::of(cx::abs(Complex::new(a.re.f64(), a.im.f64()))); }
         cuda "abs(a)"; grad |y, g| [g * a.f(Id::Sign)]; test [-1e3..1e3], Ulp(1.0);
 
     /// -1, 0 or 1; a / |a| for complex numbers; NaN stays NaN.
     Sign sign [a] -> Same {
         int: a.signum();
         real: if a > T::ZERO { T::ONE } else if a < T::ZERO { -T::ONE } else if a == T::ZERO { T::ZERO } else { a };
-        complex: T::lift(a, cx::sign);
+        complex calls: T::lift(a, cx::sign);
     }
         cuda "sign(a)"; grad |y, g| [g.zero()]; test [-1e3..1e3], Ulp(2.0);
 
     /// Square.
-    Square square [a] -> Same { int: a.wrapping_mul(a); real: a * a; complex: a.times(a); }
-        cuda "a * a"; grad |y, g| [g * (2.0 * a)]; test [-1e3..1e3], Exact;
+    Square square [a] -> Same { int signless: a.wrapping_mul(a); real: a * a; complex: a.times(a); }
+        cuda "a * a"; grad |y, g| [g * (2.0 * a)]; test [-1e3..1e3], Fused;
 
     /// One over the operand.
-    Reciprocal reciprocal [a] -> Same { real: T::ONE / a; complex: T::lift(a, cx::reciprocal); }
+    Reciprocal reciprocal [a] -> Same { real: T::ONE / a; complex calls: T::lift(a, cx::reciprocal); }
         cuda "reciprocal(a)"; grad |y, g| [-(g * y * y)]; test [0.1..1e3], Ulp(2.0);
 
     /// Square root.
-    Sqrt sqrt [a] -> Same { real: a.sqrt(); complex: T::lift(a, cx::sqrt); }
+    Sqrt sqrt [a] -> Same { real: a.sqrt(); complex calls: T::lift(a, cx::sqrt); }
         cuda "sqrt(a)"; grad |y, g| [g * 0.5 / y]; test [0.1..1e3], Ulp(2.0);
 
     /// One over the square root.
-    Rsqrt rsqrt [a] -> Same { real: a.by(|x| 1.0 / x.sqrt()); complex: T::lift(a, cx::rsqrt); }
+    Rsqrt rsqrt [a] -> Same { real: a.by(|x| 1.0 / x.sqrt()); complex calls: T::lift(a, cx::rsqrt); }
         cuda "rsqrt(a)"; grad |y, g| [g * -0.5 * y * y * y]; test [0.1..1e3], Ulp(2.0);
 
     /// Cube root.
-    Cbrt cbrt [a] -> Same { real: a.by(f64::cbrt); }
+    Cbrt cbrt [a] -> Same { real calls: a.by(f64::cbrt); }
         cuda "cbrt(a)"; grad |y, g| [g / (3.0 * y * y)]; test [0.1..1e3], Ulp(2.0);
 
     /// `a` to the power of `b`; a negative power of an integer truncates.
-    Pow pow [a, b] -> Same { int: a.wrapping_pow(b); real: a.by2(b, f64::powf); complex: T::lift2(a, b, cx::pow); }
+    Pow pow [a, b] -> Same { int calls: a.wrapping_pow(b); real calls: a.by2(b, f64::powf); complex calls: T::lift2(a, b, cx::pow); }
         cuda "pow(a, b)"; grad |y, g| [g * b * a.f2(Id::Pow, b - 1.0), g * y * a.f(Id::Log)]; test [0.1..10.0, -3.0..3.0], Ulp(4.0);
 
     /// Length of the hypotenuse, without overflow.
-    Hypot hypot [a, b] -> Same { real: a.by2(b, f64::hypot); }
+    Hypot hypot [a, b] -> Same { real calls: a.by2(b, f64::hypot); }
         cuda "hypot(a, b)"; grad |y, g| [g * a / y, g * b / y]; test [0.1..1e3], Ulp(2.0);
 
     // Choosing and bounding.
@@ -144,137 +144,137 @@ ops! { $
     // Rounding.
 
     /// The largest integer that is not above.
-    Floor floor [a] -> Same { int: a; real: a.floor(); }
+    Floor floor [a] -> Same { int signless: a; real: a.floor(); }
         cuda "floor(a)"; grad |y, g| [g.zero()]; test [-1e3..1e3], Exact;
 
     /// The smallest integer that is not below.
-    Ceil ceil [a] -> Same { int: a; real: a.ceil(); }
+    Ceil ceil [a] -> Same { int signless: a; real: a.ceil(); }
         cuda "ceil(a)"; grad |y, g| [g.zero()]; test [-1e3..1e3], Exact;
 
     /// The integer next to it towards zero.
-    Trunc trunc [a] -> Same { int: a; real: a.trunc(); }
+    Trunc trunc [a] -> Same { int signless: a; real: a.trunc(); }
         cuda "trunc(a)"; grad |y, g| [g.zero()]; test [-1e3..1e3], Exact;
 
     /// The nearest integer, halves to even.
-    Round round [a] -> Same { int: a; real: a.round_half_even(); complex: Complex::new(a.re.round_half_even(), a.im.round_half_even()); }
+    Round round [a] -> Same { int signless: a; real: a.round_half_even(); complex: Complex::new(a.re.round_half_even(), a.im.round_half_even()); }
         cuda "rint(a)"; grad |y, g| [g.zero()]; test [-1e3..1e3], Exact;
 
     /// The nearest integer, halves away from zero.
-    RoundAway round_away [a] -> Same { int: a; real: a.round_half_away(); }
+    RoundAway round_away [a] -> Same { int signless: a; real: a.round_half_away(); }
         cuda "round(a)"; grad |y, g| [g.zero()]; test [-1e3..1e3], Exact;
 
     // Exponentials and logarithms.
 
     /// e to the power of the operand.
-    Exp exp [a] -> Same { real: a.by(f64::exp); complex: T::lift(a, cx::exp); }
+    Exp exp [a] -> Same { real calls: a.by(f64::exp); complex calls: T::lift(a, cx::exp); }
         cuda "exp(a)"; grad |y, g| [g * y]; test [-20.0..20.0], Ulp(2.0);
 
     /// 2 to the power of the operand.
-    Exp2 exp2 [a] -> Same { real: a.by(f64::exp2); complex: T::lift(a, cx::exp2); }
+    Exp2 exp2 [a] -> Same { real calls: a.by(f64::exp2); complex calls: T::lift(a, cx::exp2); }
         cuda "exp2(a)"; grad |y, g| [g * y * LN_2]; test [-30.0..30.0], Ulp(2.0);
 
     /// e to the power of the operand, minus one, accurate near zero.
-    Expm1 expm1 [a] -> Same { real: a.by(f64::exp_m1); complex: T::lift(a, cx::expm1); }
+    Expm1 expm1 [a] -> Same { real calls: a.by(f64::exp_m1); complex calls: T::lift(a, cx::expm1); }
         cuda "expm1(a)"; grad |y, g| [g * (y + 1.0)]; test [-20.0..20.0], Ulp(2.0);
 
     /// Natural logarithm.
-    Log log [a] -> Same { real: a.by(f64::ln); complex: T::lift(a, cx::log); }
+    Log log [a] -> Same { real calls: a.by(f64::ln); complex calls: T::lift(a, cx::log); }
         cuda "log(a)"; grad |y, g| [g / a]; test [0.01..1e3], Ulp(2.0);
 
     /// Natural logarithm of one plus the operand, accurate near zero.
-    Log1p log1p [a] -> Same { real: a.by(f64::ln_1p); complex: T::lift(a, cx::log1p); }
+    Log1p log1p [a] -> Same { real calls: a.by(f64::ln_1p); complex calls: T::lift(a, cx::log1p); }
         cuda "log1p(a)"; grad |y, g| [g / (a + 1.0)]; test [-0.9..1e3], Ulp(2.0);
 
     /// Logarithm to base 2.
-    Log2 log2 [a] -> Same { real: a.by(f64::log2); complex: T::lift(a, cx::log2); }
+    Log2 log2 [a] -> Same { real calls: a.by(f64::log2); complex calls: T::lift(a, cx::log2); }
         cuda "log2(a)"; grad |y, g| [g / (a * LN_2)]; test [0.01..1e3], Ulp(2.0);
 
     /// Logarithm to base 10.
-    Log10 log10 [a] -> Same { real: a.by(f64::log10); complex: T::lift(a, cx::log10); }
+    Log10 log10 [a] -> Same { real calls: a.by(f64::log10); complex calls: T::lift(a, cx::log10); }
         cuda "log10(a)"; grad |y, g| [g / (a * LN_10)]; test [0.01..1e3], Ulp(2.0);
 
     /// Logarithm of e^a + e^b, without overflow.
-    LogAddExp logaddexp [a, b] -> Same { real: a.by2(b, sp::logaddexp); }
+    LogAddExp logaddexp [a, b] -> Same { real calls: a.by2(b, sp::logaddexp); }
         cuda "logaddexp(a, b)"; grad |y, g| [g * (a - y).f(Id::Exp), g * (b - y).f(Id::Exp)]; test [-80.0..80.0], Ulp(3.0);
 
     /// 1 / (1 + e^-a), without overflow.
-    Sigmoid sigmoid [a] -> Same { real: a.by(sp::sigmoid); complex: T::lift(a, cx::sigmoid); }
+    Sigmoid sigmoid [a] -> Same { real calls: a.by(sp::sigmoid); complex calls: T::lift(a, cx::sigmoid); }
         cuda "sigmoid(a)"; grad |y, g| [g * y * (1.0 - y)]; test [-20.0..20.0], Ulp(3.0);
 
     /// a log(a), 0 at 0.
-    XLogX xlogx [a] -> Same { real: if a == T::ZERO { T::ZERO } else { a.by(|x| x * x.ln()) }; }
+    XLogX xlogx [a] -> Same { real calls: if a == T::ZERO { T::ZERO } else { a.by(|x| x * x.ln()) }; }
         cuda "a == 0 ? 0 : a * log(a)"; grad |y, g| [g * (a.f(Id::Log) + 1.0)]; test [0.01..1e3], Ulp(4.0);
 
     /// The error function.
-    Erf erf [a] -> Same { real: a.by(libm::erf); }
+    Erf erf [a] -> Same { real calls: a.by(libm::erf); }
         cuda "erf(a)"; grad |y, g| [g * (-(a * a)).f(Id::Exp) * TWO_OVER_SQRT_PI]; test [-4.0..4.0], Ulp(3.0);
 
     // Trigonometry.
 
     /// Sine.
-    Sin sin [a] -> Same { real: a.by(libm::sin); complex: T::lift(a, cx::sin); }
+    Sin sin [a] -> Same { real calls: a.by(libm::sin); complex calls: T::lift(a, cx::sin); }
         cuda "sin(a)"; grad |y, g| [g * a.f(Id::Cos)]; test [-10.0..10.0], Ulp(2.0);
 
     /// Cosine.
-    Cos cos [a] -> Same { real: a.by(libm::cos); complex: T::lift(a, cx::cos); }
+    Cos cos [a] -> Same { real calls: a.by(libm::cos); complex calls: T::lift(a, cx::cos); }
         cuda "cos(a)"; grad |y, g| [-(g * a.f(Id::Sin))]; test [-10.0..10.0], Ulp(2.0);
 
     /// Tangent.
-    Tan tan [a] -> Same { real: a.by(libm::tan); complex: T::lift(a, cx::tan); }
+    Tan tan [a] -> Same { real calls: a.by(libm::tan); complex calls: T::lift(a, cx::tan); }
         cuda "tan(a)"; grad |y, g| [g * (1.0 + y * y)]; test [-1.5..1.5], Ulp(3.0);
 
     /// Inverse sine.
-    Asin asin [a] -> Same { real: a.by(f64::asin); complex: T::lift(a, cx::asin); }
+    Asin asin [a] -> Same { real calls: a.by(f64::asin); complex calls: T::lift(a, cx::asin); }
         cuda "asin(a)"; grad |y, g| [g * (1.0 - a * a).f(Id::RsqrtOrZero)]; test [-0.95..0.95], Ulp(2.0);
 
     /// Inverse cosine.
-    Acos acos [a] -> Same { real: a.by(f64::acos); complex: T::lift(a, cx::acos); }
+    Acos acos [a] -> Same { real calls: a.by(f64::acos); complex calls: T::lift(a, cx::acos); }
         cuda "acos(a)"; grad |y, g| [-(g * (1.0 - a * a).f(Id::RsqrtOrZero))]; test [-0.95..0.95], Ulp(2.0);
 
     /// Inverse tangent.
-    Atan atan [a] -> Same { real: a.by(f64::atan); complex: T::lift(a, cx::atan); }
+    Atan atan [a] -> Same { real calls: a.by(f64::atan); complex calls: T::lift(a, cx::atan); }
         cuda "atan(a)"; grad |y, g| [g / (1.0 + a * a)]; test [-1e2..1e2], Ulp(2.0);
 
     /// The angle of the point with height `a` and width `b`.
-    Atan2 atan2 [a, b] -> Same { real: a.by2(b, f64::atan2); }
+    Atan2 atan2 [a, b] -> Same { real calls: a.by2(b, f64::atan2); }
         cuda "atan2(a, b)"; grad |y, g| [g * b / (a * a + b * b), -(g * a / (a * a + b * b))]; test [0.1..1e2, -1e2..1e2], Ulp(2.0);
 
     /// Hyperbolic sine.
-    Sinh sinh [a] -> Same { real: a.by(f64::sinh); complex: T::lift(a, cx::sinh); }
+    Sinh sinh [a] -> Same { real calls: a.by(f64::sinh); complex calls: T::lift(a, cx::sinh); }
         cuda "sinh(a)"; grad |y, g| [g * a.f(Id::Cosh)]; test [-20.0..20.0], Ulp(3.0);
 
     /// Hyperbolic cosine.
-    Cosh cosh [a] -> Same { real: a.by(f64::cosh); complex: T::lift(a, cx::cosh); }
+    Cosh cosh [a] -> Same { real calls: a.by(f64::cosh); complex calls: T::lift(a, cx::cosh); }
         cuda "cosh(a)"; grad |y, g| [g * a.f(Id::Sinh)]; test [-20.0..20.0], Ulp(3.0);
 
     /// Hyperbolic tangent.
-    Tanh tanh [a] -> Same { real: a.by(f64::tanh); complex: T::lift(a, cx::tanh); }
+    Tanh tanh [a] -> Same { real calls: a.by(f64::tanh); complex calls: T::lift(a, cx::tanh); }
         cuda "tanh(a)"; grad |y, g| [g * (1.0 - y * y)]; test [-8.0..8.0], Ulp(3.0);
 
     /// Inverse hyperbolic sine.
-    Asinh asinh [a] -> Same { real: a.by(libm::asinh); complex: T::lift(a, cx::asinh); }
+    Asinh asinh [a] -> Same { real calls: a.by(libm::asinh); complex calls: T::lift(a, cx::asinh); }
         cuda "asinh(a)"; grad |y, g| [g * (1.0 + a * a).f(Id::Rsqrt)]; test [-1e2..1e2], Ulp(3.0);
 
     /// Inverse hyperbolic cosine.
-    Acosh acosh [a] -> Same { real: a.by(sp::acosh); complex: T::lift(a, cx::acosh); }
+    Acosh acosh [a] -> Same { real calls: a.by(sp::acosh); complex calls: T::lift(a, cx::acosh); }
         cuda "acosh(a)"; grad |y, g| [g * (a * a - 1.0).f(Id::Rsqrt)]; test [1.01..1e2], Ulp(3.0);
 
     /// Inverse hyperbolic tangent.
-    Atanh atanh [a] -> Same { real: a.by(libm::atanh); complex: T::lift(a, cx::atanh); }
+    Atanh atanh [a] -> Same { real calls: a.by(libm::atanh); complex calls: T::lift(a, cx::atanh); }
         cuda "atanh(a)"; grad |y, g| [g / (1.0 - a * a)]; test [-0.95..0.95], Ulp(3.0);
 
     /// sin(a) / a, 1 at 0.
-    SinXDivX sinxdivx [a] -> Same { real: if a == T::ZERO { T::ONE } else { a.by(|x| x.sin() / x) }; }
+    SinXDivX sinxdivx [a] -> Same { real calls: if a == T::ZERO { T::ONE } else { a.by(|x| x.sin() / x) }; }
         cuda "a == 0 ? 1 : sin(a) / a"; grad |y, g| [(g * (a.f(Id::Cos) - y) / a).or_else(a.f2(Id::NotEqual, 0.0), 0.0)]; test [0.5..10.0], Ulp(4.0);
 
     // Comparisons.
 
     /// Whether both are equal; NaN equals nothing.
-    Equal equal [a, b] -> Bool { bool: a == b; int: a == b; real: a == b; complex: a.re == b.re && a.im == b.im; }
+    Equal equal [a, b] -> Bool { bool: a == b; int signless: a == b; real: a == b; complex: a.re == b.re && a.im == b.im; }
         cuda "a == b"; grad |y, g| [g.zero(), g.zero()]; test [-5.0..5.0], Exact;
 
     /// Whether they differ; NaN differs from everything.
-    NotEqual not_equal [a, b] -> Bool { bool: a != b; int: a != b; real: a != b; complex: a.re != b.re || a.im != b.im; }
+    NotEqual not_equal [a, b] -> Bool { bool: a != b; int signless: a != b; real: a != b; complex: a.re != b.re || a.im != b.im; }
         cuda "a != b"; grad |y, g| [g.zero(), g.zero()]; test [-5.0..5.0], Exact;
 
     /// Whether `a` is smaller.
@@ -312,39 +312,39 @@ ops! { $
     // Logic and bits.
 
     /// Whether both are true, that is, not zero.
-    LogicalAnd logical_and [a, b] -> Bool { bool: a & b; int: a.is_true() & b.is_true(); real: a.is_true() & b.is_true(); complex: a.is_true() & b.is_true(); }
+    LogicalAnd logical_and [a, b] -> Bool { bool: a & b; int signless: a.is_true() & b.is_true(); real: a.is_true() & b.is_true(); complex: a.is_true() & b.is_true(); }
         cuda "a != 0 && b != 0"; grad |y, g| [g.zero(), g.zero()]; test [-2.0..2.0], Exact;
 
     /// Whether one of them is true.
-    LogicalOr logical_or [a, b] -> Bool { bool: a | b; int: a.is_true() | b.is_true(); real: a.is_true() | b.is_true(); complex: a.is_true() | b.is_true(); }
+    LogicalOr logical_or [a, b] -> Bool { bool: a | b; int signless: a.is_true() | b.is_true(); real: a.is_true() | b.is_true(); complex: a.is_true() | b.is_true(); }
         cuda "a != 0 || b != 0"; grad |y, g| [g.zero(), g.zero()]; test [-2.0..2.0], Exact;
 
     /// Whether exactly one of them is true.
-    LogicalXor logical_xor [a, b] -> Bool { bool: a ^ b; int: a.is_true() ^ b.is_true(); real: a.is_true() ^ b.is_true(); complex: a.is_true() ^ b.is_true(); }
+    LogicalXor logical_xor [a, b] -> Bool { bool: a ^ b; int signless: a.is_true() ^ b.is_true(); real: a.is_true() ^ b.is_true(); complex: a.is_true() ^ b.is_true(); }
         cuda "(a != 0) != (b != 0)"; grad |y, g| [g.zero(), g.zero()]; test [-2.0..2.0], Exact;
 
     /// Whether it is false, that is, zero.
-    LogicalNot logical_not [a] -> Bool { bool: !a; int: !a.is_true(); real: !a.is_true(); complex: !a.is_true(); }
+    LogicalNot logical_not [a] -> Bool { bool: !a; int signless: !a.is_true(); real: !a.is_true(); complex: !a.is_true(); }
         cuda "a == 0"; grad |y, g| [g.zero()]; test [-2.0..2.0], Exact;
 
     /// Bits that both have.
-    BitwiseAnd bitwise_and [a, b] -> Same { bool: a & b; int: a.bit_and(b); }
+    BitwiseAnd bitwise_and [a, b] -> Same { bool: a & b; int signless: a.bit_and(b); }
         cuda "a & b"; grad |y, g| []; test [-1e2..1e2], Exact;
 
     /// Bits that one of them has.
-    BitwiseOr bitwise_or [a, b] -> Same { bool: a | b; int: a.bit_or(b); }
+    BitwiseOr bitwise_or [a, b] -> Same { bool: a | b; int signless: a.bit_or(b); }
         cuda "a | b"; grad |y, g| []; test [-1e2..1e2], Exact;
 
     /// Bits that exactly one of them has.
-    BitwiseXor bitwise_xor [a, b] -> Same { bool: a ^ b; int: a.bit_xor(b); }
+    BitwiseXor bitwise_xor [a, b] -> Same { bool: a ^ b; int signless: a.bit_xor(b); }
         cuda "a ^ b"; grad |y, g| []; test [-1e2..1e2], Exact;
 
     /// Bits that it does not have.
-    BitwiseInvert bitwise_invert [a] -> Same { bool: !a; int: a.bit_not(); }
+    BitwiseInvert bitwise_invert [a] -> Same { bool: !a; int signless: a.bit_not(); }
         cuda "invert(a)"; grad |y, g| []; test [-1e2..1e2], Exact;
 
     /// Bits moved up by `b` places; 0 for negative or too large amounts.
-    LeftShift bitwise_left_shift [a, b] -> Same { int: a.shift_left(b); }
+    LeftShift bitwise_left_shift [a, b] -> Same { int signless: a.shift_left(b); }
         cuda "shift_left(a, b)"; grad |y, g| []; test [-1e2..1e2, -2.0..70.0], Exact;
 
     /// Bits moved down by `b` places, keeping the sign.
@@ -362,7 +362,7 @@ ops! { $
         cuda "nextafter(a, b)"; grad |y, g| [g, g.zero()]; test [-1e3..1e3], Exact;
 
     /// Complex conjugate; real numbers are their own.
-    Conj conj [a] -> Same { bool: a; int: a; real: a; complex: Complex::new(a.re, -a.im); }
+    Conj conj [a] -> Same { bool: a; int signless: a; real: a; complex: Complex::new(a.re, -a.im); }
         cuda "conj(a)"; grad |y, g| [g]; test [-1e3..1e3], Exact;
 
     /// Real part.
@@ -400,7 +400,7 @@ ops! { $
     // of the formula crate put them in place of the rows above where a call allows it.
 
     /// 2 to the power of the operand, with an error of the operand's own rounding.
-    Exp2Pair exp2_pair [a] -> Same { real: a.by(f64::exp2); }
+    Exp2Pair exp2_pair [a] -> Same { real calls: a.by(f64::exp2); }
         cuda "exp2(a)"; grad |y, g| [g * y * LN_2]; test [-30.0..30.0], Ulp(4.0);
 
     /// One over the operand, by an estimate and a Newton step.

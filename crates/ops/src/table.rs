@@ -10,15 +10,17 @@
 //!
 //! with a meaning for each class (`bool`, `int`, `real`, `complex`) that the operation takes, as an
 //! expression over the operands. `-> Same double` makes integers enter as float64; `-> Same not_half`
-//! leaves the half types out. A derivative
-//! list that is empty says that the operation has none.
+//! leaves the half types out. `int signless:` says that the bits of the result do not depend on
+//! whether the operands have a sign; `real calls:` (of any class) that every element takes a function
+//! call or a division that no vector unit has. A derivative list that is empty says that the
+//! operation has none.
 
 /// See the module.
 macro_rules! ops {
     ($d:tt $(
         $(#[doc = $doc:literal])+
         $Type:ident $name:ident $operands:tt -> $gives:ident $($mark:ident)? {
-            $($class:ident: $meaning:expr;)+
+            $($class:ident $($how:ident)?: $meaning:expr;)+
         }
         cuda $cuda:literal; grad |$y:ident, $g:ident| [$($grad:expr),*];
         test [$($domain:expr),+], $tolerance:expr;
@@ -62,6 +64,8 @@ macro_rules! ops {
                     gives: <$gives as Gives>::RULE,
                     ints: ints!($($mark)?),
                     not_half: not_half!($($mark)?),
+                    signless: false $(| is_signless!($($how)?))+,
+                    calls: 0 $(| calls_bit!($class $($how)?))+,
                     cuda: $cuda,
                     grad: {
                         fn grad<'a>(x: &[Term<'a>], $y: Term<'a>, $g: Term<'a>) -> Vec<Term<'a>> {
@@ -117,6 +121,24 @@ macro_rules! class_bit {
     };
     (complex) => {
         Class::Complex as u8
+    };
+}
+
+macro_rules! is_signless {
+    (signless) => {
+        true
+    };
+    ($($other:ident)?) => {
+        false
+    };
+}
+
+macro_rules! calls_bit {
+    ($class:ident calls) => {
+        class_bit!($class)
+    };
+    ($class:ident $($other:ident)?) => {
+        0
     };
 }
 

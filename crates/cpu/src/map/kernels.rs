@@ -59,104 +59,18 @@ impl<O: Op<N>, const N: usize> Entry<[ByIsa; DType::COUNT]> for At<O, N> {
 
 /// The dtype whose kernel also serves `dtype`.
 const fn stand_in(row: &Row, dtype: DType) -> DType {
-    const SIGNLESS: [&str; 24] = [
-        "add",
-        "subtract",
-        "multiply",
-        "fma",
-        "negative",
-        "positive",
-        "square",
-        "floor",
-        "ceil",
-        "trunc",
-        "round",
-        "round_away",
-        "equal",
-        "not_equal",
-        "logical_and",
-        "logical_or",
-        "logical_xor",
-        "logical_not",
-        "bitwise_and",
-        "bitwise_or",
-        "bitwise_xor",
-        "bitwise_invert",
-        "bitwise_left_shift",
-        "conj",
-    ];
-    if !is_one_of(row.name, &SIGNLESS) {
-        return dtype;
-    }
     match dtype {
-        DType::Int8 => DType::UInt8,
-        DType::Int16 => DType::UInt16,
-        DType::Int32 => DType::UInt32,
-        DType::Int64 => DType::UInt64,
+        DType::Int8 if row.signless => DType::UInt8,
+        DType::Int16 if row.signless => DType::UInt16,
+        DType::Int32 if row.signless => DType::UInt32,
+        DType::Int64 if row.signless => DType::UInt64,
         other => other,
     }
 }
 
 /// Whether the loop is function calls or scalar divisions in all instruction sets.
 const fn is_scalar_anyway(row: &Row, class: Class) -> bool {
-    const INT: [&str; 3] = ["floor_divide", "remainder", "pow"];
-    const REAL: [&str; 29] = [
-        "cbrt",
-        "pow",
-        "hypot",
-        "exp",
-        "exp2",
-        "exp2_pair",
-        "expm1",
-        "log",
-        "log1p",
-        "log2",
-        "log10",
-        "logaddexp",
-        "sigmoid",
-        "xlogx",
-        "erf",
-        "sin",
-        "cos",
-        "tan",
-        "asin",
-        "acos",
-        "atan",
-        "atan2",
-        "sinh",
-        "cosh",
-        "tanh",
-        "asinh",
-        "acosh",
-        "atanh",
-        "sinxdivx",
-    ];
-    const COMPLEX: [&str; 6] = ["divide", "abs", "sign", "reciprocal", "sqrt", "rsqrt"];
-    match class {
-        Class::Bool => false,
-        Class::Int => is_one_of(row.name, &INT),
-        Class::Real => is_one_of(row.name, &REAL),
-        Class::Complex => is_one_of(row.name, &REAL) || is_one_of(row.name, &COMPLEX),
-    }
-}
-
-const fn is_one_of(name: &str, names: &[&str]) -> bool {
-    let mut i = 0;
-    while i < names.len() {
-        if is_same(name.as_bytes(), names[i].as_bytes()) {
-            return true;
-        }
-        i += 1;
-    }
-    false
-}
-
-const fn is_same(a: &[u8], b: &[u8]) -> bool {
-    let mut i = 0;
-    while i < a.len() && i < b.len() && a[i] == b[i] {
-        i += 1;
-    }
-    i == a.len() && i == b.len()
+    row.calls & class as u8 != 0
 }
 
 #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]

@@ -136,6 +136,8 @@ pub(crate) fn is_near(row: &Row, computes: DType, got: &Scalar, expected: &Scala
     let exact = same(got, expected);
     match row.tolerance {
         Tolerance::Exact => exact,
+        Tolerance::Fused if !computes.is_complex() => exact,
+        Tolerance::Fused => exact || ulps(got, expected) <= 2.0,
         Tolerance::Ulp(_) if exact => true,
         // Two units of float32 may fall on two sides of a boundary of the half type.
         Tolerance::Ulp(_) if computes.size() == 2 => ulps(got, expected) <= 1.0,
