@@ -5,6 +5,7 @@
 //! Tails run through the same vector code behind masks, so the bits of a result do not depend on
 //! where its element stands. Called through the tables of the CPU backend.
 
+use crate::functions::each_function;
 use crate::math::{
     erf as error, exp32, exp64, inverse32, inverse64, log32, log64, pair, power, root, trig32,
     trig64,
@@ -74,8 +75,8 @@ unsafe fn elem_mut<T>(p: *mut T, i: usize) -> *mut T {
 
 /// Defines a module per operation with six kernels, and the table of all.
 macro_rules! kernels {
-    ($($name:ident: $arity:tt, $f32:path, $f64:path;)*) => {
-        $(
+    ($([$($name:ident: $arity:tt, $f32:path, $f64:path;)*])*) => {
+        $($(
             mod $name {
                 use super::*;
                 pub(super) unsafe fn scalar32(
@@ -128,54 +129,20 @@ macro_rules! kernels {
                 #[cfg(not(all(target_arch = "x86_64", not(tilework_scalar))))]
                 pub(super) const ROWS: [[Kernel; 3]; 2] = [[scalar32; 3], [scalar64; 3]];
             }
-        )*
+        )*)*
 
         /// Every kernel: name, element, and one function a [`Level`]. A build without vector
         /// levels repeats the scalar function.
         pub const KERNELS: &[(&str, Elem, [Kernel; 3])] = &[
-            $(
+            $($(
                 (stringify!($name), Elem::F32, $name::ROWS[0]),
                 (stringify!($name), Elem::F64, $name::ROWS[1]),
-            )*
+            )*)*
         ];
     };
 }
 
-kernels! {
-    exp: 1, exp32::exp, exp64::exp;
-    exp2: 1, exp32::exp2, exp64::exp2;
-    expm1: 1, exp32::expm1, exp64::expm1;
-    log: 1, log32::log, log64::log;
-    log1p: 1, log32::log1p, log64::log1p;
-    log2: 1, log32::log2, log64::log2;
-    log10: 1, log32::log10, log64::log10;
-    sin: 1, trig32::sin, trig64::sin;
-    cos: 1, trig32::cos, trig64::cos;
-    tan: 1, trig32::tan, trig64::tan;
-    tanh: 1, exp32::tanh, exp64::tanh;
-    sinh: 1, exp32::sinh, exp64::sinh;
-    cosh: 1, exp32::cosh, exp64::cosh;
-    asin: 1, inverse32::asin, inverse64::asin;
-    acos: 1, inverse32::acos, inverse64::acos;
-    atan: 1, inverse32::atan, inverse64::atan;
-    atan2: 2, inverse32::atan2, inverse64::atan2;
-    asinh: 1, log32::asinh, log64::asinh;
-    acosh: 1, log32::acosh, log64::acosh;
-    atanh: 1, log32::atanh, log64::atanh;
-    pow: 2, power::pow32, power::pow64;
-    erf: 1, error::erf32, error::erf64;
-    sigmoid: 1, exp32::sigmoid, exp64::sigmoid;
-    cbrt: 1, root::cbrt32, root::cbrt64;
-    rsqrt: 1, Vector::rsqrt, Vector::rsqrt;
-    hypot: 2, root::hypot, root::hypot;
-    logaddexp: 2, log32::logaddexp, log64::logaddexp;
-    rsqrt_or_zero: 1, pair::rsqrt_or_zero, pair::rsqrt_or_zero;
-    exp_pair: 1, pair::exp_pair32, pair::exp_pair64;
-    exp2_pair: 1, pair::exp2_pair32, pair::exp2_pair64;
-    rcp_pair: 1, pair::rcp_pair32, pair::rcp_pair64;
-    rsqrt_pair: 1, pair::rsqrt_pair32, pair::rsqrt_pair64;
-    sqrt_pair: 1, pair::sqrt_pair32, pair::sqrt_pair64;
-}
+each_function!(kernels);
 
 /// The kernel of an operation, if there is one. The caller sees to it that the CPU has `level`
 /// ([`Level::is_available`]).

@@ -10,6 +10,7 @@ pub mod avx2;
 #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
 pub mod avx512;
 pub mod convert;
+mod functions;
 pub mod kernels;
 pub mod math;
 pub mod order;

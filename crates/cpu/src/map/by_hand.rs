@@ -28,3 +28,23 @@ pub(super) fn kernel(id: Id, dtype: DType, isa: Isa) -> Option<Kernel> {
     };
     tilework_simd::kernel(id.row().name, elem, level(isa))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A function whose row was renamed would never be called again, and nothing but time would
+    /// tell.
+    #[test]
+    fn every_vector_function_belongs_to_a_row() {
+        for (name, elem, _) in tilework_simd::KERNELS {
+            let id = Id::named(name).unwrap_or_else(|| panic!("no row is named {name}"));
+            let dtype = match elem {
+                Elem::F32 => DType::Float32,
+                Elem::F64 => DType::Float64,
+            };
+            assert!(id.row().takes(dtype), "{name} has no meaning for {dtype}");
+            assert!(kernel(id, dtype, Isa::Scalar).is_some());
+        }
+    }
+}

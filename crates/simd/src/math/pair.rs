@@ -1,32 +1,20 @@
 //! Cheaper rows for the inner loops of pair formulas, each with its own name and bound.
 //!
-//! `exp_pair`: relative error about |x| 2^-24 (`f32`) or |x| 2^-53 (`f64`), no more than what the
+//! `exp2_pair`: relative error about |x| 2^-24 (`f32`) or |x| 2^-53 (`f64`), no more than what the
 //! rounding of its own argument costs; overflow, gradual underflow, infinities and NaN are right.
 //! `rcp_pair`, `rsqrt_pair`, `sqrt_pair`: a few ulp for every value, by estimates where these know
 //! subnormal numbers. `rsqrt_or_zero` is no cheaper form but a meaning that only formulas have.
 //! Called by the pair plans of the CPU backend, run or recorded.
 
-use super::coef::{EXP2_UNIT, LOG2E, S_EXP2_UNIT};
+use super::coef::{EXP2_UNIT, S_EXP2_UNIT};
 use super::poly;
 use crate::vector::Vector;
-
-/// e^x, the product x log2(e) rounded once and then taken as exact.
-#[inline(always)]
-pub fn exp_pair32<V: Vector<Elem = f32>>(x: V) -> V {
-    exp2_pair32(x * V::lit(LOG2E.0))
-}
 
 /// 2^t by one fraction, a polynomial of degree 6 and a scaling.
 #[inline(always)]
 pub fn exp2_pair32<V: Vector<Elem = f32>>(t: V) -> V {
     let f = t.fract();
     poly(f, &S_EXP2_UNIT).mul_add(f, V::lit(1.0)).scalef_floor(t)
-}
-
-/// e^x for `f64`.
-#[inline(always)]
-pub fn exp_pair64<V: Vector<Elem = f64>>(x: V) -> V {
-    exp2_pair64(x * V::lit(LOG2E.0))
 }
 
 /// 2^t for `f64`, degree 11.
