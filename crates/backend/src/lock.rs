@@ -18,13 +18,18 @@
 //! belongs to a successful `lock_*` with the same access. The lock itself guards no memory; the
 //! storage does, on the strength of that pairing, and therefore keeps its lock private.
 //! Called by storage (guards) and by the array layer (operations). Holders are not tied to
-//! threads: what one thread took another may release. After `fork()` a block that another thread
-//! of the parent held stays held in the child.
+//! threads: what one thread took another may release.
+//!
+//! After `fork()` the child has one thread, and what operations of the others held is free again
+//! (`generation`); what an operation was writing just then may be half written, as all memory of a
+//! forked process may. Guards of users stay, also those of threads that the child has not: meeting
+//! one is an error as always, not a wait.
 //!
 //! The state is one `AtomicU32`; taking and releasing cost one locked instruction each. Threads
 //! that wait spin for a few microseconds, then sleep in a global table keyed by the address of the
 //! lock. Modelled with loom in `tests/lock_loom.rs`.
 
+mod generation;
 mod guards;
 
 use std::hint::spin_loop;
@@ -70,10 +75,11 @@ const OP_READ: u32 = 1 << 4;
 const OP_READS: u32 = 0x7ff << 4;
 /// One user that reads.
 const USER_READ: u32 = 1 << 15;
-const USER_READS: u32 = 0x1_ffff << 15;
+const USER_READS: u32 = 0x1fff << 15;
 
 const OPS: u32 = OP_WRITE | OP_READS;
 const USERS: u32 = USER_WRITE | USER_READS;
+const _: () = assert!((OPS | USERS | WRITER_WAITS | SLEEPERS) ^ generation::MASK == u32::MAX);
 
 /// Who wants to hold a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,6 +135,16 @@ fn answer(state: u32, holder: Holder, access: Access) -> Answer {
     }
 }
 
+/// A state as this process has to see it: what operations of an earlier generation hold, and who
+/// waits among them, is forgotten.
+#[inline]
+fn renewed(state: u32) -> u32 {
+    match generation::current() {
+        now if state & generation::MASK == now => state,
+        now => state & USERS | now,
+    }
+}
+
 /// The state of one block: who reads and who writes it.
 #[derive(Debug)]
 pub struct BlockLock {
@@ -146,15 +162,10 @@ impl BlockLock {
     pub const MAX_USER_READERS: usize = (USER_READS / USER_READ) as usize;
 
     /// A block that nobody holds.
-    #[cfg(not(loom))]
-    pub const fn new() -> Self {
-        Self { state: AtomicU32::new(0) }
-    }
-
-    /// A block that nobody holds.
-    #[cfg(loom)]
+    #[inline]
     pub fn new() -> Self {
-        Self { state: AtomicU32::new(0) }
+        generation::watch();
+        Self { state: AtomicU32::new(generation::current()) }
     }
 
     /// Takes the block for an operation, after the operations that exclude it.
@@ -234,16 +245,16 @@ impl BlockLock {
     /// when it arrives: who must not wait at all uses [`try_lock_op`](Self::try_lock_op).
     #[inline]
     pub fn would_block_op(&self, access: Access) -> bool {
-        answer(self.state.load(Relaxed), Holder::Op, access) == Answer::Wait
+        answer(renewed(self.state.load(Relaxed)), Holder::Op, access) == Answer::Wait
     }
 
     /// Whether nobody held the block at this moment.
     #[inline]
     pub fn is_free(&self) -> bool {
-        self.state.load(Relaxed) & (OPS | USERS) == 0
+        renewed(self.state.load(Relaxed)) & (OPS | USERS) == 0
     }
 
-    /// Takes a block whose state is all zero: the usual case, in one locked instruction.
+    /// Takes a block that nobody holds or waits for: the usual case, in one locked instruction.
     #[inline]
     fn take_free(&self, holder: Holder, access: Access) -> bool {
         let taken = match (holder, access) {
@@ -252,7 +263,8 @@ impl BlockLock {
             (Holder::User, Access::Read) => USER_READ,
             (Holder::User, Access::Write) => USER_WRITE,
         };
-        self.state.compare_exchange(0, taken, Acquire, Relaxed).is_ok()
+        let free = generation::current();
+        self.state.compare_exchange(free, free | taken, Acquire, Relaxed).is_ok()
     }
 
     /// Takes the block in any state; `Ok(false)` instead of waiting unless `patient`.
@@ -261,7 +273,7 @@ impl BlockLock {
         let mut spins = Spins::new();
         let mut state = self.state.load(Relaxed);
         loop {
-            match answer(state, holder, access) {
+            match answer(renewed(state), holder, access) {
                 Answer::Take(next) => {
                     match self.state.compare_exchange_weak(state, next, Acquire, Relaxed) {
                         Ok(_) => {
@@ -301,7 +313,7 @@ impl BlockLock {
         // From here to the wait nobody can clear SLEEPERS: that needs the mutex of the bed.
         let guard = bed.mutex.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.state.load(Relaxed);
-        while answer(state, holder, access) == Answer::Wait {
+        while answer(renewed(state), holder, access) == Answer::Wait {
             match self.state.compare_exchange_weak(state, state | announce, Relaxed, Relaxed) {
                 Ok(_) => {
                     let woken = bed.bell.wait(guard);
@@ -325,7 +337,8 @@ impl BlockLock {
 }
 
 /// Where threads sleep: a few places shared by all locks, each lock in the place that its address
-/// gives. Who is woken for another lock looks at its own and lies down again.
+/// gives. Who is woken for another lock looks at its own and lies down again. Every generation has
+/// its own, since a fork may leave a mutex locked.
 struct Bed {
     mutex: Mutex<()>,
     bell: Condvar,
@@ -334,11 +347,13 @@ struct Bed {
 #[cfg(not(loom))]
 fn bed(lock: &BlockLock) -> &'static Bed {
     const BITS: u32 = 6;
-    static BEDS: [Bed; 1 << BITS] =
-        [const { Bed { mutex: Mutex::new(()), bell: Condvar::new() } }; 1 << BITS];
+    static BEDS: [[Bed; 1 << BITS]; generation::COUNT] =
+        [const { [const { Bed { mutex: Mutex::new(()), bell: Condvar::new() } }; 1 << BITS] };
+            generation::COUNT];
     // Fibonacci hashing: locks lie at equal distances, which must not put them all in one place.
     let hash = (std::ptr::from_ref(lock).addr() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    &BEDS[(hash >> (u64::BITS - BITS)) as usize]
+    let generation = generation::current() >> generation::MASK.trailing_zeros();
+    &BEDS[generation as usize][(hash >> (u64::BITS - BITS)) as usize]
 }
 
 #[cfg(loom)]

@@ -44,7 +44,9 @@ pub(crate) struct Block {
 type Keep = Box<dyn Any + Send + Sync>;
 
 const HEADER: usize = size_of::<Block>();
-const _: () = assert!(HEADER == host::ALIGNMENT, "what follows a header must be aligned");
+const _: () = assert!(HEADER.is_multiple_of(host::ALIGNMENT), "what follows must be aligned");
+#[cfg(not(loom))]
+const _: () = assert!(HEADER == host::ALIGNMENT, "a header is one cache line");
 
 /// Memory up to this size follows its header in one block of `host`: for small arrays half the
 /// work of making one. For larger ones it would only spoil sizes that are powers of two.

@@ -1,4 +1,5 @@
-//! A child that is forked while other threads take and give back memory can do so itself.
+//! A child that is forked while other threads take and give back memory, or are in the middle of
+//! operations, can use all of it itself.
 //!
 //! Alone in its file, because it forks: nothing else must run in this process. Uses the public face
 //! of `tilework_backend`.
@@ -8,6 +9,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use tilework_backend::lock::{Access, BlockLock, acquire};
 use tilework_backend::{DeviceId, Storage, UserWrite, empty_cache};
 
 const HERE: DeviceId = DeviceId { backend: "cpu", index: None };
@@ -26,7 +28,25 @@ fn works(rounds: usize) -> bool {
     })
 }
 
-#[test]
+/// Whether a forked child finds that `work` does what it should, and in time.
+fn child(work: impl FnOnce() -> bool) -> bool {
+    // SAFETY: the child only allocates, which glibc allows after a fork, takes locks of its own,
+    // and leaves by `_exit`.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // A child that hangs is killed, and its parent sees that.
+        // SAFETY: no handler is installed; the signal ends the process.
+        unsafe { libc::alarm(20) };
+        let good = work();
+        // SAFETY: ends the process at once, without anything else of the test harness.
+        unsafe { libc::_exit(if good { 0 } else { 1 }) };
+    }
+    let mut status = -1;
+    // SAFETY: `status` is valid for writes, `child` is ours.
+    let ended = unsafe { libc::waitpid(child, &mut status, 0) };
+    ended == child && status == 0
+}
+
 fn a_child_allocates_whatever_other_threads_were_doing() {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -38,24 +58,76 @@ fn a_child_allocates_whatever_other_threads_were_doing() {
                 }
             });
         }
-        let good = (0..100).all(|_| {
-            // SAFETY: the child only allocates, which glibc allows after a fork, and leaves by
-            // `_exit`.
-            let child = unsafe { libc::fork() };
-            if child == 0 {
-                // A child that hangs is killed, and its parent sees that.
-                // SAFETY: no handler is installed; the signal ends the process.
-                unsafe { libc::alarm(20) };
-                let good = works(5);
-                // SAFETY: ends the process at once, without anything else of the test harness.
-                unsafe { libc::_exit(if good { 0 } else { 1 }) };
-            }
-            let mut status = -1;
-            // SAFETY: `status` is valid for writes, `child` is ours.
-            let ended = unsafe { libc::waitpid(child, &mut status, 0) };
-            ended == child && status == 0
-        });
+        let good = (0..100).all(|_| child(|| works(5)));
         stop.store(true, Ordering::Relaxed);
         assert!(good, "a child hung, crashed or got memory that it should not");
     });
+}
+
+/// Takes and releases every lock for reading and for writing.
+fn all_can_be_taken(locks: &[BlockLock]) -> bool {
+    [Access::Read, Access::Write].into_iter().all(|access| {
+        let wanted: Vec<_> = locks.iter().map(|lock| (lock, access)).collect();
+        acquire(&wanted).is_ok_and(|guards| guards.len() == locks.len())
+            && locks.iter().all(BlockLock::is_free)
+    })
+}
+
+fn what_operations_of_other_threads_held_is_free_in_a_child() {
+    let locks: Vec<BlockLock> = (0..3).map(|_| BlockLock::new()).collect();
+    let [written, read, _] = &locks[..] else { unreachable!() };
+    let guards = acquire(&[(written, Access::Write), (read, Access::Read)]).unwrap();
+    // A child whose own operation was interrupted by the fork holds nothing either, and releasing
+    // it later is harmless; nor does a grandchild inherit what its parent was doing.
+    assert!(child(|| {
+        let free = all_can_be_taken(&locks);
+        drop(guards);
+        let again = acquire(&[(written, Access::Write)]).unwrap();
+        let grandchild = child(|| all_can_be_taken(&locks));
+        drop(again);
+        free && grandchild && all_can_be_taken(&locks)
+    }));
+    // The guard of a user stays, and refuses, but nobody waits.
+    let lock = BlockLock::new();
+    lock.lock_user(Access::Write).unwrap();
+    assert!(child(|| {
+        let refused = lock.lock_op(Access::Read).is_err();
+        lock.unlock_user(Access::Write);
+        refused && all_can_be_taken(std::slice::from_ref(&lock))
+    }));
+
+    // Threads that take, wait, sleep and wake while the process forks.
+    let stop = AtomicBool::new(false);
+    let locks: Vec<BlockLock> = (0..2).map(|_| BlockLock::new()).collect();
+    thread::scope(|scope| {
+        for thread in 0..4 {
+            let (locks, stop) = (&locks, &stop);
+            scope.spawn(move || {
+                let access = if thread == 0 { Access::Read } else { Access::Write };
+                while !stop.load(Ordering::Relaxed) {
+                    let _guards = acquire(&[(&locks[0], access), (&locks[1], access)]).unwrap();
+                    thread::sleep(std::time::Duration::from_micros(20));
+                }
+            });
+        }
+        let contended = || {
+            all_can_be_taken(&locks)
+                && thread::scope(|scope| {
+                    let take = || (0..20).all(|_| acquire(&[(&locks[0], Access::Write)]).is_ok());
+                    let others: Vec<_> = (0..3).map(|_| scope.spawn(take)).collect();
+                    others.into_iter().all(|other| other.join().unwrap_or(false))
+                })
+        };
+        let good = (0..100).all(|_| child(contended));
+        stop.store(true, Ordering::Relaxed);
+        assert!(good, "a child hung or crashed");
+    });
+    assert!(all_can_be_taken(&locks));
+}
+
+/// One test, since a process must not fork while another test runs in it.
+#[test]
+fn children_begin_afresh() {
+    a_child_allocates_whatever_other_threads_were_doing();
+    what_operations_of_other_threads_held_is_free_in_a_child();
 }

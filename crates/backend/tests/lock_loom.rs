@@ -1,7 +1,7 @@
 //! Every interleaving of small programs over the block lock, explored by loom.
 //!
 //! Assumes `--cfg loom` (otherwise this file is empty): `RUSTFLAGS="--cfg loom" cargo test -p
-//! tilework-backend --test lock_loom --release`. Run by continuous integration. A lost wake-up
+//! tilework-backend --test lock_loom --release`. Run by `make loom`. A lost wake-up
 //! shows as a deadlock, which loom reports; a broken exclusion as two accesses to one cell.
 
 #![cfg(loom)]

@@ -1,7 +1,7 @@
 //! Every interleaving of small jobs over the claim protocol of the pool, explored by loom.
 //!
 //! Assumes `--cfg loom` (otherwise this file is empty): `RUSTFLAGS="--cfg loom" cargo test -p
-//! tilework-cpu --test pool_loom --release`. Run by continuous integration. A lost wake-up shows
+//! tilework-cpu --test pool_loom --release`. Run by `make loom`. A lost wake-up shows
 //! as a deadlock, which loom reports; a piece that runs twice, or in a job that has ended, as two
 //! accesses to one cell or as a wrong sum.
 

@@ -4,7 +4,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Access, BlockLock, Conflict};
+use super::{Access, BlockLock, Conflict, generation};
 
 /// A block that an operation wants, or holds.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +44,8 @@ pub struct OpGuards<'a> {
     asked: u32,
     /// Whether the blocks are held.
     held: bool,
+    /// Since which generation.
+    generation: u32,
 }
 
 /// Up to so many blocks, wishes are put in order one by one, which beats sorting them.
@@ -59,7 +61,7 @@ impl<'a> OpGuards<'a> {
     /// Guards on nothing, for [`wish`](Self::wish).
     #[inline]
     pub fn new() -> Self {
-        Self { wishes: Wishes::new(), asked: 0, held: false }
+        Self { wishes: Wishes::new(), asked: 0, held: false, generation: 0 }
     }
 
     /// Adds a block to those that [`take`](Self::take) will take.
@@ -111,6 +113,7 @@ impl<'a> OpGuards<'a> {
             }
         }
         self.held = true;
+        self.generation = generation::current();
         Ok(true)
     }
 
@@ -135,7 +138,8 @@ impl<'a> OpGuards<'a> {
 impl Drop for OpGuards<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.held {
+        // After a fork in the middle of the operation, the child holds nothing any more.
+        if self.held && self.generation == generation::current() {
             release(&self.wishes);
         }
     }
