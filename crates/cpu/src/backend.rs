@@ -27,11 +27,14 @@ impl Backend for Cpu {
     fn properties(&self) -> Properties {
         let CacheSizes { l1, l2, l3 } = CacheSizes::of_this_machine();
         let caches = [l1, l2, l3].map(|bytes| format!("{} KiB", bytes >> 10)).join(", ");
-        vec![
+        let unheeded = [Isa::unheeded().map(str::to_owned), pool::unheeded()];
+        let mut properties = vec![
             ("isa", Isa::current().name().to_owned()),
             ("threads", pool::threads().to_string()),
             ("caches", caches),
-        ]
+        ];
+        properties.extend(unheeded.into_iter().flatten().map(|words| ("ignored", words)));
+        properties
     }
 
     fn allocate(&self, bytes: usize, zeroed: bool) -> Result<Storage> {

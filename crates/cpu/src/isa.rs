@@ -57,13 +57,55 @@ impl Isa {
 
     /// The instruction set of this process.
     pub fn current() -> Isa {
-        static CURRENT: OnceLock<Isa> = OnceLock::new();
-        *CURRENT.get_or_init(|| {
-            let wanted = std::env::var("TILEWORK_ISA").ok();
-            let named = wanted.and_then(|name| Isa::ALL.into_iter().find(|isa| isa.name() == name));
-            let ceiling = named.unwrap_or(Isa::Avx512);
-            let usable = |isa: &Isa| *isa <= ceiling && isa.is_available();
-            Isa::ALL.into_iter().rev().find(usable).unwrap_or(Isa::Scalar)
-        })
+        decided().0
+    }
+
+    /// What `TILEWORK_ISA` says that cannot be followed, in words.
+    pub fn unheeded() -> Option<&'static str> {
+        decided().1.as_deref()
+    }
+}
+
+fn decided() -> &'static (Isa, Option<String>) {
+    static DECIDED: OnceLock<(Isa, Option<String>)> = OnceLock::new();
+    DECIDED.get_or_init(|| choose(std::env::var("TILEWORK_ISA").ok().as_deref()))
+}
+
+/// The widest available instruction set that is not wider than the one named, and what is wrong with
+/// the name.
+fn choose(wanted: Option<&str>) -> (Isa, Option<String>) {
+    let wanted = wanted.unwrap_or("");
+    let named = Isa::ALL.into_iter().find(|isa| isa.name() == wanted);
+    let ceiling = named.unwrap_or(Isa::Avx512);
+    let usable = |isa: &Isa| *isa <= ceiling && isa.is_available();
+    let chosen = Isa::ALL.into_iter().rev().find(usable).unwrap_or(Isa::Scalar);
+    let wrong = match named {
+        None if wanted.is_empty() => None,
+        None => {
+            let names = Isa::ALL.map(Isa::name).join(", ");
+            Some(format!("TILEWORK_ISA: {wanted:?} is none of {names}"))
+        }
+        Some(named) if named != chosen => Some(format!("TILEWORK_ISA: there is no {wanted} here")),
+        Some(_) => None,
+    };
+    (chosen, wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_cannot_be_followed_are_said() {
+        let best = choose(None).0;
+        assert_eq!(choose(Some("scalar")), (Isa::Scalar, None));
+        assert_eq!(choose(Some("")), (best, None));
+        let (isa, wrong) = choose(Some("avx-512"));
+        assert_eq!(isa, best);
+        assert_eq!(wrong.unwrap(), "TILEWORK_ISA: \"avx-512\" is none of scalar, avx2, avx512");
+        for isa in Isa::ALL {
+            let (chosen, wrong) = choose(Some(isa.name()));
+            assert!(chosen.is_available() && wrong.is_none() == isa.is_available());
+        }
     }
 }

@@ -19,21 +19,7 @@ const STEPS: usize = 1000;
 /// Runs multiply-adds on every thread and says how many operations (two each) that were. Without a
 /// vector instruction set nothing is known about the peak, and the answer is 0.
 pub fn multiply_adds(double: bool) -> f64 {
-    let lanes: fn() -> usize = match (Isa::current(), double) {
-        #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
-        // SAFETY: `Isa::current` is available, here and below.
-        (Isa::Avx512, false) => || unsafe { x86::chains_avx512_f32() },
-        #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
-        // SAFETY: as above.
-        (Isa::Avx512, true) => || unsafe { x86::chains_avx512_f64() },
-        #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
-        // SAFETY: as above.
-        (Isa::Avx2, false) => || unsafe { x86::chains_avx2_f32() },
-        #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
-        // SAFETY: as above.
-        (Isa::Avx2, true) => || unsafe { x86::chains_avx2_f64() },
-        _ => return 0.0,
-    };
+    let Some(lanes) = chains(Isa::current(), double) else { return 0.0 };
     let threads = pool::threads();
     let done = std::sync::atomic::AtomicUsize::new(0);
     // A piece a thread: whoever comes first may do two, but then the call takes twice as long and
@@ -42,6 +28,25 @@ pub fn multiply_adds(double: bool) -> f64 {
         done.fetch_add(lanes() * CHAINS * STEPS * 2, std::sync::atomic::Ordering::Relaxed);
     });
     done.into_inner() as f64
+}
+
+/// A loop of multiply-adds on one thread that gives the lanes of a register, where there are vectors.
+fn chains(isa: Isa, double: bool) -> Option<fn() -> usize> {
+    match (isa, double) {
+        #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+        // SAFETY: `Isa::current`, which the caller asked, is available, here and below.
+        (Isa::Avx512, false) => Some(|| unsafe { x86::chains_avx512_f32() }),
+        #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+        // SAFETY: as above.
+        (Isa::Avx512, true) => Some(|| unsafe { x86::chains_avx512_f64() }),
+        #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+        // SAFETY: as above.
+        (Isa::Avx2, false) => Some(|| unsafe { x86::chains_avx2_f32() }),
+        #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+        // SAFETY: as above.
+        (Isa::Avx2, true) => Some(|| unsafe { x86::chains_avx2_f64() }),
+        _ => None,
+    }
 }
 
 /// One cache line.

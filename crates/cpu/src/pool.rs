@@ -118,10 +118,26 @@ pub fn set_threads(threads: usize) {
     }
 }
 
+/// What `TILEWORK_NUM_THREADS` says: a number, or what is wrong with it.
+fn named_threads(text: Option<&str>) -> Option<Result<usize, String>> {
+    let text = text?.trim();
+    if text.is_empty() {
+        return None;
+    }
+    Some(text.parse().ok().filter(|n| (1..=MAX_THREADS).contains(n)).ok_or_else(|| {
+        format!("TILEWORK_NUM_THREADS: {text:?} is no number from 1 to {MAX_THREADS}")
+    }))
+}
+
+/// What `TILEWORK_NUM_THREADS` says that cannot be followed, in words.
+pub fn unheeded() -> Option<String> {
+    named_threads(std::env::var("TILEWORK_NUM_THREADS").ok().as_deref())?.err()
+}
+
 #[cold]
 fn default_threads() -> usize {
-    let named = std::env::var("TILEWORK_NUM_THREADS").ok();
-    let named = named.and_then(|text| text.trim().parse::<usize>().ok()).filter(|&n| n > 0);
+    let named = named_threads(std::env::var("TILEWORK_NUM_THREADS").ok().as_deref());
+    let named = named.and_then(Result::ok);
     let threads = named.unwrap_or_else(available::cpus).clamp(1, MAX_THREADS);
     // No lock, which a fork could leave locked: who comes second takes the first one's answer.
     match THREADS.compare_exchange(0, threads, Ordering::Relaxed, Ordering::Relaxed) {
@@ -215,4 +231,20 @@ fn forget_in_children() {
     }
     #[cfg(not(unix))]
     let _ = &DONE;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_threads_that_cannot_be_followed_are_said() {
+        assert_eq!(named_threads(None), None);
+        assert_eq!(named_threads(Some(" ")), None);
+        assert_eq!(named_threads(Some(" 3 ")), Some(Ok(3)));
+        for wrong in ["four", "0", "-1", "2.5", "1025"] {
+            let error = named_threads(Some(wrong)).unwrap().unwrap_err();
+            assert!(error.contains(wrong) && error.contains("TILEWORK_NUM_THREADS"), "{error}");
+        }
+    }
 }
