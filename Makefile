@@ -61,11 +61,11 @@ test-kernels: $(VENV)/ready ## CUDA kernels compile for three generations of car
 cuda-bundle: ## A folder with the CUDA test suites, a benchmark and a script that runs them.
 	rm -rf cuda-bundle
 	mkdir cuda-bundle
-	$(CARGO) test --locked -p tilework-conformance --test devices --test cuda --no-run \
+	$(CARGO) test --locked -p tilework-conformance --test devices --test cuda --test pairs --no-run \
 	  --message-format=json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' \
 	  | while read -r file; do cp $$file cuda-bundle/$$(basename $$file | sed 's/-[0-9a-f]*$$//'); done
-	$(CARGO) build --release --locked -p tilework-conformance --example cuda_speed
-	cp target/release/examples/cuda_speed cuda-bundle
+	$(CARGO) build --release --locked -p tilework-conformance --example cuda_speed --example cuda_pairs
+	cp target/release/examples/cuda_speed target/release/examples/cuda_pairs cuda-bundle
 	strip cuda-bundle/*
 	cp scripts/cuda-bundle.sh cuda-bundle/run.sh
 

@@ -5,11 +5,13 @@
 cd "$(dirname "$0")" || exit 1
 export TILEWORK_CUDA_PATH=${TILEWORK_CUDA_PATH:-/usr/local/cuda}
 logs=$(mktemp -d)
-suites=$( (./devices --list; ./cuda --list | sed 's/^/whole::/') 2>/dev/null \
-  | sed -n 's/^\(cuda::.*\|whole::.*\): test$/\1/p' | grep -E -- "${1:-.}")
+suites=$( (./devices --list; ./pairs --list | sed -n 's/^cuda::/pairs::cuda::/p; s/^sizes/pairs::sizes/p';
+  ./cuda --list | sed 's/^/whole::/') 2>/dev/null \
+  | sed -n 's/^\(cuda::.*\|pairs::.*\|whole::.*\): test$/\1/p' | grep -E -- "${1:-.}")
 for suite in $suites; do
   case $suite in
     whole::*) program="./cuda --exact ${suite#whole::}" ;;
+    pairs::*) program="./pairs --exact ${suite#pairs::}" ;;
     *) program="./devices --exact $suite" ;;
   esac
   ($program --nocapture >"$logs/$suite" 2>&1; echo $? >"$logs/$suite.code") &
@@ -25,5 +27,5 @@ for suite in $suites; do
     grep -v "^ *at \|^ *[0-9]*: \|^note:" "$logs/$suite" | head -8 | cut -c1-900
   fi
 done
-[ -n "$1" ] || ./cuda_speed
+[ -n "$1" ] || { ./cuda_speed; ./cuda_pairs; }
 exit $failed

@@ -1,6 +1,8 @@
 //! Random formulas of all operations, up to six deep, with random dimensions and batches, against
 //! the oracle in float64.
 
+use std::ops::Range;
+
 use tilework::formula::{Axis, Category, Expr, Reduction, Variable, names};
 use tilework::pairs::Genred;
 use tilework::{Array, Device, FoldId, Id, Result, s};
@@ -101,8 +103,8 @@ fn variables_of(arrays: &[Array]) -> Vec<Category> {
 }
 
 /// Random formulas, each over i and over j, in batches that broadcast.
-pub fn random_formulas(device: Device, count: u64) {
-    for seed in 0..count {
+pub fn random_formulas(device: Device, seeds: Range<u64>) {
+    for seed in seeds {
         let mut dice = Dice { seed: 1000 + seed, taken: 0 };
         let dim = 2 + dice.below(4);
         let depth = 1 + dice.below(6);

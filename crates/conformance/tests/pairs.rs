@@ -1,28 +1,49 @@
 //! Reductions over pairs, once for every device.
 
-use tilework_conformance::{Device, pairs, pairs_random};
+use tilework_conformance::{Device, Result, pairs, pairs_random, pairs_sizes};
+
+/// Runs a suite where there is the device.
+fn on(device: Result<Device>, suite: impl FnOnce(Device)) {
+    match device {
+        Ok(device) => suite(device),
+        Err(why) => println!("not checked: {why}"),
+    }
+}
 
 macro_rules! device {
-    ($name:ident, $device:expr; $($behaviour:ident),+) => {
+    ($name:ident, $device:expr, $long:expr, $random:expr; $($behaviour:ident),+) => {
         mod $name {
             use super::*;
-            $(#[test] fn $behaviour() { pairs::$behaviour($device); })+
+            $(#[test] fn $behaviour() { on($device, pairs::$behaviour); })+
 
             #[test]
             fn odds_and_ends() {
-                pairs::odds_and_ends($device, if $device == Device::cpu() { 1 << 20 } else { 500 });
+                on($device, |device| pairs::odds_and_ends(device, $long));
+            }
+
+            #[test]
+            fn random_formulas() {
+                on($device, |device| {
+                    // Two threads, since a device may compile.
+                    std::thread::scope(|scope| {
+                        for half in [0, 1] {
+                            let seeds = half * $random / 2..(half + 1) * $random / 2;
+                            scope.spawn(move || pairs_random::random_formulas(device, seeds));
+                        }
+                    });
+                });
             }
         }
     };
 }
 
-device!(cpu, Device::cpu(); formulas, reductions, batches, gradients, partials);
-device!(reference, Device::reference(); formulas, reductions, batches, gradients, partials);
+device!(cpu, Ok(Device::cpu()), 1 << 20, 300; formulas, reductions, batches, gradients, partials);
+device!(reference, Ok(Device::reference()), 500, 100; formulas, reductions, batches, gradients, partials);
+device!(cuda, Device::parse("cuda:0"), 1 << 20, 40; formulas, reductions, batches, gradients, partials);
 
 #[test]
-fn random_formulas() {
-    pairs_random::random_formulas(Device::cpu(), 300);
-    pairs_random::random_formulas(Device::reference(), 100);
+fn sizes() {
+    on(Device::parse("cuda:0"), pairs_sizes::sizes);
 }
 
 #[test]

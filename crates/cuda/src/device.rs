@@ -15,7 +15,7 @@ use crate::driver::{Address, Answer, Attribute, Driver, Fault, Grid, Handle, Poo
 use crate::launch::Args;
 use crate::memory::Staging;
 use crate::probe::{Platform, dotted};
-use crate::{index, map, matmul, random, reduce, scan, sort};
+use crate::{index, map, matmul, pairs, random, reduce, scan, sort};
 
 /// The name of the backend.
 pub(crate) const BACKEND: &str = "cuda";
@@ -212,10 +212,14 @@ impl Backend for Cuda {
             Request::Sort(request) => sort::run(self, session, request, name),
             Request::Search(request) => sort::search(self, session, request, name),
             Request::Random(request) => random::run(self, session, request, name),
-            Request::PairReduce(_) => Err(Error::unsupported(
-                name,
-                format!("formulas are not on {self} yet; move the arrays with to_device(\"cpu\")"),
-            )),
+            Request::PairReduce(request) => pairs::run(self, session, request, name),
+        }
+    }
+
+    fn explain(&self, _session: &Session<'_>, request: &Request<'_>) -> Result<String> {
+        match request {
+            Request::PairReduce(pairs) => pairs::explain(self, pairs, request.name()),
+            _ => Ok(String::new()),
         }
     }
 

@@ -16,6 +16,7 @@ mod launch;
 mod map;
 mod matmul;
 mod memory;
+mod pairs;
 mod probe;
 mod random;
 mod reduce;

@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use tilework_error::{Error, Result};
 use tilework_ops::{COUNT, DType, Id, each_op};
-use tilework_tape::{Action, Step, Tape};
+use tilework_tape::{Action, SlotId, Step, Tape};
 
 use super::{constant, storage, value};
 
@@ -24,14 +24,7 @@ each_op!(operand_names);
 
 /// Declares the tape as `body`, with one argument for each input.
 pub(crate) fn function(tape: &Tape) -> Result<String> {
-    let mut text = String::new();
-    let calls = tape.steps().iter().filter_map(|step| match step.action {
-        Action::Apply(id) => Some((id, tape.slot(step.operands[0]).dtype)),
-        _ => None,
-    });
-    for (id, dtype) in calls.collect::<BTreeSet<_>>() {
-        text += &operation(id, dtype);
-    }
+    let mut text = operations(tape, |_, _| true);
     let output = tape.outputs()[0];
     let arguments: Vec<String> = (tape.inputs().iter().enumerate())
         .map(|(k, input)| format!("{} x{k}", storage(input.slot.dtype)))
@@ -40,11 +33,22 @@ pub(crate) fn function(tape: &Tape) -> Result<String> {
     line(&mut text, format_args!("FN {result} body({}) {{", arguments.join(", ")));
     for (k, step) in tape.steps().iter().enumerate() {
         let slot = tape.inputs().len() + k;
-        let expression = expression(tape, step)?;
+        let expression = expression(tape, step, &|slot| format!("x{slot}"))?;
         line(&mut text, format_args!("    {} x{slot} = {expression};", storage(step.slot.dtype)));
     }
     line(&mut text, format_args!("    return x{output};\n}}"));
     Ok(text)
+}
+
+/// The operations that a tape applies, as device functions; those that `wanted` leaves out are
+/// declared elsewhere.
+pub(crate) fn operations(tape: &Tape, wanted: impl Fn(Id, DType) -> bool) -> String {
+    let calls = tape.steps().iter().filter_map(|step| match step.action {
+        Action::Apply(id) => Some((id, tape.slot(step.operands[0]).dtype)),
+        _ => None,
+    });
+    let calls: BTreeSet<(Id, DType)> = calls.filter(|&(id, dtype)| wanted(id, dtype)).collect();
+    calls.into_iter().map(|(id, dtype)| operation(id, dtype)).collect()
 }
 
 fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
@@ -52,10 +56,15 @@ fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
     let _ = writeln!(text, "{line}");
 }
 
-fn expression(tape: &Tape, step: &Step) -> Result<String> {
+/// What a step makes of numbers, as they lie in memory; `number` names that of a slot.
+pub(crate) fn expression(
+    tape: &Tape,
+    step: &Step,
+    number: &dyn Fn(SlotId) -> String,
+) -> Result<String> {
     let to = storage(step.slot.dtype);
     let operands: Vec<String> =
-        step.operands.iter().map(|operand| format!("widen(x{operand})")).collect();
+        step.operands.iter().map(|&operand| format!("widen({})", number(operand))).collect();
     Ok(match &step.action {
         Action::Apply(id) => {
             let name = function_name(*id, tape.slot(step.operands[0]).dtype);
@@ -64,11 +73,12 @@ fn expression(tape: &Tape, step: &Step) -> Result<String> {
         Action::Cast => format!("cast<{to}>({})", operands[0]),
         // Moves and does not compute: bits stay.
         Action::Select => {
-            format!("{} ? x{} : x{}", operands[0], step.operands[1], step.operands[2])
+            let [then, otherwise] = [1, 2].map(|k| number(step.operands[k]));
+            format!("{} ? {then} : {otherwise}", operands[0])
         }
         Action::Constant(value) => constant(value),
         other => {
-            let message = format!("{other:?} is not a step of a map");
+            let message = format!("{other:?} is not a step on single numbers");
             return Err(Error::unsupported("cuda", message));
         }
     })

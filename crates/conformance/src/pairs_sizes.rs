@@ -1,0 +1,104 @@
+//! Reductions over pairs at sizes that are cut: tiles, rows and ranges with their edges, every
+//! scheme and way to sum, against the CPU. Formulas are those whose kernels have golden files.
+
+use tilework::pairs::{Accuracy, Genred, Options, Reduced, Scheme, SumScheme};
+use tilework::{Array, DType, Device, Rng};
+
+use crate::pairs::floats;
+
+const ALIASES: [&str; 6] =
+    ["x = Vi(3)", "y = Vj(3)", "s = Pm(1)", "b = Vj(2)", "u = Vi(100)", "v = Vj(100)"];
+
+/// Reduction, K, formula, weight.
+type Case = (&'static str, Option<usize>, &'static str, Option<&'static str>);
+
+const CASES: [Case; 12] = [
+    ("Sum", None, "Exp(-SqDist(x,y) * s) * b", None),
+    ("Mean", None, "Exp(-SqDist(x,y) * s) * b", None),
+    ("Sum", None, "Grad(Exp(-SqDist(x,y)) * b, x, b)", None),
+    ("Sum", None, "Exp(-SqDist(u,v) * s)", None),
+    ("ArgMin", None, "SqDist(x,y)", None),
+    ("ArgKMin", Some(10), "SqDist(x,y)", None),
+    ("KMax_ArgKMax", Some(100), "SqDist(x,y)", None),
+    ("LogSumExp", None, "-SqDist(x,y) * s", None),
+    ("SumSoftMaxWeight", None, "(x|y)", Some("b")),
+    ("Prod", None, "1 + Where(x < y, x * s, Max(x + y) + ArgMin(y)) / 10000", None),
+    ("Max", None, "TensorDot(Concat(x,y), TensorProd(x,b), [2,3], [3,2], [1], [0])", None),
+    ("Count", None, "Extract(Concat(x * y, b), 1, 3)", None),
+];
+
+/// M and N around the sizes of tiles, groups, blocks and ranges.
+const SIZES: [(usize, usize); 7] =
+    [(1, 4099), (31, 257), (100, 20_001), (193, 64), (1000, 1000), (1537, 640), (5000, 333)];
+
+fn arguments(device: Device, dtype: DType, m: usize, n: usize) -> Vec<Array> {
+    let rng = Rng::new(7);
+    let draw = |rows: usize, dim: usize| {
+        let numbers = rng.normal(&[rows, dim], DType::Float64).expect("normal");
+        numbers.astype(dtype).and_then(|x| x.to_device(device)).expect("to_device")
+    };
+    let s = Array::full_on(device, &[1], 0.25, dtype).expect("full");
+    vec![draw(m, 3), draw(n, 3), s, draw(n, 2), draw(m, 100), draw(n, 100)]
+}
+
+/// Fails unless numbers agree relative to the largest, and indices exactly.
+fn agree(what: &str, got: &Reduced, expected: &Reduced, tolerance: f64) {
+    if let (Some(got), Some(expected)) = (&got.values, &expected.values) {
+        let (got, expected) = (floats(got), floats(expected));
+        let size = expected.iter().fold(0.0f64, |a, b| a.max(b.abs()));
+        for (k, (a, b)) in got.iter().zip(&expected).enumerate() {
+            let near = a == b || (a - b).abs() <= tolerance * size || a.is_nan() && b.is_nan();
+            assert!(near, "{what}: element {k} is {a}, not {b}");
+        }
+    }
+    if let (Some(got), Some(expected)) = (&got.indices, &expected.indices) {
+        let indices = |at: &Array| at.to_vec::<i64>().expect("indices");
+        assert!(indices(got) == indices(expected), "{what}: indices");
+    }
+}
+
+fn check(device: Device, case: Case, dtype: DType) {
+    let (name, k, text, weight) = case;
+    let call = Genred::with(text, &ALIASES, name, 1, k, weight).expect(text);
+    for (m, n) in SIZES {
+        let there = arguments(device, dtype, m, n);
+        let here = arguments(Device::cpu(), dtype, m, n);
+        let run = |arrays: &[Array], options: &Options<'_>| {
+            call.call_with(&arrays.iter().collect::<Vec<_>>(), options).expect(text)
+        };
+        let mut ways = vec![Options::default()];
+        for scheme in [Scheme::OneD, Scheme::TwoD] {
+            ways.push(Options { scheme, ..Options::default() });
+        }
+        if m == 1000 {
+            ways.push(Options { sums: SumScheme::Kahan, ..Options::default() });
+            ways.push(Options { sums: SumScheme::Double, ..Options::default() });
+            ways.push(Options { accuracy: Accuracy::Strict, ..Options::default() });
+        }
+        for options in ways {
+            let what = format!("{name} of {text}, {dtype}, {m} x {n}, {options:?}");
+            let expected = run(&here, &options);
+            let got = run(&there, &options);
+            // A product has the roundings of all its factors, in whatever order.
+            let (near, rounding) = match dtype {
+                DType::Float64 => (1e-12, f64::EPSILON),
+                _ => (1e-5, f64::from(f32::EPSILON)),
+            };
+            let tolerance = if name == "Prod" { n as f64 * rounding } else { near };
+            agree(&what, &got, &expected, tolerance);
+            // The same bits once more, for other data at the same place.
+            agree(&what, &run(&there, &options), &got, 0.0);
+        }
+    }
+}
+
+/// All cases, on threads of their own since a device may compile.
+pub fn sizes(device: Device) {
+    std::thread::scope(|scope| {
+        for case in CASES {
+            for dtype in [DType::Float32, DType::Float64] {
+                scope.spawn(move || check(device, case, dtype));
+            }
+        }
+    });
+}

@@ -1,0 +1,32 @@
+typedef f64 T;
+typedef f64 A;
+typedef f64 R;
+enum { DIM = 1, KEPT = 100, WEIGHTS = 0, VALUES = 100, INDICES = 100, WIDTH = 100, THREADS = 128, ROWS = 1, TILE = 128, GROUP = 2, AHEAD = 1, OPERANDS = 4, LONG = 64, FEW = 16 };
+struct Input { const void* base; i64 row, component; };
+struct Inputs { Input at[2]; };
+FN A shifted_exp(A x) { return exp(x); }
+typedef Ranked<true, i32> State;
+typedef Ranked<true, i64> Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
+FN f64 op_subtract_f64(f64 a, f64 b) { return (f64)(a - b); }
+struct Once { };
+struct OfI { f64 s0[3]; };
+struct alignas(16) OfJ { f64 s1[3]; };
+FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
+}
+FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
+    ALONG(k, 3) x.s0[k] = ((const f64*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component];
+}
+FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
+    ALONG(k, 3) y.s1[k] = ((const f64*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
+}
+FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count, OfJ* tile) {
+}
+template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& s, i32 j) {
+    f64 s3[G][1]; 
+    EACH(u, G) s3[u][0] = 0;
+    ALONG(k, 3) EACH(u, G) { f64 e2 = narrow<f64>(op_subtract_f64(widen(x.s0[k]), widen(y[u].s1[k]))); s3[u][0] = fma(widen(e2), widen(e2), s3[u][0]); }
+    T v[G][DIM], w[G][WEIGHTS + 1];
+    ALONG(k, 1) EACH(u, G) { v[u][k] = widen(s3[u][0]); }
+    s.template steps<G>(v, w, j);
+}

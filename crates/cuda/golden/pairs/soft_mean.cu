@@ -1,0 +1,33 @@
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 1, KEPT = 1, WEIGHTS = 2, VALUES = 4, INDICES = 0, WIDTH = 2, THREADS = 128, ROWS = 4, TILE = 128, GROUP = 2, AHEAD = 1, OPERANDS = 5, LONG = 64, FEW = 16 };
+struct Input { const void* base; i64 row, component; };
+struct Inputs { Input at[3]; };
+FN A shifted_exp(A x) { return op_exp2_pair_f32(x * 1.44269504f); }
+typedef Shifted<Cascade<1 + WEIGHTS> > State;
+typedef Shifted<Cascade<1 + WEIGHTS> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(2 + k) / s.value(1); }
+struct Once { };
+struct OfI { f32 s0[3]; };
+struct alignas(16) OfJ { f32 s1[3]; f32 s2[2]; };
+FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
+}
+FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
+    ALONG(k, 3) x.s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component];
+}
+FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
+    ALONG(k, 3) y.s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
+    ALONG(k, 2) y.s2[k] = ((const f32*)in.at[2].base)[(i64)at[2] + j * in.at[2].row + k * in.at[2].component];
+}
+FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count, OfJ* tile) {
+}
+template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& s, i32 j) {
+    f32 s3[G][1]; 
+    EACH(u, G) s3[u][0] = 0;
+    ALONG(k, 3) EACH(u, G) { s3[u][0] = fma(widen(x.s0[k]), widen(y[u].s1[k]), s3[u][0]); }
+    T v[G][DIM], w[G][WEIGHTS + 1];
+    ALONG(k, 1) EACH(u, G) { v[u][k] = widen(s3[u][0]); }
+    ALONG(k, 2) EACH(u, G) { w[u][k] = widen(y[u].s2[k]); }
+    s.template steps<G>(v, w, j);
+}

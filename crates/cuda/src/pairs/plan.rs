@@ -1,0 +1,333 @@
+//! How a reduction over pairs is cut: rows of i for a thread, tiles and groups of j, ranges of j.
+//!
+//! Sizes depend on the tape, on M, N, the number of batches and the card, never on the data or the
+//! load, so that the order of every sum does too. A scheme is the number of ranges. Made once a call
+//! by `pairs::run`; what goes into the kernel's text is in [`Tiling`], the rest is arguments.
+
+use tilework_backend::{Accuracy, PairReduce, Scheme, SumScheme};
+use tilework_ops::pair_fold::{Monoid, PairFoldId, PairShape};
+use tilework_ops::{DType, Id};
+use tilework_tape::{Action, Per, Tape};
+
+use super::sections::{LONG, Sections, bytes};
+
+/// Threads of a block, where there are enough rows.
+const THREADS: usize = 128;
+
+/// Rows of i that a thread may own, most first.
+const ROWS: [usize; 4] = [6, 4, 2, 1];
+
+/// Words of registers that the rows of a thread may take, with their states.
+const ROW_WORDS: usize = 48;
+
+/// Steps that the body of the inner loop may have, counted by their cost.
+const BODY: usize = 640;
+
+/// Bytes of shared memory for the two tiles of a block.
+const TILE_BYTES: usize = 40 << 10;
+
+/// Bytes of a j that a thread may hold in registers while its tile is not free yet.
+const AHEAD_BYTES: usize = 64;
+
+/// j of a range, at least: fewer are not worth a state of their own.
+const SHORT_RANGE: usize = 256;
+
+/// j of a range, at most: places in a range are 32 bits.
+const LONG_RANGE: usize = 1 << 30;
+
+/// Threads that a multiprocessor is given in a call that is cut over j, so that all are busy to
+/// the end.
+const THREADS_EACH: usize = 6 << 10;
+
+/// Bytes of states that ranges may take together.
+const PARTIAL_BYTES: usize = 32 << 20;
+
+/// The most ranges of a row: more take longer to merge than they save.
+const MOST_RANGES: usize = 2048;
+
+/// j of a range for each of the K best that are kept: until a range has seen many times K values,
+/// most of them are kept for a while.
+const RANGE_PER_RANK: usize = 1024;
+
+/// K up to which the K best of a row are in registers.
+pub(super) const FEW_RANKS: usize = 16;
+
+/// What is folded, and into what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Folding {
+    pub(super) fold: PairFoldId,
+    pub(super) shape: PairShape,
+    pub(super) computes: DType,
+    pub(super) accumulates: DType,
+    pub(super) compensated: bool,
+    pub(super) strict: bool,
+    /// Whether the outputs are results, not states.
+    pub(super) finish: bool,
+    /// The dtype of the values that are written.
+    pub(super) output: DType,
+}
+
+impl Folding {
+    pub(super) fn new(request: &PairReduce<'_>) -> Folding {
+        let accumulates = request.accumulates();
+        let output = request.values.as_ref().map_or(accumulates, |target| target.dtype());
+        Folding {
+            fold: request.fold,
+            shape: request.shape(),
+            computes: request.computes(),
+            accumulates,
+            compensated: request.sums == SumScheme::Kahan,
+            strict: request.accuracy == Accuracy::Strict,
+            finish: request.finish,
+            output,
+        }
+    }
+
+    pub(super) fn monoid(&self) -> Monoid {
+        self.fold.row().monoid
+    }
+
+    /// Bytes of a state in memory.
+    pub(super) fn state_bytes(&self) -> usize {
+        self.monoid().values(self.shape) * self.accumulates.size()
+            + self.monoid().indices(self.shape) * 8
+    }
+
+    /// Words of registers of a state that the inner loop touches.
+    fn words(&self) -> usize {
+        let (monoid, size) = (self.monoid(), self.accumulates.size() / 4);
+        match monoid {
+            Monoid::Smallest | Monoid::Largest => monoid.values(self.shape) * (size + 1),
+            _ => 2 * monoid.values(self.shape) * size,
+        }
+    }
+}
+
+/// What a kernel's text is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Tiling {
+    pub(super) threads: usize,
+    /// Rows of i that a thread owns.
+    pub(super) rows: usize,
+    /// j of a tile in shared memory.
+    pub(super) tile: usize,
+    /// j that are computed together.
+    pub(super) group: usize,
+    /// j that a thread holds in registers until their tile is free; none where vectors are long.
+    pub(super) ahead: usize,
+}
+
+/// How a call is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cut {
+    /// Blocks of i of a batch.
+    pub(super) blocks: usize,
+    /// j of a range.
+    pub(super) range: usize,
+    pub(super) ranges: usize,
+    /// Threads that merge the ranges of a row.
+    pub(super) lanes: usize,
+}
+
+/// The sizes of a call.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    pub(super) batches: usize,
+    pub(super) m: usize,
+    pub(super) n: usize,
+    pub(super) multiprocessors: usize,
+    pub(super) scheme: Scheme,
+}
+
+/// Everything about a call that does not depend on where it is.
+#[derive(Debug)]
+pub(super) struct Plan<'a> {
+    pub(super) sections: Sections<'a>,
+    pub(super) folding: Folding,
+    pub(super) tiling: Tiling,
+    pub(super) cut: Cut,
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn new(tape: &'a Tape, folding: Folding, sizes: Sizes) -> Plan<'a> {
+        let sections = Sections::new(tape, folding.monoid() == Monoid::Add);
+        let tiling = tiling(&sections, &folding, sizes.m);
+        let cut = cut(&tiling, &folding, sizes);
+        Plan { sections, folding, tiling, cut }
+    }
+}
+
+fn tiling(sections: &Sections<'_>, folding: &Folding, m: usize) -> Tiling {
+    let body = body(sections).max(1);
+    let long = is_long(sections);
+    let words = sections.bytes(Per::I).div_ceil(4) + folding.words();
+    let fits = |rows: &usize| rows * words <= ROW_WORDS && rows * body <= BODY && !long;
+    let mut rows = ROWS.into_iter().find(fits).unwrap_or(1);
+    let mut threads = THREADS;
+    // Few rows: smaller blocks first, then fewer rows for a thread.
+    let wasteful = |span: usize| 5 * m.div_ceil(span) * span > 6 * m;
+    while threads > 32 && wasteful(threads * rows) {
+        threads /= 2;
+    }
+    while rows > 1 && 32 * rows >= 2 * m.next_multiple_of(32) {
+        rows = ROWS.into_iter().find(|fewer| *fewer < rows).unwrap_or(1);
+    }
+    let of_pair = sections.steps(Per::Pair).map(|(slot, _)| {
+        if sections.passing[usize::from(slot)] { 0 } else { sections.tape.slot(slot).len as usize }
+    });
+    let pair_words = of_pair.sum::<usize>() + folding.shape.dim + folding.shape.weights;
+    // Pairs hide each other's latency, and extremes compare the best of a group only; more than
+    // that costs registers.
+    let wished = match folding.monoid() {
+        _ if long => 4,
+        Monoid::Smallest | Monoid::Largest if folding.shape.k * folding.shape.dim <= FEW_RANKS => 4,
+        _ => 2,
+    };
+    let fits = |group: &usize| group * pair_words <= ROW_WORDS && rows * group * body <= BODY;
+    let group = if long { wished } else { [wished, 2].into_iter().find(fits).unwrap_or(1) };
+    let each = sections.bytes(Per::J).next_multiple_of(16).max(16);
+    let tile = threads.max(64).min((TILE_BYTES / (2 * each)).max(1));
+    let ahead = match each <= AHEAD_BYTES && !long {
+        true => tile.div_ceil(threads),
+        false => 0,
+    };
+    Tiling { threads, rows, tile, group, ahead }
+}
+
+/// Whether there are vectors that are not kept in registers.
+fn is_long(sections: &Sections<'_>) -> bool {
+    (0..sections.tape.slots()).any(|slot| sections.tape.slot(slot as u16).len > LONG)
+}
+
+/// Steps of a pair, counted by what they cost.
+fn body(sections: &Sections<'_>) -> usize {
+    let steps = sections.steps(Per::Pair).map(|(_, step)| {
+        let operands = step.operands.iter().map(|&slot| sections.tape.slot(slot).len);
+        let len = operands.max().unwrap_or(1).max(step.slot.len) as usize;
+        let each = match &step.action {
+            Action::Apply(id) => cost(*id),
+            Action::Contract(contraction) => {
+                contraction.left.iter().map(|&n| n as usize).product::<usize>().max(1)
+            }
+            _ => 1,
+        };
+        each * len.min(4 * LONG as usize)
+    });
+    steps.sum::<usize>() + bytes(sections.tape, sections.tape.outputs()[0]) / 4
+}
+
+/// What a step on one number costs, roughly, in instructions.
+fn cost(id: Id) -> usize {
+    match id {
+        Id::Add | Id::Subtract | Id::Multiply | Id::Fma | Id::Negative | Id::Square => 1,
+        Id::Exp2Pair | Id::RcpPair | Id::RsqrtPair | Id::SqrtPair => 2,
+        Id::Exp | Id::Exp2 | Id::Divide | Id::Sqrt | Id::SqrtFlat | Id::Reciprocal => 10,
+        id if id.row().cuda.contains('(') => 80,
+        _ => 3,
+    }
+}
+
+fn cut(tiling: &Tiling, folding: &Folding, sizes: Sizes) -> Cut {
+    let Sizes { batches, m, n, multiprocessors, scheme } = sizes;
+    let blocks = m.div_ceil(tiling.threads * tiling.rows).max(1);
+    let all = batches.saturating_mul(blocks).max(1);
+    let wanted = multiprocessors * THREADS_EACH / tiling.threads / all;
+    let room =
+        PARTIAL_BYTES / batches.saturating_mul(m).saturating_mul(folding.state_bytes()).max(1);
+    let ranked = folding.shape.k > 1;
+    let short = if ranked { folding.shape.k * RANGE_PER_RANK } else { SHORT_RANGE };
+    let ranges = match scheme {
+        Scheme::OneD => 1,
+        Scheme::TwoD => wanted.clamp(2, n.div_ceil(tiling.tile).max(2)).min(room.max(2)),
+        _ => wanted.min(n / short).min(room),
+    };
+    let ranges = ranges.clamp(n.div_ceil(LONG_RANGE).max(1), MOST_RANGES);
+    let range = n.div_ceil(ranges).next_multiple_of(tiling.tile).max(tiling.tile);
+    let ranges = n.div_ceil(range).max(1);
+    let few_rows = batches.saturating_mul(m) < 1 << 14;
+    Cut { blocks, range, ranges, lanes: if few_rows && ranges > 8 { 32 } else { 1 } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilework_ops::DType;
+    use tilework_tape::{Builder, Slot};
+
+    fn gaussian(dim: u32) -> Tape {
+        let mut build = Builder::new();
+        let x = build.input(Slot { dtype: DType::Float32, len: dim }, Per::I);
+        let y = build.input(Slot { dtype: DType::Float32, len: dim }, Per::J);
+        let b = build.input(Slot::scalar(DType::Float32), Per::J);
+        let d = build.apply(Id::Subtract, &[x, y]).unwrap();
+        let d2 = build.dot(d, d).unwrap();
+        let k = build.apply(Id::Exp2Pair, &[d2]).unwrap();
+        let kb = build.apply(Id::Multiply, &[k, b]).unwrap();
+        build.finish(&[kb]).unwrap()
+    }
+
+    fn sum(k: usize) -> Folding {
+        Folding {
+            fold: PairFoldId::Sum,
+            shape: PairShape { dim: 1, k, weights: 0 },
+            computes: DType::Float32,
+            accumulates: DType::Float32,
+            compensated: false,
+            strict: false,
+            finish: true,
+            output: DType::Float32,
+        }
+    }
+
+    fn sizes(batches: usize, m: usize, n: usize, scheme: Scheme) -> Sizes {
+        Sizes { batches, m, n, multiprocessors: 132, scheme }
+    }
+
+    #[test]
+    fn every_pair_has_a_thread_and_a_range() {
+        for dim in [1, 3, 10, 64, 65, 784] {
+            let tape = gaussian(dim);
+            for (batches, m, n) in [
+                (1, 1, 0),
+                (1, 1, 1),
+                (1, 100, 10_000_000),
+                (64, 2000, 2000),
+                (1, 1 << 24, 1 << 24),
+            ] {
+                for scheme in [Scheme::Auto, Scheme::OneD, Scheme::TwoD] {
+                    let plan = Plan::new(&tape, sum(1), sizes(batches, m, n, scheme));
+                    let (tiling, cut) = (plan.tiling, plan.cut);
+                    assert!(cut.blocks * tiling.threads * tiling.rows >= m, "{plan:?}");
+                    assert!(cut.ranges * cut.range >= n && cut.range <= LONG_RANGE, "{plan:?}");
+                    assert!((cut.ranges - 1) * cut.range <= n, "no range is empty: {plan:?}");
+                    assert!(scheme != Scheme::OneD || cut.ranges == 1, "{plan:?}");
+                    let each = plan.sections.bytes(Per::J).next_multiple_of(16);
+                    assert!(2 * tiling.tile * each <= 48 << 10, "{plan:?}");
+                    if scheme == Scheme::Auto {
+                        assert!(cut.ranges * batches * m * 4 <= 64 << 20 || cut.ranges == 1);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn schemes_follow_the_sizes() {
+        let tape = gaussian(3);
+        let ranges = |m, n, scheme| Plan::new(&tape, sum(1), sizes(1, m, n, scheme)).cut.ranges;
+        assert!(ranges(100, 10_000_000, Scheme::Auto) > 500);
+        assert_eq!(ranges(10, 10, Scheme::Auto), 1);
+        assert_eq!(ranges(10_000_000, 10_000_000, Scheme::Auto), 1);
+        assert!(ranges(1000, 1000, Scheme::TwoD) > 1);
+    }
+
+    #[test]
+    fn squared_distances_are_made_on_the_way_and_products_summed_fused() {
+        let tape = gaussian(3);
+        let plan = Plan::new(&tape, sum(1), sizes(1, 100_000, 100_000, Scheme::Auto));
+        assert_eq!(plan.sections.passing, [false, false, false, true, false, false, false]);
+        assert_eq!(plan.sections.terms.len(), 1);
+        assert!(plan.sections.terms[0].factor.is_some());
+        assert_eq!((plan.tiling.rows, plan.tiling.group), (6, 2));
+    }
+}

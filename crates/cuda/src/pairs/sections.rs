@@ -1,0 +1,199 @@
+//! What a kernel does with every slot of a tape: in which section, where its numbers lie, and which
+//! of them are made on the way.
+//!
+//! Slots of the sections "once", "per i" and "per j" that later sections need are held in a
+//! structure of their section; all else is local. A vector of pairs that only loops along it need is
+//! not stored: each loop makes its numbers as it goes. May assume a checked tape. Made by `plan`,
+//! read by `print`.
+
+use smallvec::SmallVec;
+use tilework_ops::Id;
+use tilework_tape::{Action, Per, SlotId, Step, Tape};
+
+/// The longest vector that is kept in registers, and whose loops are unrolled.
+pub(super) const LONG: u32 = 64;
+
+/// Some components of a sum: those of a slot, or its products with another that go into the sum
+/// fused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Term {
+    pub(super) slot: SlotId,
+    pub(super) factor: Option<SlotId>,
+    pub(super) len: u32,
+}
+
+/// What is known of a tape's slots.
+#[derive(Debug)]
+pub(super) struct Sections<'a> {
+    pub(super) tape: &'a Tape,
+    pub(super) per: Vec<Per>,
+    /// Whether a slot is in the structure of its section.
+    pub(super) held: Vec<bool>,
+    /// Whether a slot is made number by number in the loops that need it.
+    pub(super) passing: Vec<bool>,
+    /// Whether a step is run at all.
+    pub(super) run: Vec<bool>,
+    /// What is summed, in order; empty for other reductions.
+    pub(super) terms: Vec<Term>,
+}
+
+impl<'a> Sections<'a> {
+    /// `sums` says that the reduction is a sum, which takes products fused.
+    pub(super) fn new(tape: &'a Tape, sums: bool) -> Sections<'a> {
+        let (per, first) = (tape.sections(), tape.inputs().len());
+        let mut run = needed(tape, tape.outputs());
+        let uses = uses(tape, &run);
+        let terms = if sums { terms(tape, &per, &uses, &mut run) } else { Vec::new() };
+        let mut sections = Sections {
+            tape,
+            held: vec![false; per.len()],
+            passing: vec![false; per.len()],
+            per,
+            run,
+            terms,
+        };
+        for slot in sections.folded() {
+            sections.hold(slot, Per::Pair);
+        }
+        for (k, step) in tape.steps().iter().enumerate() {
+            let section = sections.per[first + k];
+            if sections.run[k] {
+                step.operands.iter().for_each(|&operand| sections.hold(operand, section));
+            }
+        }
+        for (slot, input) in tape.inputs().iter().enumerate() {
+            sections.held[slot] |= input.per == Per::J && input.slot.len > LONG;
+        }
+        let passing: Vec<bool> =
+            (0..tape.slots()).map(|slot| sections.passes(slot as SlotId, &uses)).collect();
+        sections.passing = passing;
+        sections
+    }
+
+    /// The slots that the reduction takes.
+    pub(super) fn folded(&self) -> Vec<SlotId> {
+        let outputs = self.tape.outputs().iter().copied();
+        let terms = self.terms.iter().flat_map(|term| [Some(term.slot), term.factor]).flatten();
+        if self.terms.is_empty() { outputs.collect() } else { terms.collect() }
+    }
+
+    /// The steps of a section that are run, each with the slot that it defines.
+    pub(super) fn steps(&self, section: Per) -> impl Iterator<Item = (SlotId, &'a Step)> + '_ {
+        let first = self.tape.inputs().len();
+        let steps = self.tape.steps().iter().enumerate().filter(|(k, _)| self.run[*k]);
+        steps
+            .map(move |(k, step)| ((first + k) as SlotId, step))
+            .filter(move |(slot, _)| self.per[usize::from(*slot)] == section)
+    }
+
+    /// The slots of a section's structure.
+    pub(super) fn held_by(&self, section: Per) -> impl Iterator<Item = SlotId> + '_ {
+        (0..self.tape.slots())
+            .filter(move |&slot| self.held[slot] && self.per[slot] == section)
+            .map(|slot| slot as SlotId)
+    }
+
+    /// Bytes of a section's structure.
+    pub(super) fn bytes(&self, section: Per) -> usize {
+        self.held_by(section).map(|slot| bytes(self.tape, slot)).sum()
+    }
+
+    /// The step that defines a slot.
+    pub(super) fn step(&self, slot: SlotId) -> Option<&'a Step> {
+        usize::from(slot).checked_sub(self.tape.inputs().len()).map(|k| &self.tape.steps()[k])
+    }
+
+    /// Notes that a slot is needed in a section.
+    fn hold(&mut self, slot: SlotId, by: Per) {
+        let section = self.per[usize::from(slot)];
+        let constant =
+            self.step(slot).is_some_and(|step| matches!(step.action, Action::Constant(_)));
+        self.held[usize::from(slot)] |= section != by && section != Per::Pair && !constant;
+    }
+
+    /// Whether a slot of pairs can be made on the way, at no cost in work: by one loop only, unless
+    /// it is too long to be stored.
+    fn passes(&self, slot: SlotId, uses: &[SmallVec<[SlotId; 2]>]) -> bool {
+        let Some(step) = self.step(slot) else { return false };
+        let users = &uses[usize::from(slot)];
+        let elementwise = is_elementwise(step);
+        let loops = |user: &SlotId| match self.step(*user) {
+            Some(user) => {
+                is_elementwise(user) || matches!(user.action, Action::Dot | Action::Fold(_))
+            }
+            None => false,
+        };
+        let folded = self.folded().contains(&slot);
+        self.per[usize::from(slot)] == Per::Pair
+            && elementwise
+            && step.slot.len > 1
+            && users.iter().all(loops)
+            && match step.slot.len > LONG {
+                true => true,
+                false => users.len() == 1 && !folded,
+            }
+    }
+}
+
+fn is_elementwise(step: &Step) -> bool {
+    matches!(step.action, Action::Apply(_) | Action::Cast | Action::Select)
+}
+
+/// Bytes of a slot.
+pub(super) fn bytes(tape: &Tape, slot: SlotId) -> usize {
+    let slot = tape.slot(slot);
+    slot.len as usize * slot.dtype.size()
+}
+
+/// Which steps these slots need.
+fn needed(tape: &Tape, outputs: &[SlotId]) -> Vec<bool> {
+    let first = tape.inputs().len();
+    let mut needed = vec![false; tape.slots()];
+    outputs.iter().for_each(|&slot| needed[usize::from(slot)] = true);
+    for (k, step) in tape.steps().iter().enumerate().rev() {
+        if needed[first + k] {
+            step.operands.iter().for_each(|&slot| needed[usize::from(slot)] = true);
+        }
+    }
+    needed.split_off(first)
+}
+
+/// The steps that use each slot, once each.
+fn uses(tape: &Tape, run: &[bool]) -> Vec<SmallVec<[SlotId; 2]>> {
+    let first = tape.inputs().len();
+    let mut uses = vec![SmallVec::new(); tape.slots()];
+    for (k, step) in tape.steps().iter().enumerate().filter(|(k, _)| run[*k]) {
+        for &operand in &step.operands {
+            let users: &mut SmallVec<[SlotId; 2]> = &mut uses[usize::from(operand)];
+            if !users.contains(&((first + k) as SlotId)) {
+                users.push((first + k) as SlotId);
+            }
+        }
+    }
+    uses
+}
+
+/// What is summed: vectors that are put together only to be summed are taken apart again, and
+/// products that nobody else needs are left to the sum.
+fn terms(tape: &Tape, per: &[Per], uses: &[SmallVec<[SlotId; 2]>], run: &mut [bool]) -> Vec<Term> {
+    let first = tape.inputs().len();
+    let mut terms = Vec::new();
+    let mut rest: Vec<SlotId> = tape.outputs().iter().take(1).copied().collect();
+    while let Some(slot) = rest.pop() {
+        let (at, len) = (usize::from(slot), tape.slot(slot).len);
+        let own = per[at] == Per::Pair && uses[at].len() < 2 && at >= first;
+        let step = own.then(|| &tape.steps()[at - first]);
+        match step.map(|step| (&step.action, &step.operands[..])) {
+            Some((Action::Concat, parts)) => {
+                run[at - first] = false;
+                rest.extend(parts.iter().rev());
+            }
+            Some((Action::Apply(Id::Multiply), &[a, b])) => {
+                run[at - first] = false;
+                terms.push(Term { slot: a, factor: Some(b), len });
+            }
+            _ => terms.push(Term { slot, factor: None, len }),
+        }
+    }
+    terms
+}

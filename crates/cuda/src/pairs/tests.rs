@@ -1,0 +1,103 @@
+//! Kernels of a dozen formulas: their text is that of the golden files, and compiles.
+//!
+//! The golden files are in `golden/pairs`; `TILEWORK_GOLDEN=write` writes them anew, and their diff
+//! is what a change of the printer is reviewed by. The same formulas are compared with the CPU by
+//! the conformance crate's `pairs::golden`, on a card.
+
+use tilework_backend::Scheme;
+use tilework_formula::parse::formula;
+use tilework_formula::{Axis, Purpose, Reduction, lower_for};
+use tilework_ops::DType;
+
+use super::plan::{Folding, Plan, Sizes};
+use super::print;
+
+const ALIASES: [&str; 6] =
+    ["x = Vi(3)", "y = Vj(3)", "s = Pm(1)", "b = Vj(2)", "u = Vi(100)", "v = Vj(100)"];
+
+/// Name, reduction, K, formula, weight, dtype, whether sums are compensated, whether strict.
+type Case = (
+    &'static str,
+    &'static str,
+    Option<usize>,
+    &'static str,
+    Option<&'static str>,
+    DType,
+    bool,
+    bool,
+);
+
+const F32: DType = DType::Float32;
+const F64: DType = DType::Float64;
+
+#[rustfmt::skip]
+const CASES: [Case; 14] = [
+    ("gauss", "Sum", None, "Exp(-SqDist(x,y) * s) * b", None, F32, false, false),
+    ("gauss_strict", "Sum", None, "Exp(-SqDist(x,y) * s) * b", None, F32, false, true),
+    ("gauss_float64", "Mean", None, "Exp(-SqDist(x,y) * s) * b", None, F64, false, false),
+    ("gauss_half", "Sum", None, "Exp(-SqDist(x,y) * s) * b", None, DType::Float16, true, false),
+    ("gradient", "Sum", None, "Grad(Exp(-SqDist(x,y)) * b, x, b)", None, F32, false, false),
+    ("long_vectors", "Sum", None, "Exp(-SqDist(u,v) * s)", None, F32, false, false),
+    ("nearest", "ArgMin", None, "SqDist(x,y)", None, F32, false, false),
+    ("nearest_ten", "ArgKMin", Some(10), "SqDist(x,y)", None, F32, false, false),
+    ("farthest_hundred", "KMax_ArgKMax", Some(100), "SqDist(x,y)", None, F64, false, false),
+    ("logarithm", "LogSumExp", None, "-SqDist(x,y) * s", None, F32, false, false),
+    ("soft_mean", "SumSoftMaxWeight", None, "(x|y)", Some("b"), F32, false, false),
+    ("choices", "Prod", None, "Where(x < y, x * s, Max(x + y) + ArgMin(y))", None, F32, false, false),
+    ("tensors", "Max", None, "TensorDot(Concat(x,y), TensorProd(x,b), [2,3], [3,2], [1], [0])", None, F32, false, false),
+    ("counted", "Count", None, "Extract(Concat(x * y, b), 1, 3)", None, F32, false, false),
+];
+
+/// Does something with the plan of every case.
+fn each(mut door: impl FnMut(&str, &Plan<'_>)) {
+    for (name, reduction, k, text, weight, dtype, compensated, strict) in CASES {
+        let parsed = formula(text, &ALIASES).expect(name);
+        let weight = weight.map(|weight| formula(weight, &ALIASES).expect(name));
+        let reduction =
+            Reduction::new(reduction, &parsed, Axis::J, k, weight.as_ref()).expect(name);
+        let purpose = Purpose { dtype, cheap: !strict };
+        let lowered = lower_for(&reduction.outputs(), purpose).expect(name);
+        let computes = if dtype == F64 { F64 } else { F32 };
+        let folding = Folding {
+            fold: reduction.row().fold,
+            shape: reduction.shape(),
+            computes,
+            accumulates: computes,
+            compensated,
+            strict,
+            finish: true,
+            output: dtype,
+        };
+        for m in [20_000, 70] {
+            let sizes =
+                Sizes { batches: 1, m, n: 20_000, multiprocessors: 132, scheme: Scheme::Auto };
+            let name = if m == 70 { format!("{name}_few") } else { name.to_owned() };
+            door(&name, &Plan::new(&lowered.tape, folding, sizes));
+        }
+    }
+}
+
+#[test]
+fn text_is_golden() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/pairs");
+    let write = std::env::var_os("TILEWORK_GOLDEN").is_some_and(|how| how == "write");
+    each(|name, plan| {
+        if name.ends_with("_few") {
+            return;
+        }
+        let path = format!("{folder}/{name}.cu");
+        let text = print::printed(plan).unwrap().to_string();
+        if write {
+            std::fs::write(&path, &text).unwrap();
+        }
+        let golden = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(golden == text, "{path} is not what is printed; see the head of pairs/tests.rs");
+    });
+}
+
+#[test]
+fn a_dozen_formulas_compile() {
+    let mut sources = Vec::new();
+    each(|name, plan| sources.push((name.to_owned(), print::source(plan).unwrap())));
+    crate::check::compiles(sources);
+}
