@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use tilework_backend::{
     Accuracy, PairReduce, Request, Scheme, Storage, SumScheme, Target, UserWrite, View, run,
 };
-use tilework_cpu::{Cpu, pool};
+use tilework_cpu::Cpu;
+use tilework_cpu::limits::multiply_adds;
 use tilework_layout::Layout;
 use tilework_ops::{DType, Id, PairFoldId, Scalar};
 use tilework_tape::{Builder, Per, Slot, Tape};
@@ -135,30 +136,13 @@ impl Case {
     }
 }
 
-/// Multiply-adds of vectors per second over all threads, of so many chains at a time.
+/// Multiply-adds of float32 a second on all threads.
 fn peak() -> f64 {
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f")]
-    fn chains(times: usize) {
-        use std::arch::x86_64::*;
-        let (x, mut sums) = (std::hint::black_box(_mm512_set1_ps(1e-3)), [_mm512_set1_ps(1.0); 24]);
-        for _ in 0..times {
-            for sum in &mut sums {
-                *sum = _mm512_fmadd_ps(*sum, x, x);
-            }
-        }
-        std::hint::black_box(sums);
-    }
-    const TIMES: usize = 20_000;
-    let began = Instant::now();
-    pool::run(pool::threads(), &|_| {
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx512f") {
-            // SAFETY: the CPU has it.
-            unsafe { chains(TIMES) }
-        }
-    });
-    (TIMES * 24 * pool::threads()) as f64 / began.elapsed().as_secs_f64()
+    let once = |_| {
+        let began = Instant::now();
+        multiply_adds(false) / 2.0 / began.elapsed().as_secs_f64()
+    };
+    (0..100).map(once).fold(0.0, f64::max)
 }
 
 fn main() {
@@ -180,16 +164,15 @@ fn main() {
             }
         }
     }
-    let mut vectors: f64 = 0.0;
+    let mut rate: f64 = 0.0;
     for _ in 0..rounds {
-        vectors = vectors.max(peak());
+        rate = rate.max(peak());
         cases.iter_mut().for_each(Case::time);
     }
-    println!("{:>8.1} GFLOP/s float32 multiply-add peak", vectors * 32.0 / 1e9);
+    println!("{:>8.1} GFLOP/s float32 multiply-add peak", rate * 2e-9);
     for case in &cases {
         let seconds = case.best.as_secs_f64();
-        let lanes = if case.wide { 8.0 } else { 16.0 };
-        let limit = vectors * lanes / case.operations;
+        let limit = rate / if case.wide { 2.0 } else { 1.0 } / case.operations;
         let (rate, ms) = (case.pairs / seconds, seconds * 1e3);
         println!(
             "{:36} {ms:8.1} ms {:8.3} Gpairs/s  share {:.3}",

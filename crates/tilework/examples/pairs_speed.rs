@@ -4,17 +4,18 @@
 //! rate is measured in the same rounds), and the error against float64. Operations of a pair: 2D
 //! for the squared distance, 1 for its scale, 9 (float32) or 15 (float64) for an exponential, 1 for
 //! the sum; 2 more for logsumexp, 3 for argmin, 1 for the K smallest, D + 1 instead of 1 where the
-//! gradient is summed too. `cargo run --release --example pairs_speed [rounds]`.
+//! gradient is summed too, and as many as there are columns of b.
+//! `cargo run --release --example pairs_speed [rounds [part of a row's name [explain]]]`.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use tilework::pairs::{Genred, Options};
-
 use tilework::{Array, DType, Result, Rng, s, set_num_threads};
+use tilework_cpu::limits::multiply_adds;
 
 struct Row {
-    name: &'static str,
+    name: String,
     formula: &'static str,
     reduction: &'static str,
     k: Option<usize>,
@@ -22,7 +23,9 @@ struct Row {
     d: usize,
     m: usize,
     n: usize,
-    operations: fn(usize, usize) -> usize,
+    /// Columns of b.
+    columns: usize,
+    operations: usize,
 }
 
 const GAUSS: &str = "Exp(-SqDist(x,y) / {d}) * b";
@@ -31,72 +34,45 @@ const BOTH: &str =
     "Concat(Exp(-SqDist(x,y) / {d}) * b, Grad(Exp(-SqDist(x,y) / {d}) * b, x, IntCst(1)))";
 
 fn rows() -> Vec<Row> {
-    let sum: fn(usize, usize) -> usize = |d, e| 2 * d + 1 + e + 1;
-    let log: fn(usize, usize) -> usize = |d, e| 2 * d + 1 + e + 3;
-    let min: fn(usize, usize) -> usize = |d, _| 2 * d + 3;
-    let smallest: fn(usize, usize) -> usize = |d, _| 2 * d + 1;
-    let both: fn(usize, usize) -> usize = |d, e| 2 * d + 1 + e + d + 1;
     let mut rows = Vec::new();
-    let mut row = |name, formula, reduction, k, dtype, d, (m, n), operations| {
-        rows.push(Row { name, formula, reduction, k, dtype, d, m, n, operations });
+    let mut row = |work: &str, formula, reduction, k, dtype: DType, d: usize, (m, n), columns| {
+        let exponential = if dtype == DType::Float64 { 15 } else { 9 };
+        let rest = match work {
+            "sum of exp" => 1 + exponential + columns,
+            "logsumexp" => 1 + exponential + 3,
+            "argmin" => 3,
+            "argkmin 10" => 1,
+            _ => 1 + exponential + d + 1,
+        };
+        let name = format!("{work} {dtype} D={d} {m}x{n} b={columns}");
+        let operations = 2 * d + rest;
+        rows.push(Row { name, formula, reduction, k, dtype, d, m, n, columns, operations });
     };
-    let size = (10_000, 10_000);
-    for d in [3, 10] {
-        row("sum of exp", GAUSS, "Sum", None, DType::Float32, d, size, sum);
-        row("logsumexp", EXPONENT, "LogSumExp", None, DType::Float32, d, size, log);
-        row("argmin", "SqDist(x,y)", "ArgMin", None, DType::Float32, d, size, min);
-        row("argkmin 10", "SqDist(x,y)", "ArgKMin", Some(10), DType::Float32, d, size, smallest);
-        row("sum of exp", GAUSS, "Sum", None, DType::Float64, d, size, sum);
-        row("argmin", "SqDist(x,y)", "ArgMin", None, DType::Float64, d, size, min);
+    let (single, double) = (DType::Float32, DType::Float64);
+    for (d, n) in [(3, 20_000), (10, 20_000), (64, 10_000)] {
+        row("sum of exp", GAUSS, "Sum", None, single, d, (n, n), 1);
+        row("logsumexp", EXPONENT, "LogSumExp", None, single, d, (n, n), 1);
+        row("argmin", "SqDist(x,y)", "ArgMin", None, single, d, (n, n), 1);
+        row("argkmin 10", "SqDist(x,y)", "ArgKMin", Some(10), single, d, (n, n), 1);
+        row("sum of exp", GAUSS, "Sum", None, double, d, (n, n), 1);
+        row("argmin", "SqDist(x,y)", "ArgMin", None, double, d, (n, n), 1);
     }
-    row("value and gradient", BOTH, "Sum", None, DType::Float32, 3, size, both);
-    row("sum of exp", GAUSS, "Sum", None, DType::Float32, 3, (100, 1_000_000), sum);
+    row("value and gradient", BOTH, "Sum", None, single, 3, (20_000, 20_000), 1);
+    row("sum of exp", GAUSS, "Sum", None, single, 3, (100, 1_000_000), 1);
+    row("sum of exp", GAUSS, "Sum", None, single, 2, (6_000, 6_000), 1);
+    row("logsumexp", EXPONENT, "LogSumExp", None, single, 2, (3_000, 3_000), 1);
+    row("sum of exp", GAUSS, "Sum", None, single, 3, (10_000, 10_000), 16);
+    row("sum of exp", GAUSS, "Sum", None, single, 3, (10_000, 10_000), 100);
     rows
 }
 
 /// Fused operations on one lane that the machine does a second with all threads.
-fn fused_rate() -> f64 {
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let once = || {
+fn fused_rate(double: bool) -> f64 {
+    let once = |_| {
         let start = Instant::now();
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| black_box(chains()));
-            }
-        });
-        (threads * CHAINS * REPEATS) as f64 / start.elapsed().as_secs_f64()
+        multiply_adds(double) / 2.0 / start.elapsed().as_secs_f64()
     };
-    let best = (0..3).map(|_| once()).fold(0.0, f64::max);
-    let lanes = if is_x86_feature_detected!("avx512f") { 16 } else { 8 };
-    best * lanes as f64
-}
-
-const CHAINS: usize = 24;
-const REPEATS: usize = 1 << 21;
-
-/// Many independent chains of fused products.
-fn chains() -> f32 {
-    use std::arch::x86_64::*;
-    #[target_feature(enable = "avx512f")]
-    fn wide() -> f32 {
-        let (a, b) = (_mm512_set1_ps(black_box(0.999)), _mm512_set1_ps(black_box(1e-3)));
-        let mut sums = [_mm512_setzero_ps(); CHAINS];
-        for _ in 0..REPEATS {
-            sums.iter_mut().for_each(|sum| *sum = _mm512_fmadd_ps(*sum, a, b));
-        }
-        sums.iter().map(|sum| _mm512_reduce_add_ps(*sum)).sum()
-    }
-    #[target_feature(enable = "avx2,fma")]
-    fn narrow() -> f32 {
-        let (a, b) = (_mm256_set1_ps(black_box(0.999)), _mm256_set1_ps(black_box(1e-3)));
-        let mut sums = [_mm256_setzero_ps(); CHAINS];
-        for _ in 0..REPEATS {
-            sums.iter_mut().for_each(|sum| *sum = _mm256_fmadd_ps(*sum, a, b));
-        }
-        sums.iter().map(|sum| _mm256_cvtss_f32(*sum)).sum()
-    }
-    // SAFETY: the CPU has what it was just asked for, or any that the row below needs.
-    unsafe { if is_x86_feature_detected!("avx512f") { wide() } else { narrow() } }
+    (0..200).map(once).fold(0.0, f64::max)
 }
 
 /// The largest difference to float64, relative to the largest value; or the part of indices that
@@ -127,58 +103,49 @@ fn first(array: &Array, rows: usize) -> Result<Array> {
 fn main() -> Result<()> {
     let rounds: usize = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(5);
     let wanted = std::env::args().nth(2).unwrap_or_default();
+    let explained = std::env::args().nth(3).is_some();
     set_num_threads(std::thread::available_parallelism().map_or(1, |n| n.get()));
     let rng = Rng::new(1);
     let rows: Vec<Row> = rows().into_iter().filter(|row| row.name.contains(&wanted)).collect();
     let mut work = Vec::new();
     for row in &rows {
         let formula = row.formula.replace("{d}", &row.d.to_string());
-        let aliases =
-            [format!("x = Vi({})", row.d), format!("y = Vj({})", row.d), "b = Vj(1)".into()];
+        let aliases = [
+            format!("x = Vi({})", row.d),
+            format!("y = Vj({})", row.d),
+            format!("b = Vj({})", row.columns),
+        ];
         let aliases: Vec<&str> = aliases.iter().map(String::as_str).collect();
         let call = Genred::with(&formula, &aliases, row.reduction, 1, row.k, None)?;
         let arrays = [
             rng.normal(&[row.m, row.d], row.dtype)?,
             rng.normal(&[row.n, row.d], row.dtype)?,
-            rng.normal(&[row.n, 1], row.dtype)?,
+            rng.normal(&[row.n, row.columns], row.dtype)?,
         ];
         let start = Instant::now();
         call.call(&[&first(&arrays[0], 100)?, &arrays[1], &arrays[2]])?;
         work.push((call, arrays, start.elapsed().as_secs_f64(), f64::INFINITY));
     }
-    let mut rate = 0.0f64;
+    let mut rates = [0.0f64; 2];
     for _ in 0..rounds {
-        rate = rate.max(fused_rate());
+        rates = [rates[0].max(fused_rate(false)), rates[1].max(fused_rate(true))];
         for (call, arrays, _, best) in &mut work {
             let start = Instant::now();
             black_box(call.call(&[&arrays[0], &arrays[1], &arrays[2]])?);
             *best = best.min(start.elapsed().as_secs_f64());
         }
     }
-    println!("FMA {:.0} GFLOP/s float32", rate * 2e-9);
-    println!(
-        "{:<20} {:>8} {:>3} {:>9} {:>7} {:>10} {:>10}",
-        "", "dtype", "D", "Gpairs/s", "share", "error", "first ms"
-    );
+    println!("FMA {:.0} GFLOP/s float32, {:.0} float64", rates[0] * 2e-9, rates[1] * 2e-9);
+    println!("{:<52} {:>9} {:>6} {:>9} {:>9}", "", "Gpairs/s", "share", "error", "first ms");
     for (row, (call, arrays, first, best)) in rows.iter().zip(&work) {
         let pairs = (row.m * row.n) as f64 / best;
-        let double = row.dtype == DType::Float64;
-        let operations = (row.operations)(row.d, if double { 15 } else { 9 });
-        let limit = rate / if double { 2.0 } else { 1.0 } / operations as f64;
+        let limit = rates[usize::from(row.dtype == DType::Float64)] / row.operations as f64;
+        let (rate, share, first) = (pairs * 1e-9, pairs / limit, first * 1e3);
         let error = error(row, &arrays.each_ref(), call)?;
-        println!(
-            "{:<20} {:>8} {:>3} {:>9.2} {:>7.2} {:>10.1e} {:>10.2}",
-            row.name,
-            row.dtype.to_string(),
-            row.d,
-            pairs * 1e-9,
-            pairs / limit,
-            error,
-            first * 1e3
-        );
-    }
-    if let Some((call, arrays, ..)) = work.first() {
-        println!("\n{}", call.explain(&arrays.each_ref(), &Options::default())?);
+        println!("{:<52} {rate:>9.2} {share:>6.2} {error:>9.1e} {first:>9.2}", row.name);
+        if explained {
+            println!("{}", call.explain(&arrays.each_ref(), &Options::default())?);
+        }
     }
     Ok(())
 }
