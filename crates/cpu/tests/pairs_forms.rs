@@ -346,16 +346,17 @@ fn gaussian_error<T: Number>(case: &Case<T>, s: f64, accuracy: Accuracy) -> [(f6
 
 #[test]
 fn expanded_squares_keep_their_bound() {
-    for (m, n, components) in [(300, 517, 64), (257, 1000, 33)] {
+    for (m, n, components) in [(300, 517, 64), (257, 1000, 33), (300, 517, 3), (257, 1000, 10)] {
+        let form = if components < 16 { "expanded square in" } else { "expanded square given" };
         let case = &cases::<f32>(m, n, components)[0];
         for (error, how) in gaussian_error(case, components as f64, Accuracy::Declared) {
-            assert!(how.contains("expanded square given"), "{}: {how}", case.what);
+            assert!(how.contains(form), "{}: {how}", case.what);
             // The bound of the form, and some roundings of exponents and sums.
             assert!(error < 1e-5 + 2e-6, "{}: {error:e}", case.what);
         }
         let case = &cases::<f64>(m, n, components)[0];
         for (error, how) in gaussian_error(case, components as f64, Accuracy::Declared) {
-            assert!(how.contains("expanded square given"), "{}: {how}", case.what);
+            assert!(how.contains(form), "{}: {how}", case.what);
             assert!(error < 2e-14 + 4e-15, "{}: {error:e}", case.what);
         }
     }
@@ -363,14 +364,17 @@ fn expanded_squares_keep_their_bound() {
 
 #[test]
 fn expanded_squares_are_not_used_where_they_would_cancel() {
-    let all = cases::<f32>(300, 400, 16);
-    for (case, s) in
-        [(&all[1], 1e-4), (&all[4], 1.0), (&all[8], 16.0), (&all[10], 16.0), (&all[11], 16.0)]
-    {
-        for (_, how) in gaussian_error(case, s, Accuracy::Declared) {
-            assert!(how.contains("direct: R^2"), "{}: {how}", case.what);
+    for components in [3, 16] {
+        let all = cases::<f32>(300, 400, components);
+        for (case, s) in
+            [(&all[1], 1e-4), (&all[4], 1.0), (&all[8], 16.0), (&all[10], 16.0), (&all[11], 16.0)]
+        {
+            for (_, how) in gaussian_error(case, s, Accuracy::Declared) {
+                assert!(how.contains("direct: R^2"), "{}: {how}", case.what);
+            }
         }
     }
+    let all = cases::<f32>(300, 400, 16);
     // Far from the origin is no matter once the points are centred.
     let declared = gaussian_error(&all[1], 16.0, Accuracy::Declared);
     let strict = gaussian_error(&all[1], 16.0, Accuracy::Strict);
@@ -378,6 +382,33 @@ fn expanded_squares_are_not_used_where_they_would_cancel() {
         assert!(how.contains("expanded square given"), "{how}");
         assert!(why.contains("direct: accuracy is strict"), "{why}");
         assert!(*declared <= 1e-5 + 2.0 * strict, "{declared:e} against {strict:e}");
+    }
+}
+
+#[test]
+fn exponents_with_a_summand_are_expanded_too() {
+    // The score of optimal transport: (g - d2) / eps under a logsumexp.
+    let case = &cases::<f32>(300, 700, 3)[0];
+    let mut build = Builder::new();
+    let slot = Slot { dtype: DType::Float32, len: 3 };
+    let (x, y) = (build.input(slot, Per::I), build.input(slot, Per::J));
+    let g = build.input(Slot::scalar(DType::Float32), Per::J);
+    let difference = build.apply(Id::Subtract, &[x, y]).unwrap();
+    let square = build.dot(difference, difference).unwrap();
+    let score = build.apply(Id::Subtract, &[g, square]).unwrap();
+    let eighth = build.constant(Scalar::new(0.125f32), 1);
+    let score = build.apply(Id::Multiply, &[score, eighth]).unwrap();
+    let tape = build.finish(&[score]).unwrap();
+    let of_j: Vec<f32> = (0..700).map(|j| (j % 5) as f32).collect();
+    let inputs = [array(&[300, 3], &case.x), array(&[700, 3], &case.y), array(&[700, 1], &of_j)];
+    let answer = |accuracy| {
+        let (fold, k, sizes) = (PairFoldId::LogSumExp, 1, (300, 700));
+        ask::<f32>(&Ask { tape: &tape, fold, k, inputs: &inputs, sizes, start: 0, accuracy })
+    };
+    let (declared, strict) = (answer(Accuracy::Declared), answer(Accuracy::Strict));
+    assert!(declared.how.contains("expanded square in the loop"), "{}", declared.how);
+    for (a, b) in declared.values.iter().zip(&strict.values) {
+        assert!((a - b).abs() < 1e-5, "{a} against {b}");
     }
 }
 

@@ -1,63 +1,78 @@
-//! What a search keeps of every row of i: candidates for the K smallest, and the limit below which a
-//! value is one.
+//! What a search keeps of every row of i: candidates for the K smallest, and the K smallest upper
+//! bounds, which say what can still be one.
 //!
-//! A value comes with the bound of its error, so the K-th smallest of the upper ends is a limit that
-//! no K smallest exceeds; what has its lower end above it is thrown out when room is short. May
+//! A value comes with the bound of its error, so the K-th smallest of the upper ends of some points
+//! is a limit that no K smallest exceeds; the filter of `products` keeps these, for the lanes of a
+//! panel at once. What has its lower end above the limit is thrown out when room is short. May
 //! assume values in the order of j. Called by `nearest`.
 
-use super::products::{Found, Number};
+use super::products::{Found, Number, Smallest};
 
 /// What is kept of every row: the K smallest upper bounds, and candidates.
 pub(super) struct Kept<T> {
     k: usize,
+    /// Rows of a panel.
+    lanes: usize,
     /// Candidates that a row has room for.
     room: usize,
-    /// The K smallest upper bounds of each row, ascending.
+    /// The K smallest upper bounds of the rows of each panel: K times a number for each lane,
+    /// ascending. Lanes that fill a panel have none, so that nothing is below.
     upper: Vec<T>,
     /// Lower bounds and places, in the order of places, and how many.
     candidates: Vec<(T, u32)>,
     count: Vec<u32>,
     /// The bound of the error in this block, by row.
     bound: Vec<T>,
-    /// What a value must be below to be a candidate, by row; rows that fill a panel have none.
-    pub(super) limit: Vec<T>,
 }
 
 impl<T: Number> Kept<T> {
     pub(super) fn new(k: usize, rows: usize, lanes: usize) -> Kept<T> {
         // Enough that what is thrown out at a time pays for looking.
-        let room = 4 * k + 28;
+        let (room, panels) = (4 * k + 28, rows.div_ceil(lanes));
+        let mut upper = vec![T::of(f64::INFINITY); panels * lanes * k];
+        let last = upper.chunks_exact_mut(lanes).skip(k * panels.saturating_sub(1));
+        last.for_each(|row| row[rows - (panels - 1) * lanes..].fill(T::of(f64::NEG_INFINITY)));
         Kept {
             k,
+            lanes,
             room,
-            upper: vec![T::of(f64::INFINITY); rows * k],
+            upper,
             candidates: vec![(T::ZERO, 0); rows * room],
             count: vec![0; rows],
-            bound: vec![T::ZERO; rows],
-            limit: vec![T::of(f64::NEG_INFINITY); lanes],
+            bound: vec![T::ZERO; panels * lanes],
         }
     }
 
     /// A block begins, with its own bounds.
     pub(super) fn begin_block(&mut self, bound: impl Fn(usize) -> T) {
-        let worst = self.upper.iter().skip(self.k - 1).step_by(self.k);
-        let rows = self.bound.iter_mut().zip(&mut self.limit).zip(worst);
-        for (row, ((held, limit), worst)) in rows.enumerate() {
-            *held = bound(row);
-            *limit = *worst + *held;
+        self.bound.iter_mut().enumerate().for_each(|(row, held)| *held = bound(row));
+    }
+
+    /// What the filter knows of a panel.
+    pub(super) fn smallest(&mut self, panel: usize) -> Smallest<'_, T> {
+        let size = self.k * self.lanes;
+        Smallest {
+            upper: &mut self.upper[panel * size..][..size],
+            bound: &self.bound[panel * self.lanes..][..self.lanes],
         }
     }
 
-    /// Takes what the filter found in lanes from row `first` on; `place` is that of the tile's
-    /// first row. False if there are too many candidates.
-    pub(super) fn take(&mut self, found: &Found<T>, first: usize, place: u32) -> bool {
-        for (r, lanes) in found.lanes.iter().enumerate() {
-            let mut lanes = *lanes;
-            while lanes != 0 {
-                let lane = lanes.trailing_zeros() as usize;
-                lanes &= lanes - 1;
-                let (row, value) = (first + lane, found.value(r, lane));
-                if value < self.limit[row] && !self.push(row, value, place + r as u32) {
+    /// The K-th smallest upper bound of a lane of a panel.
+    fn worst(&self, panel: usize, lane: usize) -> T {
+        self.upper[(panel * self.k + self.k - 1) * self.lanes + lane]
+    }
+
+    /// Takes what the filter found in a panel; `place` is that of the tile's first row. False if
+    /// there are too many candidates.
+    pub(super) fn take(&mut self, found: &Found<T>, panel: usize, place: u32) -> bool {
+        let mut lanes = found.lanes;
+        while lanes != 0 {
+            let lane = lanes.trailing_zeros() as usize;
+            lanes &= lanes - 1;
+            let (row, worst) = (panel * self.lanes + lane, self.worst(panel, lane));
+            let limit = worst + self.bound[row];
+            for (value, place) in found.column(lane).zip(place..) {
+                if value < limit && !self.push(row, worst, value, place) {
                     return false;
                 }
             }
@@ -65,13 +80,10 @@ impl<T: Number> Kept<T> {
         true
     }
 
-    fn push(&mut self, row: usize, value: T, place: u32) -> bool {
-        let (k, bound) = (self.k, self.bound[row]);
-        let upper = &mut self.upper[row * k..][..k];
-        let candidates = &mut self.candidates[row * self.room..][..self.room];
+    fn push(&mut self, row: usize, worst: T, value: T, place: u32) -> bool {
         let mut count = self.count[row] as usize;
         if count == self.room {
-            let worst = upper[k - 1];
+            let candidates = &mut self.candidates[row * self.room..][..self.room];
             count = 0;
             for c in 0..candidates.len() {
                 candidates[count] = candidates[c];
@@ -81,24 +93,14 @@ impl<T: Number> Kept<T> {
                 return false;
             }
         }
-        candidates[count] = (value - bound, place);
+        self.candidates[row * self.room + count] = (value - self.bound[row], place);
         self.count[row] = count as u32 + 1;
-        let high = value + bound;
-        if high < upper[k - 1] {
-            let mut rank = k - 1;
-            while rank > 0 && upper[rank - 1] > high {
-                upper[rank] = upper[rank - 1];
-                rank -= 1;
-            }
-            upper[rank] = high;
-            self.limit[row] = upper[k - 1] + bound;
-        }
         true
     }
 
     /// The places of a row's candidates, in order.
     pub(super) fn candidates(&self, row: usize) -> impl Iterator<Item = u32> + '_ {
-        let worst = self.upper[row * self.k + self.k - 1];
+        let worst = self.worst(row / self.lanes, row % self.lanes);
         let held = &self.candidates[row * self.room..][..self.count[row] as usize];
         held.iter().filter(move |(low, _)| *low <= worst).map(|(_, place)| *place)
     }

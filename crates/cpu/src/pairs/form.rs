@@ -1,43 +1,53 @@
-//! Wide inner products and squared distances as matrix products, where that is proven harmless.
+//! Inner products and expanded squares in place of distances, where that is proven harmless.
 //!
 //! A step of the tape that is <x, y> or |x - y|^2 of an input of i and an input of j becomes an
-//! input that is given for every pair; `products` fills its tiles from points packed beforehand, and
+//! input that is given for every pair; `packed` fills its tiles from points packed beforehand, and
 //! the rest of the tape runs on them. Inner products keep their bits. Squared distances are
 //! |x|^2 + |y|^2 - 2 <x, y> of centred points, which cancels: they are used only where every use of
-//! them is an exponent, and where the worst error of the exponent stays within [`ALLOWED`]. Decided
-//! once a call from the largest norms of the data. Called by `pairs::with_job`.
+//! them is an exponent, and where the worst error of the exponent stays within [`ALLOWED`]. Those
+//! of few components stay in the loop, as inner products of packed points with the scale of the
+//! exponent in them. Decided once a call from the largest norms of the data. Called by
+//! `pairs::with_job`.
 
 use std::borrow::Cow;
 
 use tilework_backend::{Accuracy, PairReduce};
 use tilework_error::Result;
 use tilework_layout::Layout;
-use tilework_ops::pair_fold::Monoid;
-use tilework_ops::{DType, Id, Scalar};
+use tilework_ops::Id;
 use tilework_tape::{Action, Builder, Per, Slot, SlotId, Step, Tape};
 
-use super::products::{Fill, Number, Packed, Points, with_tiles};
+use super::exponent::Exponents;
+use super::packed::{Factors, Fill, Packed};
+use super::products::{Number, Points, with_tiles};
 use super::{Given, Source};
 use crate::isa::Isa;
 
 /// Components from which matrix products pay.
 const WIDE: usize = 16;
 
+/// Components from which an inner product and two sums are less than a distance and its scale.
+const NARROW: usize = 3;
+
 /// i and j below which packing does not pay.
 const FEW: usize = 256;
 
 /// Bytes that packed points may take.
-const MOST_BYTES: usize = 1 << 28;
+const MOST_BYTES: usize = 1 << 27;
 
 /// The largest error of an exponent, so the largest relative error of its exponential, in units of
 /// roundoff: 1e-5 in float32.
 const ALLOWED: f64 = 167.0;
 
-/// What is computed beforehand.
+/// What takes the place of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
+    /// Inner products, given in tiles.
     Product,
+    /// Squared distances, given in tiles.
     Distance,
+    /// Squared distances in the loop, times the factor that belongs to their slot.
+    Expanded(f64),
 }
 
 /// A step that a form may replace.
@@ -49,7 +59,7 @@ struct Candidate {
     components: usize,
 }
 
-/// A tape in which a step is given, and the points it is given from.
+/// A tape with other inputs, and the points that they come from.
 pub(super) struct Form<T> {
     pub(super) tape: Tape,
     /// The inputs of the request that are still inputs.
@@ -66,9 +76,9 @@ impl<T: Number> Form<T> {
         request: &PairReduce<'_>,
         sources: &[Source],
     ) -> std::result::Result<(Form<T>, Cow<'static, str>), Cow<'static, str>> {
-        let tape = request.tape;
-        let Some(candidate) = candidate::<T>(tape) else {
-            return Err("direct: no wide product or distance of variables".into());
+        let exponents = Exponents { request, sources };
+        let Some(candidate) = candidate::<T>(&exponents) else {
+            return Err("direct: no product or distance of variables that pays".into());
         };
         if request.accuracy == Accuracy::Strict {
             return Err("direct: accuracy is strict".into());
@@ -77,15 +87,15 @@ impl<T: Number> Form<T> {
             [m, _] => (*m, request.n),
             _ => return Err("direct: there are batches".into()),
         };
-        let bytes = (m + n).saturating_mul(candidate.components * size_of::<T>());
+        let bytes = (m + n).saturating_mul((candidate.components + 1) * size_of::<T>());
         if m < FEW || n < FEW || bytes > MOST_BYTES {
             return Err(format!("direct: {m} x {n} does not pay to be packed").into());
         }
+        let scale = if let Kind::Expanded(scale) = candidate.kind { scale } else { 1.0 };
         let slope = match candidate.kind {
             Kind::Product => 0.0,
-            Kind::Distance => {
-                let exponents = Exponents { request, sources };
-                let slope = exponents.slope(candidate.slot, 1.0);
+            _ => {
+                let slope = exponents.slope(candidate.slot, scale);
                 slope.ok_or("direct: the distance is not only an exponent")?
             }
         };
@@ -96,12 +106,26 @@ impl<T: Number> Form<T> {
         let (x, y) = unsafe {
             let centre = match candidate.kind {
                 Kind::Product => vec![T::ZERO; candidate.components],
-                Kind::Distance => y.middle(&(0..n), candidate.components),
+                _ => y.middle(&(0..n), candidate.components),
             };
-            (Packed::lanes(isa, x, m, &centre), Packed::rows(isa, y, n, &centre))
+            match candidate.kind {
+                Kind::Expanded(scale) => {
+                    let of_x = Factors { numbers: -2.0 * scale, norms: scale };
+                    let of_y = Factors { numbers: 1.0, norms: scale };
+                    let x = Packed::columns(isa, x, m, &centre, of_x);
+                    (x, Packed::columns(isa, y, n, &centre, of_y))
+                }
+                _ => (Packed::lanes(isa, x, m, &centre), Packed::rows(isa, y, n, &centre)),
+            }
         };
-        let mut how = format!("given by matrix products, {} components", candidate.components);
-        if candidate.kind == Kind::Distance {
+        let mut how = match candidate.kind {
+            Kind::Product => "given by matrix products",
+            Kind::Distance => "expanded square given by matrix products",
+            Kind::Expanded(_) => "expanded square in the loop",
+        }
+        .to_owned();
+        how += &format!(", {} components", candidate.components);
+        if candidate.kind != Kind::Product {
             let (radius, bound) = bound(&x, &y, slope);
             let figures =
                 format!("R^2 = {radius:.3e}, error of the exponent <= {:.1e}", bound * T::ROUNDOFF);
@@ -110,17 +134,22 @@ impl<T: Number> Form<T> {
                 let limit = ALLOWED * T::ROUNDOFF;
                 return Err(format!("direct: {figures}, more than {limit:.0e}").into());
             }
-            how = format!("expanded square {how}, {figures}");
+            how = format!("{how}, {figures}");
         }
-        let (tape, inputs) = rewrite(tape, &candidate).map_err(|error| error.to_string())?;
+        let (tape, inputs) =
+            rewrite(request.tape, &candidate).map_err(|error| error.to_string())?;
         Ok((Form { tape, inputs, kind: candidate.kind, x, y, isa }, how.into()))
     }
 
     /// Where the inputs of the tape come from.
     pub(super) fn sources(&self, sources: Vec<Source>) -> Vec<Source> {
-        let given = Source { base: std::ptr::null(), layout: Layout::scalar() };
         let mut sources: Vec<Option<Source>> = sources.into_iter().map(Some).collect();
-        self.inputs.iter().filter_map(|&k| sources[k].take()).chain([given]).collect()
+        let mut all: Vec<Source> = self.inputs.iter().filter_map(|&k| sources[k].take()).collect();
+        match self.kind {
+            Kind::Expanded(_) => all.extend(self.x.sources().into_iter().chain(self.y.sources())),
+            _ => all.push(Source { base: std::ptr::null(), layout: Layout::scalar() }),
+        }
+        all
     }
 
     /// Writes what is given for a tile.
@@ -134,28 +163,39 @@ impl<T: Number> Form<T> {
 /// The largest squared norm, and the bound of slope * error in units of roundoff.
 ///
 /// The inner product is summed in order, so its error is at most the roundoff of each partial sum;
-/// those are at most the products of partial norms. Centring gives 8 R^2, norms and the last three
-/// roundings 8 more.
+/// those are at most the products of partial norms. Numbers are rounded once on either side, which
+/// gives 4 R^2, norms once, 2 R^2, their sum 2 R^2, and the last sum 4 R^2.
 fn bound<T: Number>(x: &Packed<T>, y: &Packed<T>, slope: f64) -> (f64, f64) {
     let radius = x.largest.max(y.largest);
     // `max` drops a NaN.
     let radius = if (x.largest + y.largest).is_nan() { f64::NAN } else { radius };
     let products = 2.0 * (x.prefixes * y.prefixes).sqrt();
-    (radius, slope * (products + 16.0 * radius))
+    (radius, slope * (products + 12.0 * radius))
 }
 
 /// The first step that a form may replace.
-fn candidate<T: Number>(tape: &Tape) -> Option<Candidate> {
+fn candidate<T: Number>(exponents: &Exponents<'_>) -> Option<Candidate> {
+    let tape = exponents.request.tape;
     let first = tape.inputs().len();
     tape.steps().iter().enumerate().find_map(|(k, step)| {
         let (kind, (x, y)) = match distance(tape, step) {
             Some(points) => (Kind::Distance, points),
             None => (Kind::Product, product(tape, step)?),
         };
-        let slot = tape.slot(x);
-        let fits = slot.dtype == T::DTYPE && slot.len as usize >= WIDE;
-        let components = slot.len as usize;
-        fits.then_some(Candidate { kind, slot: (first + k) as SlotId, x, y, components })
+        let held = tape.slot(x);
+        let (slot, components) = ((first + k) as SlotId, held.len as usize);
+        let found = Candidate { kind, slot, x, y, components };
+        match (held.dtype == T::DTYPE, kind, components) {
+            (true, _, WIDE..) => Some(found),
+            (true, Kind::Distance, NARROW..WIDE) => {
+                // A difference that somebody else needs is there anyway.
+                let uses = tape.steps().iter().filter(|s| s.operands.contains(&step.operands[0]));
+                let alone = uses.count() == 1 && !tape.outputs().contains(&step.operands[0]);
+                let (slot, scale) = exponents.scaled(slot);
+                alone.then_some(Candidate { kind: Kind::Expanded(scale), slot, ..found })
+            }
+            _ => None,
+        }
     })
 }
 
@@ -192,85 +232,8 @@ fn sides(tape: &Tape, p: SlotId, q: SlotId) -> Option<(SlotId, SlotId)> {
     }
 }
 
-/// What exponents make of a slot.
-struct Exponents<'a> {
-    request: &'a PairReduce<'a>,
-    sources: &'a [Source],
-}
-
-impl Exponents<'_> {
-    /// The largest |d exponent / d slot|, times a factor, if all that the slot is used for is to be
-    /// scaled by what varies with nothing and then exponentiated.
-    fn slope(&self, slot: SlotId, factor: f64) -> Option<f64> {
-        let tape = self.request.tape;
-        let mut largest: Option<f64> = None;
-        let mut take = |slope: f64| largest = Some(largest.map_or(slope, |held| held.max(slope)));
-        for (k, &output) in tape.outputs().iter().enumerate() {
-            let is_exponent = k == 0 && self.request.fold.row().monoid == Monoid::Shifted;
-            match (output == slot, is_exponent) {
-                (true, true) => take(factor.abs()),
-                (true, false) => return None,
-                _ => {}
-            }
-        }
-        for (k, step) in tape.steps().iter().enumerate() {
-            if !step.operands.contains(&slot) {
-                continue;
-            }
-            let next = (tape.inputs().len() + k) as SlotId;
-            take(match (&step.action, &step.operands[..]) {
-                (Action::Apply(Id::Exp), _) => factor.abs(),
-                (Action::Apply(Id::Exp2), _) => factor.abs() * std::f64::consts::LN_2,
-                (Action::Apply(Id::Negative), _) => self.slope(next, factor)?,
-                (Action::Apply(Id::Multiply), &[a, b]) => {
-                    let other = if a == slot { b } else { a };
-                    self.slope(next, factor * self.once(other)?)?
-                }
-                (Action::Apply(Id::Divide), &[a, b]) if a == slot => {
-                    self.slope(next, factor / self.once(b)?)?
-                }
-                _ => return None,
-            });
-        }
-        largest
-    }
-
-    /// The value of a number that varies with nothing.
-    fn once(&self, slot: SlotId) -> Option<f64> {
-        self.scalar(slot).map(|value| value.cast(DType::Float64).get::<f64>())
-    }
-
-    fn scalar(&self, slot: SlotId) -> Option<Scalar> {
-        let tape = self.request.tape;
-        if tape.slot(slot).len != 1 {
-            return None;
-        }
-        let Some(step) = step_of(tape, slot) else {
-            let (input, source) =
-                (tape.inputs()[usize::from(slot)], &self.sources[usize::from(slot)]);
-            let size = input.slot.dtype.size();
-            let at = source.base.wrapping_add(source.layout.offset() * size);
-            // SAFETY: an input that varies with nothing has one number, which may be read: the
-            // layout lies inside of its block, whose guard the session holds.
-            let bytes = (input.per == Per::Once)
-                .then(|| unsafe { std::slice::from_raw_parts(at, size) })?;
-            return Some(Scalar::from_bytes(input.slot.dtype, bytes));
-        };
-        match &step.action {
-            Action::Constant(value) => Some(*value),
-            Action::Cast => Some(self.scalar(step.operands[0])?.cast(step.slot.dtype)),
-            Action::Apply(id) => {
-                let operands: Option<Vec<Scalar>> =
-                    step.operands.iter().map(|&operand| self.scalar(operand)).collect();
-                id.evaluate(&operands?)
-            }
-            _ => None,
-        }
-    }
-}
-
-/// The tape with a step as its last input, without what nobody needs then, and which of the
-/// inputs are left.
+/// The tape with other inputs in the place of a step, without what nobody needs then, and which of
+/// the inputs are left before them.
 fn rewrite(tape: &Tape, candidate: &Candidate) -> Result<(Tape, Vec<usize>)> {
     let first = tape.inputs().len();
     let mut needed = vec![false; tape.slots()];
@@ -287,8 +250,18 @@ fn rewrite(tape: &Tape, candidate: &Candidate) -> Result<(Tape, Vec<usize>)> {
     for &k in &inputs {
         now[k] = build.input(tape.inputs()[k].slot, tape.inputs()[k].per);
     }
-    let dtype = tape.slot(candidate.slot).dtype;
-    now[usize::from(candidate.slot)] = build.input(Slot::scalar(dtype), Per::Pair);
+    let one = Slot::scalar(tape.slot(candidate.slot).dtype);
+    now[usize::from(candidate.slot)] = match candidate.kind {
+        Kind::Product | Kind::Distance => build.input(one, Per::Pair),
+        Kind::Expanded(_) => {
+            let all = Slot { len: candidate.components as u32, ..one };
+            let (x, norm_of_x) = (build.input(all, Per::I), build.input(one, Per::I));
+            let (y, norm_of_y) = (build.input(all, Per::J), build.input(one, Per::J));
+            let norms = build.apply(Id::Add, &[norm_of_x, norm_of_y])?;
+            let product = build.dot(x, y)?;
+            build.apply(Id::Add, &[product, norms])?
+        }
+    };
     for (k, step) in tape.steps().iter().enumerate() {
         if !needed[first + k] || first + k == usize::from(candidate.slot) {
             continue;

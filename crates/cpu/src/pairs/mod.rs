@@ -10,11 +10,13 @@
 
 mod candidates;
 mod explain;
+mod exponent;
 mod fold;
 mod form;
 mod jit;
 mod lanes;
 mod nearest;
+mod packed;
 mod piece;
 mod plan;
 mod products;
@@ -54,8 +56,11 @@ const RANGE: usize = 8192;
 /// j in a range, at most: places in a range are 32 bits.
 const LONG_RANGE: usize = 1 << 30;
 
-/// Tiles of i that share the blocks of j of a piece.
-const TILES: usize = 2;
+/// Tiles of i that share the blocks of j of a piece, at most.
+const TILES: usize = 4;
+
+/// Pieces of i that a call should have before tiles share one; so many need no ranges of j.
+const PIECES_OF_I: usize = 16;
 
 /// Pairs that are not worth a second thread.
 const FEW_PAIRS: usize = 1 << 14;
@@ -230,13 +235,17 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
         let fuses = folding.monoid == Monoid::Add && request.sums == SumScheme::Blocks;
         let plan = Plan::new(operands.tape, m, n, fuses);
         let batches: usize = batch.iter().product();
-        let tiles = if plan.lanes == 1 { PIECES } else { TILES };
+        let tiles = match plan.lanes {
+            1 => PIECES,
+            lanes => (m / (lanes * PIECES_OF_I)).clamp(1, TILES),
+        };
         let block = plan.lanes * tiles;
         let pieces = usize::max(1, batches * m.div_ceil(block));
         // Few i: ranges of j are pieces too, by size only.
         let ranges = match request.scheme {
             Scheme::OneD => 1,
             Scheme::TwoD => (PIECES / pieces).max(2).min(n.div_ceil(plan.block)),
+            _ if pieces >= PIECES_OF_I => 1,
             _ => (PIECES / pieces).min(n / RANGE),
         };
         let ranges = ranges.max(n.div_ceil(LONG_RANGE)).max(1);

@@ -20,7 +20,9 @@ use super::Job;
 use super::candidates::Kept;
 use super::form::{distance, step_of};
 use super::lanes::{Summed, Work, with_isa};
-use super::products::{Columns, Filter, Found, Number, Points, tile_shape, with_tiles};
+use super::products::{
+    Begin, Block, Columns, Filter, Found, Number, Points, tile_shape, with_tiles,
+};
 use crate::isa::Isa;
 
 /// i below which vectors of i are not worth filling.
@@ -136,8 +138,8 @@ impl<T: Number> Search<T> {
         // SAFETY: points of the piece.
         let centre = unsafe { piece.y.middle(&piece.js, self.components) };
         let Some(panels) = self.panels(isa, piece, &centre) else { return Ok(None) };
-        let mut kept = Kept::new(self.k, piece.rows.len(), panels.radius.len());
         let (tile_rows, lanes) = tile_shape::<T>(isa);
+        let mut kept = Kept::new(self.k, piece.rows.len(), lanes);
         let fits = BLOCK_BYTES / (self.components * size_of::<T>());
         let block = fits.clamp(2 * tile_rows, BLOCK).next_multiple_of(tile_rows);
         // A stride that is no power of two keeps the columns of a tile in different cache sets.
@@ -149,7 +151,7 @@ impl<T: Number> Search<T> {
         for first in piece.js.clone().step_by(block) {
             let count = block.min(piece.js.end - first);
             // SAFETY: points of the piece, and a column has room for `count` of them.
-            unsafe { piece.y.load(first, count, self.components, &mut numbers, pitch) };
+            unsafe { piece.y.load(first, count, self.components, numbers.as_mut_ptr(), pitch) };
             let halves = &mut halves[..count.next_multiple_of(tile_rows)];
             let (columns, points) = (&mut numbers[..], count);
             with_isa(isa, Centre { columns, pitch, points, centre: &centre, halves });
@@ -159,16 +161,21 @@ impl<T: Number> Search<T> {
             kept.begin_block(|row| bound.at(panels.radius[row] + radius));
             let columns = Columns { numbers: &numbers, pitch };
             for (panel, x) in panels.numbers.chunks_exact(lanes * self.components).enumerate() {
+                let block = Block { x, y: columns, start: &*halves };
+                // The first block is gone through twice: most of it would be candidates.
+                let begun = first == piece.js.start;
+                if begun {
+                    with_tiles(isa, Begin { block, smallest: kept.smallest(panel) });
+                }
                 let mut from = 0;
                 loop {
-                    let limit = &kept.limit[panel * lanes..][..lanes];
-                    let (start, found) = (&*halves, &mut found);
-                    if !with_tiles(isa, Filter { x, y: columns, start, limit, from, found }) {
+                    let (smallest, found) = (kept.smallest(panel), &mut found);
+                    if !with_tiles(isa, Filter { block, smallest, begun, from, found }) {
                         break;
                     }
                     from = found.row + tile_rows;
                     let place = (first - piece.js.start + found.row) as u32;
-                    if !kept.take(found, panel * lanes, place) {
+                    if !kept.take(found, panel, place) {
                         return Ok(None);
                     }
                 }
@@ -186,7 +193,7 @@ impl<T: Number> Search<T> {
         let mut columns = vec![T::ZERO; pitch * components];
         let mut halves = vec![T::ZERO; pitch];
         // SAFETY: points of the piece, and a column has room for all of them.
-        unsafe { piece.x.load(piece.rows.start, count, components, &mut columns, pitch) };
+        unsafe { piece.x.load(piece.rows.start, count, components, columns.as_mut_ptr(), pitch) };
         let (halves_of, points) = (&mut halves[..], count);
         let work = Centre { columns: &mut columns, pitch, points, centre, halves: halves_of };
         with_isa(isa, work);

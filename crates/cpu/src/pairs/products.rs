@@ -4,8 +4,8 @@
 //! j pass in groups of a few rows, each component read as a broadcast. Unlike a matrix product it
 //! need not write the tile: [`Filter`] compares it with a limit for each lane where it stands, and
 //! only tiles that hold something small leave the registers. Points of j lie component by component
-//! ([`Columns`]), as the sections of a tape have them. [`Fill`] writes it.
-//! Called by `nearest` and `form`.
+//! ([`Columns`]), as the sections of a tape have them. Called by `nearest` and, to write tiles, by
+//! `packed`.
 
 #![allow(clippy::needless_range_loop, reason = "loops over registers, unrolled by their bounds")]
 
@@ -14,19 +14,18 @@ use std::ops::Range;
 use tilework_backend::Accumulator;
 use tilework_simd::{Lanes, Real};
 
-use super::lanes::{Work, with_isa};
 use super::{Source, position};
 use crate::isa::Isa;
 use crate::map::moves;
 
 /// Vectors of lanes in a panel.
-const VECTORS: usize = 2;
+pub(super) const VECTORS: usize = 2;
 
 /// Rows of a tile at most.
-const MOST_ROWS: usize = 12;
+pub(super) const MOST_ROWS: usize = 12;
 
 /// Lanes of a panel at most.
-const MOST_LANES: usize = 32;
+pub(super) const MOST_LANES: usize = 32;
 
 /// Points that a centre is the mean of, at most.
 const SAMPLE: usize = 256;
@@ -169,11 +168,11 @@ impl<T: Number> Points<T> {
         first: usize,
         count: usize,
         components: usize,
-        to: &mut [T],
+        to: *mut T,
         pitch: usize,
     ) {
         let from = self.base.wrapping_offset(first as isize * self.row).cast();
-        let to = (to.as_mut_ptr().cast(), (pitch as isize, 1));
+        let to = (to.cast(), (pitch as isize, 1));
         let steps = (self.component, self.row);
         // SAFETY: the caller's promise.
         unsafe { moves::block(size_of::<T>(), (components, count), to, (from, steps)) };
@@ -193,7 +192,7 @@ pub(super) struct Columns<'a, T> {
 /// `x` is a panel of as many components as there are in `y`; `y` and `start` have `ROWS` rows from
 /// `row` on.
 #[inline(always)]
-unsafe fn products<V: Lanes, const ROWS: usize>(
+pub(super) unsafe fn products<V: Lanes, const ROWS: usize>(
     x: &[V::Elem],
     y: Columns<'_, V::Elem>,
     start: &[V::Elem],
@@ -233,32 +232,164 @@ unsafe fn products<V: Lanes, const ROWS: usize>(
 pub(super) struct Found<T> {
     /// The first row of the tile.
     pub(super) row: usize,
-    /// Lanes below their limit, row by row.
-    pub(super) lanes: [u32; MOST_ROWS],
+    /// Rows of the tile, and the lanes in which one is below the limit.
+    pub(super) rows: usize,
+    pub(super) lanes: u32,
     /// The tile, row after row of `MOST_LANES` numbers.
     values: [T; MOST_ROWS * MOST_LANES],
 }
 
 impl<T: Number> Found<T> {
     pub(super) fn new() -> Found<T> {
-        Found { row: 0, lanes: [0; MOST_ROWS], values: [T::ZERO; MOST_ROWS * MOST_LANES] }
+        Found { row: 0, rows: 0, lanes: 0, values: [T::ZERO; MOST_ROWS * MOST_LANES] }
     }
 
-    pub(super) fn value(&self, row: usize, lane: usize) -> T {
-        self.values[row * MOST_LANES + lane]
+    /// The values of a lane, row after row.
+    pub(super) fn column(&self, lane: usize) -> impl Iterator<Item = T> + '_ {
+        self.values[lane..].iter().step_by(MOST_LANES).take(self.rows).copied()
     }
 }
 
-/// Looks for the next tile in which `start + <x, y>` is below the limit of a lane.
-pub(super) struct Filter<'a, T> {
+/// The K smallest upper bounds of every lane of a panel, and how far the values of this block may
+/// be from what they stand for.
+pub(super) struct Smallest<'a, T> {
+    /// K rows of lanes, ascending from row to row.
+    pub(super) upper: &'a mut [T],
+    /// One bound for each lane.
+    pub(super) bound: &'a [T],
+}
+
+impl<T: Number> Smallest<'_, T> {
+    /// What a value must be below to be among the K smallest.
+    #[inline(always)]
+    fn limits<V: Lanes<Elem = T>>(&self) -> [V; VECTORS] {
+        let lanes = VECTORS * V::LANES;
+        assert!(self.bound.len() >= lanes && self.upper.len() >= lanes);
+        let last = self.upper.len() - lanes;
+        let mut limits = [V::lit(0.0); VECTORS];
+        for v in 0..VECTORS {
+            // SAFETY: there is a bound for each lane, and a last row of all lanes.
+            limits[v] = unsafe {
+                V::load(self.upper.as_ptr().add(last + v * V::LANES))
+                    + V::load(self.bound.as_ptr().add(v * V::LANES))
+            };
+        }
+        limits
+    }
+
+    /// One value more for every lane, each of a point of its own. What is at a rank afterwards is
+    /// found from what was there and before it, so that ranks do not wait for each other.
+    #[inline(always)]
+    fn insert<V: Lanes<Elem = T>>(&mut self, values: [V; VECTORS]) {
+        let lanes = VECTORS * V::LANES;
+        assert!(self.bound.len() >= lanes);
+        let (mut high, mut before) = ([V::lit(0.0); VECTORS], [V::lit(f64::NEG_INFINITY); VECTORS]);
+        for v in 0..VECTORS {
+            // SAFETY: there is a bound for each lane.
+            high[v] = values[v] + unsafe { V::load(self.bound.as_ptr().add(v * V::LANES)) };
+        }
+        for row in self.upper.chunks_exact_mut(lanes) {
+            for v in 0..VECTORS {
+                // SAFETY: rows have all lanes.
+                unsafe {
+                    let to = row.as_mut_ptr().add(v * V::LANES);
+                    let held = V::load(to);
+                    held.min(before[v].max(high[v])).store(to);
+                    before[v] = held;
+                }
+            }
+        }
+    }
+
+    /// The values of a tile: its least ones, which is enough where tiles are many, or all.
+    #[inline(always)]
+    fn insert_tile<V: Lanes<Elem = T>, const ROWS: usize>(
+        &mut self,
+        sums: &[[V; VECTORS]; ROWS],
+        all: bool,
+    ) {
+        if all {
+            for r in 0..ROWS {
+                self.insert(sums[r]);
+            }
+        } else {
+            self.insert(least(sums));
+        }
+    }
+}
+
+/// The least value of every lane of a tile, by a few chains that do not wait for each other.
+#[inline(always)]
+fn least<V: Lanes, const ROWS: usize>(sums: &[[V; VECTORS]; ROWS]) -> [V; VECTORS] {
+    let mut chains = [sums[0]; CHAINS];
+    for r in 1..ROWS {
+        for v in 0..VECTORS {
+            chains[r % CHAINS][v] = sums[r][v].min(chains[r % CHAINS][v]);
+        }
+    }
+    for k in 1..CHAINS {
+        for v in 0..VECTORS {
+            chains[0][v] = chains[k][v].min(chains[0][v]);
+        }
+    }
+    chains[0]
+}
+
+/// Chains of minima in a tile.
+const CHAINS: usize = 4;
+
+/// A panel of points of i and a block of points of j, whose values are `start + <x, y>`.
+#[derive(Clone, Copy)]
+pub(super) struct Block<'a, T> {
     /// A panel of lanes: component after component.
     pub(super) x: &'a [T],
     /// Whole groups of rows.
     pub(super) y: Columns<'a, T>,
     /// What the products are added to, by row.
     pub(super) start: &'a [T],
-    /// One limit for each lane.
-    pub(super) limit: &'a [T],
+}
+
+impl<T: Number> Block<'_, T> {
+    /// Whether there are whole tiles, and a column for each component.
+    #[inline(always)]
+    fn check<V: Lanes<Elem = T>, const ROWS: usize>(&self) {
+        let components = self.x.len() / (VECTORS * V::LANES);
+        assert!(self.start.len().is_multiple_of(ROWS) && self.y.pitch >= self.start.len());
+        assert!(self.y.numbers.len() >= components * self.y.pitch);
+    }
+}
+
+/// Takes a block into the smallest upper bounds without looking for what is below them.
+pub(super) struct Begin<'a, T> {
+    pub(super) block: Block<'a, T>,
+    pub(super) smallest: Smallest<'a, T>,
+}
+
+impl<T: Number> TileWork<T> for Begin<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Lanes<Elem = T>, const ROWS: usize>(self) {
+        let Begin { block, mut smallest } = self;
+        block.check::<V, ROWS>();
+        let (tiles, kept) = (block.start.len() / ROWS, smallest.upper.len() / (VECTORS * V::LANES));
+        for tile in 0..tiles {
+            // SAFETY: the tile's rows exist in `start`, so also in every column.
+            let sums = unsafe { products::<V, ROWS>(block.x, block.y, block.start, tile * ROWS) };
+            smallest.insert_tile(&sums, tiles < ENOUGH_TILES * kept);
+        }
+    }
+}
+
+/// Tiles for each value kept from which the least of each are as good as all values.
+const ENOUGH_TILES: usize = 3;
+
+/// Looks for the next tile in which a value is below the limit of its lane.
+pub(super) struct Filter<'a, T> {
+    pub(super) block: Block<'a, T>,
+    pub(super) smallest: Smallest<'a, T>,
+    /// Whether the values of the block are in the smallest already.
+    pub(super) begun: bool,
     /// The first row to look at.
     pub(super) from: usize,
     /// Where the tile goes.
@@ -271,35 +402,31 @@ impl<T: Number> TileWork<T> for Filter<'_, T> {
 
     #[inline(always)]
     fn run<V: Lanes<Elem = T>, const ROWS: usize>(self) -> bool {
-        let Filter { x, y, start, limit, from, found } = self;
-        let components = x.len() / (VECTORS * V::LANES);
-        assert!(limit.len() >= VECTORS * V::LANES && start.len().is_multiple_of(ROWS));
-        assert!(y.pitch >= start.len() && y.numbers.len() >= components * y.pitch);
-        let mut limits = [V::lit(0.0); VECTORS];
-        for v in 0..VECTORS {
-            // SAFETY: there is a limit for each lane.
-            limits[v] = unsafe { V::load(limit.as_ptr().add(v * V::LANES)) };
-        }
+        let Filter { block, mut smallest, begun, from, found } = self;
+        block.check::<V, ROWS>();
+        let mut limits = smallest.limits::<V>();
         let mut row = from;
-        while row + ROWS <= start.len() {
+        while row + ROWS <= block.start.len() {
             // SAFETY: rows up to `row + ROWS` exist in `start`, so also in every column.
-            let sums: [[V; VECTORS]; ROWS] = unsafe { products::<V, ROWS>(x, y, start, row) };
-            let mut least = sums[0];
-            for r in 1..ROWS {
-                for v in 0..VECTORS {
-                    least[v] = sums[r][v].min(least[v]);
-                }
-            }
-            let mut any = false;
+            let sums = unsafe { products::<V, ROWS>(block.x, block.y, block.start, row) };
+            let least = least(&sums);
+            let (mut any, mut unknown) = (false, false);
             for v in 0..VECTORS {
                 any |= V::any(least[v].lt(limits[v]));
             }
             if any {
-                found.row = row;
-                for r in 0..ROWS {
-                    found.lanes[r] = 0;
+                if !begun {
+                    // As long as there is no limit every value counts.
                     for v in 0..VECTORS {
-                        found.lanes[r] |= V::lanes(sums[r][v].lt(limits[v])) << (v * V::LANES);
+                        unknown |= V::any(limits[v].eq(V::lit(f64::INFINITY)));
+                    }
+                    smallest.insert_tile(&sums, unknown);
+                    limits = smallest.limits::<V>();
+                }
+                (found.row, found.rows, found.lanes) = (row, ROWS, 0);
+                for v in 0..VECTORS {
+                    found.lanes |= V::lanes(least[v].lt(limits[v])) << (v * V::LANES);
+                    for r in 0..ROWS {
                         let to = &mut found.values[r * MOST_LANES + v * V::LANES..][..V::LANES];
                         // SAFETY: there is room for the lanes of a vector.
                         unsafe { sums[r][v].store(to.as_mut_ptr()) };
@@ -310,174 +437,5 @@ impl<T: Number> TileWork<T> for Filter<'_, T> {
             row += ROWS;
         }
         false
-    }
-}
-
-/// Points in groups, component by component, with their squared norms.
-pub(super) struct Packed<T> {
-    numbers: Vec<T>,
-    components: usize,
-    /// Points in a group.
-    group: usize,
-    /// Numbers from one component to the next: room that a tile may read beyond its last row.
-    pitch: usize,
-    norms: Vec<T>,
-    /// The largest squared norm.
-    pub(super) largest: f64,
-    /// The largest sum over components of the squared norms of all components up to there: what
-    /// the error of a sequential inner product is bounded by, with the other side's.
-    pub(super) prefixes: f64,
-}
-
-impl<T: Number> Packed<T> {
-    /// Points of i: a group is a panel.
-    ///
-    /// # Safety
-    /// The points may be read.
-    pub(super) unsafe fn lanes(isa: Isa, points: Points<T>, count: usize, centre: &[T]) -> Self {
-        let lanes = tile_shape::<T>(isa).1;
-        // SAFETY: the caller's promise.
-        unsafe { Packed::new(isa, points, count, centre, (lanes, lanes)) }
-    }
-
-    /// Points of j: a group is a block of columns.
-    ///
-    /// # Safety
-    /// The points may be read.
-    pub(super) unsafe fn rows(isa: Isa, points: Points<T>, count: usize, centre: &[T]) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe { Packed::new(isa, points, count, centre, (GROUP, GROUP + MOST_ROWS + 4)) }
-    }
-
-    /// # Safety
-    /// The points may be read.
-    unsafe fn new(
-        isa: Isa,
-        points: Points<T>,
-        count: usize,
-        centre: &[T],
-        (group, pitch): (usize, usize),
-    ) -> Self {
-        let (components, groups) = (centre.len(), count.div_ceil(group));
-        let mut packed = Packed {
-            numbers: vec![T::ZERO; groups * components * pitch],
-            components,
-            group,
-            pitch,
-            norms: vec![T::ZERO; groups * group],
-            largest: 0.0,
-            prefixes: 0.0,
-        };
-        for g in 0..groups {
-            let held = group.min(count - g * group);
-            let numbers = &mut packed.numbers[g * components * pitch..][..components * pitch];
-            // SAFETY: the caller's promise, and a column has room for a group.
-            unsafe { points.load(g * group, held, components, numbers, pitch) };
-            let norms = &mut packed.norms[g * group..][..held];
-            let (largest, prefixes) = (&mut packed.largest, &mut packed.prefixes);
-            with_isa(isa, Move { numbers, pitch, centre, norms, largest, prefixes });
-        }
-        packed
-    }
-
-    fn group(&self, number: usize) -> &[T] {
-        let size = self.components * self.pitch;
-        &self.numbers[number * size..][..size]
-    }
-}
-
-/// Points of j in a block of columns.
-const GROUP: usize = 256;
-
-/// Moves a group by the centre and takes norms, in double precision.
-struct Move<'a, T> {
-    numbers: &'a mut [T],
-    pitch: usize,
-    centre: &'a [T],
-    norms: &'a mut [T],
-    largest: &'a mut f64,
-    prefixes: &'a mut f64,
-}
-
-impl<T: Number> Work for Move<'_, T> {
-    #[inline(always)]
-    fn run(self) {
-        let mut sums = [(0.0, 0.0); GROUP];
-        let sums = &mut sums[..self.norms.len()];
-        for (column, centre) in self.numbers.chunks_exact_mut(self.pitch).zip(self.centre) {
-            for (number, (norm, prefixes)) in column.iter_mut().zip(&mut *sums) {
-                *number = *number - *centre;
-                *norm += number.f64() * number.f64();
-                *prefixes += *norm;
-            }
-        }
-        for (to, (norm, prefixes)) in self.norms.iter_mut().zip(&*sums) {
-            *to = T::of(*norm);
-            // A NaN stays, so that whoever compares finds it.
-            *self.largest = if *self.largest >= *norm { *self.largest } else { *norm };
-            *self.prefixes = if *self.prefixes >= *prefixes { *self.prefixes } else { *prefixes };
-        }
-    }
-}
-
-/// Writes a tile of inner products, or of the squared distances that follow from them.
-pub(super) struct Fill<'a, T> {
-    pub(super) x: &'a Packed<T>,
-    pub(super) y: &'a Packed<T>,
-    pub(super) distance: bool,
-    pub(super) i: Range<usize>,
-    pub(super) j: Range<usize>,
-    /// Room for a row of all i for each j.
-    pub(super) to: *mut T,
-}
-
-impl<T: Number> TileWork<T> for Fill<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<V: Lanes<Elem = T>, const ROWS: usize>(self) {
-        let Fill { x, y, distance, i, j, to } = self;
-        let (lanes, width) = (VECTORS * V::LANES, i.len());
-        assert!(x.group == lanes && y.group == GROUP && y.pitch >= GROUP + ROWS);
-        assert!(i.end <= x.norms.len() && j.end <= y.norms.len());
-        let zeros = [T::ZERO; MOST_ROWS];
-        let mut first = j.start;
-        while first < j.end {
-            // The rows of one group at a time.
-            let end = j.end.min((first / GROUP + 1) * GROUP);
-            let numbers = y.group(first / GROUP);
-            for panel in i.start / lanes..i.end.div_ceil(lanes) {
-                let lane = panel * lanes;
-                for row in (first..end).step_by(ROWS) {
-                    let columns = Columns { numbers: &numbers[row % GROUP..], pitch: y.pitch };
-                    // SAFETY: a column goes on for a tile beyond its group, and so do the numbers
-                    // but for the last column, whose end is that of its pitch.
-                    let sums = unsafe { products::<V, ROWS>(x.group(panel), columns, &zeros, 0) };
-                    for r in 0..ROWS.min(end - row) {
-                        let norm = V::lit(Real::to_f64(y.norms[row + r]));
-                        let mut tile = [T::ZERO; MOST_LANES];
-                        for v in 0..VECTORS {
-                            let mut value = sums[r][v];
-                            // SAFETY: norms of a whole panel, and room for the lanes of a vector.
-                            unsafe {
-                                if distance {
-                                    let both =
-                                        V::load(x.norms.as_ptr().add(lane + v * V::LANES)) + norm;
-                                    value = V::lit(0.0).max(value.neg_mul_add(V::lit(2.0), both));
-                                }
-                                value.store(tile.as_mut_ptr().add(v * V::LANES));
-                            }
-                        }
-                        // The lanes of the panel that are asked for.
-                        let (from, until) = (lane.max(i.start), i.end.min(lane + lanes));
-                        let to = to.wrapping_add((row + r - j.start) * width + from - i.start);
-                        let tile = tile[from - lane..].as_ptr();
-                        // SAFETY: there is room for all j times all i.
-                        unsafe { to.copy_from_nonoverlapping(tile, until - from) };
-                    }
-                }
-            }
-            first = end;
-        }
     }
 }

@@ -1,0 +1,304 @@
+//! Points packed before a reduction begins: moved by a centre, component by component, with their
+//! squared norms and how far they reach.
+//!
+//! Groups of points lie one after the other for the tiles of matrix products that [`Fill`] writes,
+//! or all in columns for loops that read them as inputs of a tape. Norms are those of the points
+//! as they are, exact but for their last rounding; the numbers are rounded once. Called by `form`.
+
+#![allow(clippy::needless_range_loop, reason = "loops over registers, unrolled by their bounds")]
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tilework_layout::Layout;
+use tilework_simd::{Lanes, Real};
+
+use super::Source;
+use super::lanes::{Work, with_isa};
+use super::products::{
+    Columns, MOST_LANES, MOST_ROWS, Number, Points, TileWork, VECTORS, products, tile_shape,
+};
+use crate::isa::Isa;
+use crate::pool;
+
+/// Points of j in a block of columns, and points that are packed at a time.
+const GROUP: usize = 256;
+
+/// Groups that one thread packs at a time.
+const GROUPS_A_PIECE: usize = 16;
+
+/// How points are packed.
+#[derive(Clone, Copy)]
+struct Order {
+    /// Points in a group.
+    group: usize,
+    /// Numbers from one component to the next.
+    pitch: usize,
+    /// Numbers from one group to the next.
+    step: usize,
+}
+
+/// What numbers and norms are multiplied by.
+#[derive(Clone, Copy)]
+pub(super) struct Factors {
+    pub(super) numbers: f64,
+    pub(super) norms: f64,
+}
+
+impl Factors {
+    const ONE: Factors = Factors { numbers: 1.0, norms: 1.0 };
+}
+
+/// Points moved by a centre, with their squared norms.
+pub(super) struct Packed<T> {
+    numbers: Vec<T>,
+    components: usize,
+    order: Order,
+    norms: Vec<T>,
+    /// The largest squared norm.
+    pub(super) largest: f64,
+    /// The largest sum over components of the squared norms of all components up to there: what
+    /// the error of a sequential inner product is bounded by, with the other side's.
+    pub(super) prefixes: f64,
+}
+
+impl<T: Number> Packed<T> {
+    /// Points of i: a group is a panel.
+    ///
+    /// # Safety
+    /// The points may be read.
+    pub(super) unsafe fn lanes(isa: Isa, points: Points<T>, count: usize, centre: &[T]) -> Self {
+        let lanes = tile_shape::<T>(isa).1;
+        let order = Order { group: lanes, pitch: lanes, step: lanes * centre.len() };
+        // SAFETY: the caller's promise.
+        unsafe { Packed::new(isa, points, count, centre, order, Factors::ONE) }
+    }
+
+    /// Points of j: a group is a block of columns, with room that a tile may read beyond its last
+    /// row.
+    ///
+    /// # Safety
+    /// The points may be read.
+    pub(super) unsafe fn rows(isa: Isa, points: Points<T>, count: usize, centre: &[T]) -> Self {
+        let pitch = GROUP + MOST_ROWS + 4;
+        let order = Order { group: GROUP, pitch, step: pitch * centre.len() };
+        // SAFETY: the caller's promise.
+        unsafe { Packed::new(isa, points, count, centre, order, Factors::ONE) }
+    }
+
+    /// Points in columns, as inputs of a tape are read fastest.
+    ///
+    /// # Safety
+    /// The points may be read.
+    pub(super) unsafe fn columns(
+        isa: Isa,
+        points: Points<T>,
+        count: usize,
+        centre: &[T],
+        factors: Factors,
+    ) -> Self {
+        let order = Order { group: GROUP, pitch: count.next_multiple_of(GROUP), step: GROUP };
+        // SAFETY: the caller's promise.
+        unsafe { Packed::new(isa, points, count, centre, order, factors) }
+    }
+
+    /// # Safety
+    /// The points may be read.
+    unsafe fn new(
+        isa: Isa,
+        points: Points<T>,
+        count: usize,
+        centre: &[T],
+        order: Order,
+        factors: Factors,
+    ) -> Self {
+        let (components, groups) = (centre.len(), count.div_ceil(order.group));
+        let size = usize::max(order.step * groups, components * order.pitch);
+        let mut packed = Packed {
+            numbers: vec![T::ZERO; size],
+            components,
+            order,
+            norms: vec![T::ZERO; groups * order.group],
+            largest: 0.0,
+            prefixes: 0.0,
+        };
+        // Numbers that are not negative are in the order of their bits, with NaN as the largest.
+        let most = [AtomicU64::new(0), AtomicU64::new(0)];
+        let work = Shared {
+            points,
+            numbers: packed.numbers.as_mut_ptr(),
+            norms: packed.norms.as_mut_ptr(),
+        };
+        pool::run(groups.div_ceil(GROUPS_A_PIECE), &|piece| {
+            let first = piece * GROUPS_A_PIECE;
+            for g in first..groups.min(first + GROUPS_A_PIECE) {
+                let (from, held) = (g * order.group, order.group.min(count - g * order.group));
+                let work = &work;
+                let numbers = work.numbers.wrapping_add(g * order.step);
+                // SAFETY: the caller's promise; the columns of a group have room for it and are
+                // no other group's.
+                let move_group = unsafe {
+                    work.points.load(from, held, components, numbers, order.pitch);
+                    let norms = work.norms.wrapping_add(from);
+                    let norms = std::slice::from_raw_parts_mut(norms, held);
+                    Move { numbers, pitch: order.pitch, centre, factors, norms, most: &most }
+                };
+                with_isa(isa, move_group);
+            }
+        });
+        [packed.largest, packed.prefixes] = most.map(|most| f64::from_bits(most.into_inner()));
+        packed
+    }
+
+    fn group(&self, number: usize) -> &[T] {
+        &self.numbers[number * self.order.step..][..self.components * self.order.pitch]
+    }
+
+    /// Columns, and their norms, as inputs of a tape.
+    pub(super) fn sources(&self) -> [Source; 2] {
+        let count = self.norms.len();
+        let layout = |components: usize, pitch: usize| {
+            Layout::new(&[count, components], &[1, pitch as isize], 0)
+                .unwrap_or_else(|_| Layout::scalar())
+        };
+        let (numbers, norms) = (self.numbers.as_ptr().cast(), self.norms.as_ptr().cast());
+        [
+            Source { base: numbers, layout: layout(self.components, self.order.pitch) },
+            Source { base: norms, layout: layout(1, count) },
+        ]
+    }
+}
+
+/// Where points come from and go to, for all threads.
+struct Shared<T> {
+    points: Points<T>,
+    numbers: *mut T,
+    norms: *mut T,
+}
+
+// SAFETY: groups are read and written by one thread each, and are apart.
+unsafe impl<T: Sync + Send> Sync for Shared<T> {}
+
+/// Moves a group by the centre and takes norms, with the roundings of each step made good.
+struct Move<'a, T> {
+    /// The first number of each column, `pitch` apart.
+    numbers: *mut T,
+    pitch: usize,
+    centre: &'a [T],
+    factors: Factors,
+    norms: &'a mut [T],
+    /// The largest norm and the largest sum of norms, as bits.
+    most: &'a [AtomicU64; 2],
+}
+
+impl<T: Number> Work for Move<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let held = self.norms.len();
+        let (mut norms, mut low, mut prefixes) = ([0.0f64; GROUP], [0.0f64; GROUP], [0.0; GROUP]);
+        let (norms, low, prefixes) = (&mut norms[..held], &mut low[..held], &mut prefixes[..held]);
+        let factor = self.factors.numbers;
+        for (c, centre) in self.centre.iter().enumerate() {
+            let column = self.numbers.wrapping_add(c * self.pitch);
+            // SAFETY: a column has room for the group, which is this thread's.
+            let column = unsafe { std::slice::from_raw_parts_mut(column, held) };
+            let middle = centre.f64();
+            for k in 0..held {
+                let x = column[k].f64();
+                // The difference, and what it has lost.
+                let d = x - middle;
+                let back = d - x;
+                let lost = (x - (d - back)) - (middle + back);
+                column[k] = match factor == 1.0 {
+                    true => column[k] - *centre,
+                    false => T::of(factor.mul_add(d, factor * lost)),
+                };
+                // Its square and the sum, likewise.
+                let square = d * d;
+                let sum = norms[k] + square;
+                let back = sum - norms[k];
+                low[k] += d.mul_add(d, -square)
+                    + 2.0 * d * lost
+                    + ((norms[k] - (sum - back)) + (square - back));
+                norms[k] = sum;
+                prefixes[k] += sum;
+            }
+        }
+        for k in 0..held {
+            self.norms[k] = T::of(self.factors.norms * (norms[k] + low[k]));
+        }
+        for (most, values) in self.most.iter().zip([&*norms, &*prefixes]) {
+            let bits = values.iter().fold(0, |most, x| x.abs().to_bits().max(most));
+            most.fetch_max(bits, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Writes a tile of inner products, or of the squared distances that follow from them.
+pub(super) struct Fill<'a, T> {
+    pub(super) x: &'a Packed<T>,
+    pub(super) y: &'a Packed<T>,
+    pub(super) distance: bool,
+    pub(super) i: Range<usize>,
+    pub(super) j: Range<usize>,
+    /// Room for a row of all i for each j.
+    pub(super) to: *mut T,
+}
+
+impl<T: Number> TileWork<T> for Fill<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Lanes<Elem = T>, const ROWS: usize>(self) {
+        let Fill { x, y, distance, i, j, to } = self;
+        let (lanes, width) = (VECTORS * V::LANES, i.len());
+        assert!(x.order.group == lanes && y.order.group == GROUP);
+        assert!(y.order.pitch >= GROUP + ROWS);
+        assert!(i.end <= x.norms.len() && j.end <= y.norms.len());
+        let zeros = [T::ZERO; MOST_ROWS];
+        let mut first = j.start;
+        while first < j.end {
+            // The rows of one group at a time.
+            let end = j.end.min((first / GROUP + 1) * GROUP);
+            let numbers = y.group(first / GROUP);
+            for panel in i.start / lanes..i.end.div_ceil(lanes) {
+                let lane = panel * lanes;
+                for row in (first..end).step_by(ROWS) {
+                    let columns =
+                        Columns { numbers: &numbers[row % GROUP..], pitch: y.order.pitch };
+                    // SAFETY: a column goes on for a tile beyond its group, and so do the numbers
+                    // but for the last column, whose end is that of its pitch.
+                    let sums = unsafe { products::<V, ROWS>(x.group(panel), columns, &zeros, 0) };
+                    for r in 0..ROWS.min(end - row) {
+                        let norm = V::lit(Real::to_f64(y.norms[row + r]));
+                        let mut tile = [T::ZERO; MOST_LANES];
+                        // The lanes of the panel that are asked for: all, but at the edges.
+                        let (from, until) = (lane.max(i.start), i.end.min(lane + lanes));
+                        let to = to.wrapping_add((row + r - j.start) * width + from - i.start);
+                        let whole = until - from == lanes;
+                        let into = if whole { to } else { tile.as_mut_ptr() };
+                        for v in 0..VECTORS {
+                            let mut value = sums[r][v];
+                            // SAFETY: norms of a whole panel; there is room for all j times all i,
+                            // or for the lanes of a panel.
+                            unsafe {
+                                if distance {
+                                    let both =
+                                        V::load(x.norms.as_ptr().add(lane + v * V::LANES)) + norm;
+                                    value = V::lit(0.0).max(value.neg_mul_add(V::lit(2.0), both));
+                                }
+                                value.store(into.add(v * V::LANES));
+                            }
+                        }
+                        if !whole {
+                            let tile = tile[from - lane..].as_ptr();
+                            // SAFETY: there is room for all j times all i.
+                            unsafe { to.copy_from_nonoverlapping(tile, until - from) };
+                        }
+                    }
+                }
+            }
+            first = end;
+        }
+    }
+}
