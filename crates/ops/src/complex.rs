@@ -144,7 +144,8 @@ fn cis(high: f64, low: f64) -> C64 {
 pub fn expm1(z: C64) -> C64 {
     let (a, b) = (z.re, z.im);
     if b == 0.0 {
-        return c(a.exp_m1(), b);
+        // The sum makes the real part of both zeros +0, as the standard has it.
+        return c(a.exp_m1() + 0.0, b);
     }
     if a == f64::NEG_INFINITY {
         return c(-1.0, if b.is_finite() { 0.0 * b.sin() } else { 0.0 });
@@ -308,9 +309,8 @@ pub fn tanh(z: C64) -> C64 {
         return c(a.tanh(), b);
     }
     if a.is_infinite() {
-        // The sign that the imaginary part has on the way to infinity.
-        let sign = if b.is_finite() { (2.0 * b).sin() } else { b };
-        let zero = if sign.is_nan() { 0.0 } else { 0.0f64.copysign(sign) };
+        // The standard's zero has the sign of b, where C99's has that of sin(2b).
+        let zero = if b.is_nan() { 0.0 } else { 0.0f64.copysign(b) };
         return c(1.0f64.copysign(a), zero);
     }
     if !b.is_finite() {

@@ -112,7 +112,7 @@ FN c128 exp2(c128 z) {
 }
 FN c128 expm1(c128 z) {
     f64 a = z.re, b = z.im, s, t;
-    if (b == 0) return c(expm1(a), b);
+    if (b == 0) return c(expm1(a) + 0.0, b);
     if (a == -INF) return c(-1, isfinite(b) ? 0 * sin(b) : 0.0);
     if (a > EXP_STEP || !isfinite(a) || !isfinite(b)) return exp(z);
     sincos(b, &s, &t);
@@ -237,11 +237,8 @@ FN c128 cosh(c128 z) {
 FN c128 tanh(c128 z) {
     f64 a = z.re, b = z.im, s, t;
     if (b == 0) return c(tanh(a), b);
-    if (isinf(a)) {
-        // The sign that the imaginary part has on the way to infinity.
-        f64 side = isfinite(b) ? sin(2 * b) : b;
-        return c(copysign(1.0, a), isnan(side) ? 0.0 : copysign(0.0, side));
-    }
+    // The standard's zero has the sign of b, where C99's has that of sin(2b).
+    if (isinf(a)) return c(copysign(1.0, a), isnan(b) ? 0.0 : copysign(0.0, b));
     if (!isfinite(b)) return c(a == 0 ? a : NAN, NAN);
     sincos(b, &s, &t);
     // The real part is 1 to all bits, and the squares below would overflow.
