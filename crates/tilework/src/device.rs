@@ -170,7 +170,8 @@ pub struct DeviceScope {
 
 impl Drop for DeviceScope {
     fn drop(&mut self) {
-        SCOPED.with(|scoped| scoped.borrow_mut().pop());
+        // A scope that a thread keeps to its end may outlive the list; then there is nothing to undo.
+        let _ = SCOPED.try_with(|scoped| scoped.borrow_mut().pop());
     }
 }
 

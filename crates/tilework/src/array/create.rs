@@ -182,6 +182,8 @@ impl Array {
             let message = format!("needs two axes or more, not shape {}", tuple(self.shape()));
             return Err(Error::shape(operation, message));
         };
+        // Beyond these all diagonals are alike, and sums with a row number do not overflow.
+        let diagonal = diagonal.clamp(-(rows as isize), columns as isize);
         let row = (&Array::count_on(self.device, rows)?.expand_dims(1)? + diagonal as i64)?;
         let column = Array::count_on(self.device, columns)?;
         let mask = super::apply(keeps, &[Arg::Array(&row), Arg::Array(&column)])?;
@@ -261,11 +263,14 @@ fn arange_integers(start: i128, stop: i128, step: i128, dtype: DType) -> Result<
     let count = if span <= 0 { 0 } else { (span + step.abs() - 1) / step.abs() };
     let count = usize::try_from(count)
         .map_err(|_| Error::out_of_memory("arange", format!("{count} elements")))?;
-    let fits = |x: i128| {
-        i64::try_from(x).map_err(|_| Error::value("arange", format!("{x} is out of range")))
-    };
-    let (start, step) = (fits(start)?, fits(step)?);
-    Array::ramp_on(Device::current(), count, start, step)?.to_dtype(dtype)
+    let last = start + step * (count as i128 - 1).max(0);
+    let unsigned = dtype == DType::UInt64;
+    let fits = |x: i128| i64::try_from(x).is_ok() || unsigned && u64::try_from(x).is_ok();
+    if let Some(number) = [start, last].into_iter().find(|&number| !fits(number)) {
+        return Err(Error::value("arange", format!("{number} is out of range")));
+    }
+    // Both ends fit 64 bits, so the bits between them are right, whatever was cut off the step.
+    Array::ramp_on(Device::current(), count, start as i64, step as i64)?.to_dtype(dtype)
 }
 
 /// Coordinates of a grid: from arrays of one axis, arrays of one axis per array.

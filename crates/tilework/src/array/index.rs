@@ -306,7 +306,9 @@ impl Array {
                 Indexer::Array(array) if array.dtype() == DType::Bool => {
                     let first = axis - array.ndim();
                     let covered = &self.shape()[first..axis];
-                    if covered != array.shape() {
+                    // An axis of size zero selects nothing from an axis of any size, as in NumPy.
+                    let fits = covered.iter().zip(array.shape()).all(|(n, m)| m == n || *m == 0);
+                    if !fits {
                         let (mask, axes) = (tuple(array.shape()), tuple(covered));
                         return Err(Error::index(
                             operation,

@@ -202,8 +202,10 @@ pub fn apply_into(id: Id, operands: &[Arg<'_>], out: &Array) -> Result<()> {
     }
     let result = row.result(computes);
     if !same_kind(result, out.dtype()) {
-        let message =
-            format!("the result is {result} and does not fit a target of {}", out.dtype());
+        let message = format!(
+            "the result is {result} and is not cast to a target of {}; make a new array",
+            out.dtype()
+        );
         return Err(Error::dtype(row.name, message));
     }
     let tape = then_cast(tape_of(id, operands, computes), out.dtype());
@@ -450,6 +452,8 @@ impl Array {
         }
         let strides: SmallVec<[isize; 6]> =
             self.strides().iter().map(|stride| stride * 2).collect();
+        // Where there are no elements there is no part to step to.
+        let part = if self.is_empty() { 0 } else { part };
         let layout = Layout::new(self.shape(), &strides, self.offset() * 2 + part)?;
         self.reinterpret(layout, self.dtype().part())
     }

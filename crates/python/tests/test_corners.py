@@ -1,0 +1,87 @@
+"""Corners of the standard's functions: axes of size zero, integers of any size, empty complex
+arrays, a device scope that is never left. Each was wrong once."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tilework as tw
+
+HUGE = [2**63, -(2**63) - 1, 2**80, -(2**80)]
+
+
+def test_masks_without_elements(device: tw.device) -> None:
+    """An axis of size zero in a mask selects nothing from an axis of any size, as in NumPy."""
+    n = np.arange(6).reshape(2, 3)
+    x = tw.asarray(n, copy=True)
+    for shape in [(0,), (0, 3), (2, 0), (0, 0), (2, 3)]:
+        mask = np.zeros(shape, bool)
+        found = x[tw.asarray(mask)]
+        assert found.shape == n[mask].shape
+        x[tw.asarray(mask)] = 7
+    assert x.tolist() == n.tolist()
+    for shape in [(1,), (1, 0), (0, 5), (5, 0), (2, 3, 0)]:
+        with pytest.raises(IndexError, match="index"):
+            x[tw.zeros(shape, dtype="bool")]
+
+
+@pytest.mark.parametrize("k", [*HUGE, 2**63 - 1, -(2**63), 5, -5])
+def test_diagonals_far_off(device: tw.device, k: int) -> None:
+    x = tw.ones((2, 3))
+    assert not tw.any(tw.eye(2, 3, k=k))
+    assert tw.tril(x, k=k).tolist() == (x * (k > 0)).tolist()
+    assert tw.triu(x, k=k).tolist() == (x * (k < 0)).tolist()
+    with pytest.raises(TypeError):
+        tw.eye(2, 3, k=1.5)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_parts_of_nothing(device: tw.device, dtype: str) -> None:
+    for shape in [(0,), (0, 3), (3, 0)]:
+        z = tw.zeros(shape, dtype=dtype)
+        assert z.imag.shape == z.real.shape == shape and z.imag.dtype == z.real.dtype
+    assert tw.ones(4, dtype=dtype)[4:].imag.shape == (0,)
+    assert tw.linspace(0, 1j, 0, dtype=dtype).shape == (0,)
+
+
+def test_ranges_of_uint64(device: tw.device) -> None:
+    top = 2**64 - 1
+    for bounds in [(0, 0, 2**63), (0, top, 2**62), (2**63, 2**63 + 5, 2), (top, 2**63, -(2**61))]:
+        assert tw.arange(*bounds, dtype="uint64").tolist() == list(range(*bounds))
+    assert tw.arange(0, 3, 2**63).tolist() == [0]
+    for bounds in [(2**63, 2**63 + 2), (0, top, 2**62), (0, 2**64)]:
+        with pytest.raises((ValueError, MemoryError), match="arange"):
+            tw.arange(*bounds)
+
+
+def test_differences_of_order_zero(device: tw.device) -> None:
+    x = tw.asarray([1, 4, 9])
+    assert tw.diff(x, n=0, prepend=x, append=x).tolist() == [1, 4, 9]
+    assert tw.diff(x, n=1, prepend=tw.asarray([0])).tolist() == [1, 3, 5]
+
+
+def test_signs_of_complex_zeros(device: tw.device) -> None:
+    """Where the standard names the sign: +0 of expm1, and the sign of b in tanh at infinity."""
+    for dtype in ("complex64", "complex128"):
+        found = tw.expm1(tw.asarray([0j, complex(-0.0, 0.0)], dtype=dtype))
+        assert not np.signbit(np.asarray(found).real).any()
+        b = np.asarray([0.5, 1, 2, 3, 100, 1e300 if dtype == "complex128" else 1e30])
+        z = tw.tanh(tw.asarray(np.concatenate([np.inf + 1j * b, np.inf - 1j * b]), dtype=dtype))
+        assert np.signbit(np.asarray(z).imag).tolist() == [False] * 6 + [True] * 6
+
+
+def test_exit_inside_of_a_scope() -> None:
+    """A program may end where a device scope is open."""
+    program = "import tilework as tw; tw.device('reference').__enter__(); print(tw.zeros(2).device)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "reference", "")
+
+
+def test_lengths(device: tw.device) -> None:
+    calls = [lambda: tw.eye(-1), lambda: tw.eye(2, -3), lambda: tw.zeros((2, -3))]
+    calls += [lambda: tw.linspace(0, 1, -2), lambda: tw.diff(tw.ones(3), n=-1)]
+    for call in calls:
+        with pytest.raises(ValueError, match="is not a length"):
+            call()
