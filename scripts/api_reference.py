@@ -98,7 +98,7 @@ def body(thing: object) -> str:
 
 
 def entry(prefix: str, name: str, thing: object) -> str:
-    if not callable(thing):
+    if not (inspect.isroutine(thing) or inspect.isclass(thing)):
         kind = f"`{thing!r}`" if not isinstance(thing, float) else f"`{thing}`"
         return f"## `{prefix}.{name}`\n\n{kind}\n"
     call = "" if inspect.isclass(thing) and issubclass(thing, BaseException) else signature(thing)

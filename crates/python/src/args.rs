@@ -45,6 +45,36 @@ impl<'py> FromPyObject<'_, 'py> for Integers {
     }
 }
 
+/// How many: an integer that is not negative.
+pub struct Length(pub usize);
+
+impl<'py> FromPyObject<'_, 'py> for Length {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        length(object.extract()?).map(Length)
+    }
+}
+
+fn length(number: isize) -> PyResult<usize> {
+    usize::try_from(number)
+        .map_err(|_| PyValueError::new_err(format!("shape: {number} is not a length")))
+}
+
+/// Which diagonal: an integer of any size, since those far off all hold nothing.
+pub struct Diagonal(pub isize);
+
+impl<'py> FromPyObject<'_, 'py> for Diagonal {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.extract::<isize>() {
+            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
+                Ok(Diagonal(if object.lt(0)? { isize::MIN } else { isize::MAX }))
+            }
+            other => other.map(Diagonal),
+        }
+    }
+}
+
 /// A shape: lengths that are not negative.
 pub struct ShapeArg(pub Dims);
 
@@ -52,11 +82,7 @@ impl<'py> FromPyObject<'_, 'py> for ShapeArg {
     type Error = PyErr;
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let Integers(lengths) = object.extract()?;
-        let natural = |&length: &isize| {
-            usize::try_from(length)
-                .map_err(|_| PyValueError::new_err(format!("shape: {length} is not a length")))
-        };
-        lengths.iter().map(natural).collect::<PyResult<_>>().map(ShapeArg)
+        lengths.into_iter().map(length).collect::<PyResult<_>>().map(ShapeArg)
     }
 }
 

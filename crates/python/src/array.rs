@@ -236,11 +236,34 @@ impl PyArray {
 
     fn __format__(slf: &Bound<'_, Self>, spec: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let array = slf.get();
-        if array.0.ndim() == 0 && spec.len()? > 0 {
-            let value = to_object(slf.py(), array.number(slf.py())?)?;
-            return Ok(value.bind(slf.py()).call_method1("__format__", (spec,))?.unbind());
+        if spec.is_empty()? {
+            return Ok(slf.str()?.into_any().unbind());
         }
-        Ok(slf.str()?.into_any().unbind())
+        if array.0.ndim() != 0 {
+            let shape = shape_text(array.0.shape());
+            return Err(PyTypeError::new_err(format!(
+                "format: {} is for one number, not for an array of shape {shape}",
+                spec.repr()?
+            )));
+        }
+        let value = to_object(slf.py(), array.number(slf.py())?)?;
+        Ok(value.bind(slf.py()).call_method1("__format__", (spec,))?.unbind())
+    }
+
+    /// `round(x, 2)` rounds each element; `round(x)` of an array of no axes is Python's integer.
+    #[pyo3(signature = (ndigits=None))]
+    fn __round__<'py>(
+        slf: &Bound<'py, Self>,
+        ndigits: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, array) = (slf.py(), slf.get());
+        match ndigits {
+            Some(ndigits) => slf.call_method1("round", (ndigits,)),
+            None if array.0.ndim() == 0 => {
+                to_object(py, array.number(py)?)?.bind(py).call_method0("__round__")
+            }
+            None => slf.call_method0("round"),
+        }
     }
 
     fn __copy__(&self, py: Python<'_>) -> PyResult<PyArray> {

@@ -4,8 +4,9 @@
 //! `__array__`. Memory is shared where it can be and the caller does not ask for a copy.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple};
+use pyo3::types::{PyList, PySequence, PyString, PyTuple};
 use tilework::{Array, DType, Device, Number};
 use tilework_ops::with_element;
 
@@ -22,7 +23,7 @@ use crate::run::run;
 /// The array of an object of another kind on a device, sharing memory where it can; None if the
 /// object is nothing that could be one. Numbers of Python and our own arrays are not meant here.
 pub fn foreign(object: &Bound<'_, PyAny>, device: Device) -> PyResult<Option<Array>> {
-    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+    if is_sequence(object) {
         return nested(object, None, device).map(Some);
     }
     if object.is_none() || object.is_instance_of::<PyString>() {
@@ -58,6 +59,17 @@ fn shared(object: &Bound<'_, PyAny>, host: Device) -> PyResult<Option<Array>> {
     Ok(None)
 }
 
+/// Whether an object is a sequence of elements: a list, a tuple, a range, a deque. Text and what has
+/// memory of its own to share is not.
+fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
+    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+        return true;
+    }
+    // SAFETY: the object is valid and the thread is attached.
+    let has_memory = unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } != 0;
+    !has_memory && !object.is_instance_of::<PyString>() && object.cast::<PySequence>().is_ok()
+}
+
 /// What a nested list holds at its bottom.
 struct Leaves {
     shape: Vec<usize>,
@@ -91,8 +103,8 @@ fn walk(object: &Bound<'_, PyAny>, depth: usize, leaves: &mut Leaves) -> PyResul
     }
     let items: Vec<Bound<'_, PyAny>> = if let Ok(list) = object.cast::<PyList>() {
         list.iter().collect()
-    } else if let Ok(tuple) = object.cast::<PyTuple>() {
-        tuple.iter().collect()
+    } else if is_sequence(object) {
+        object.try_iter()?.collect::<PyResult<_>>()?
     } else {
         return Ok(false);
     };
@@ -174,7 +186,7 @@ fn stacked(object: &Bound<'_, PyAny>, depth: usize, device: Device) -> PyResult<
     if depth > DEEPEST {
         return Err(ragged());
     }
-    if !(object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>()) {
+    if !is_sequence(object) {
         return asarray_on(object, None, device);
     }
     let parts: Vec<Array> = object
@@ -203,7 +215,7 @@ pub fn asarray_on(
     } else if let Some(number) = operand::number(object)? {
         let leaves = Leaves { shape: Vec::new(), numbers: vec![number] };
         return of_numbers(object.py(), &leaves, dtype, device);
-    } else if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+    } else if is_sequence(object) {
         return nested(object, dtype, device);
     } else {
         foreign(object, device)?.ok_or_else(|| not_an_array(object))?

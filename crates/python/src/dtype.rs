@@ -4,9 +4,11 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyType};
-use tilework::DType;
+use tilework::{DType, Device};
 use tilework_ops::Kind;
 
+use crate::array::PyArray;
+use crate::convert;
 use crate::errors::OrRaise;
 
 /// The type of an array's elements.
@@ -73,19 +75,19 @@ fn parse_name(name: &str) -> PyResult<DType> {
     let code = name.strip_prefix(['<', '=', '|']).unwrap_or(name);
     let known = match code {
         "?" | "b1" | "bool_" => Some(DType::Bool),
-        "i1" | "b" => Some(DType::Int8),
-        "i2" | "h" => Some(DType::Int16),
-        "i4" | "i" => Some(DType::Int32),
-        "i8" | "q" | "l" | "int" => Some(DType::Int64),
-        "u1" | "B" => Some(DType::UInt8),
-        "u2" | "H" => Some(DType::UInt16),
-        "u4" | "I" => Some(DType::UInt32),
-        "u8" | "Q" | "L" => Some(DType::UInt64),
+        "i1" | "b" | "byte" => Some(DType::Int8),
+        "i2" | "h" | "short" => Some(DType::Int16),
+        "i4" | "i" | "intc" => Some(DType::Int32),
+        "i8" | "q" | "l" | "p" | "int" | "intp" | "long" | "longlong" => Some(DType::Int64),
+        "u1" | "B" | "ubyte" => Some(DType::UInt8),
+        "u2" | "H" | "ushort" => Some(DType::UInt16),
+        "u4" | "I" | "uintc" => Some(DType::UInt32),
+        "u8" | "Q" | "L" | "P" | "uint" | "uintp" | "ulong" | "ulonglong" => Some(DType::UInt64),
         "f2" | "e" | "half" => Some(DType::Float16),
         "f4" | "f" | "single" => Some(DType::Float32),
         "f8" | "d" | "float" | "double" => Some(DType::Float64),
-        "c8" | "F" => Some(DType::Complex64),
-        "c16" | "D" | "complex" => Some(DType::Complex128),
+        "c8" | "F" | "csingle" => Some(DType::Complex64),
+        "c16" | "D" | "complex" | "cdouble" => Some(DType::Complex128),
         _ => None,
     };
     match known {
@@ -168,6 +170,13 @@ impl PyDType {
         to_numpy(py, self.0)
     }
 
+    /// An array of this dtype, as NumPy's types make numbers: `tw.float32(1.5)`.
+    #[pyo3(signature = (value, /))]
+    fn __call__(&self, value: &Bound<'_, PyAny>) -> PyResult<PyArray> {
+        let device = Device::current();
+        convert::asarray_on(value, Some(self.0), device).map(PyArray)
+    }
+
     fn __repr__(&self) -> String {
         format!("dtype('{}')", self.0)
     }
@@ -244,7 +253,7 @@ impl IInfoObject {
 
 /// The dtype of an array, or the dtype itself.
 fn dtype_of(object: &Bound<'_, PyAny>) -> PyResult<DType> {
-    match object.cast::<crate::array::PyArray>() {
+    match object.cast::<PyArray>() {
         Ok(array) => Ok(array.get().0.dtype()),
         Err(_) => parse(object),
     }

@@ -138,6 +138,13 @@ impl PyArray {
         Ok((binary(slf, other, Id::FloorDivide, false)?, binary(slf, other, Id::Remainder, false)?))
     }
 
+    fn __rdivmod__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+    ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+        Ok((binary(slf, other, Id::FloorDivide, true)?, binary(slf, other, Id::Remainder, true)?))
+    }
+
     fn __matmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
         product(slf, other, false)
     }

@@ -2,13 +2,17 @@
 files. Integers, so that every result is exact."""
 
 import io
+import re
+from array import array
+from collections import deque
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 import tilework as tw
-from conftest import SEED
+from conftest import HOST, SEED
+from tilework._names import _HERE
 
 
 def same(ours: Callable[[], object], theirs: Callable[[], object]) -> None:
@@ -120,3 +124,86 @@ def test_rounding(device: tw.device) -> None:
     out = tw.zeros(200)
     assert tw.asarray(n).round(2, out=out) is out
     same(lambda: out, lambda: n.round(2))
+
+
+def test_sequences(device: tw.device) -> None:
+    """Whatever is a sequence to Python is one here; text is not."""
+    assert tw.asarray(range(2, 8, 2)).tolist() == [2, 4, 6]
+    assert tw.asarray(deque([[1, 2], range(3, 5)])).tolist() == [[1, 2], [3, 4]]
+    assert tw.asarray([range(2), tw.asarray([2, 3])]).tolist() == [[0, 1], [2, 3]]
+    assert tw.asarray(array("d", [1.5, 2.5])).tolist() == [1.5, 2.5]
+    x = tw.asarray([5, 6, 7])
+    assert x[range(2)].tolist() == [5, 6] and (x + range(3)).tolist() == [5, 7, 9]
+    for bad in ("text", ["text"], {1, 2}, {1: 2}, iter([1])):
+        with pytest.raises(TypeError):
+            tw.asarray(bad)
+
+
+def test_numbers_of_python(device: tw.device) -> None:
+    """What Python does with numbers, it does with arrays of no axes."""
+    x = tw.asarray(2.567)
+    assert round(x) == 3 and type(round(x)) is int and round(x, 1).item() == 2.6
+    assert round(tw.asarray([1.26, 2.5]), 1).tolist() == [1.3, 2.5]
+    assert round(tw.asarray([1.26, 2.5])).tolist() == [1.0, 2.0]
+    assert round(tw.asarray(7)) == 7
+    pair = divmod(7, tw.asarray([2, 3]))
+    assert [part.tolist() for part in pair] == [[3, 2], [1, 1]]
+    assert f"{x:.1f} {x:>6.2f} {tw.asarray(10):x}" == "2.6   2.57 a"
+    with pytest.raises(TypeError, match="shape"):
+        format(tw.ones(2), ".2f")
+    number = tw.float32(1.5)
+    assert number.dtype == "float32" and number.shape == () and number.device == device
+    assert tw.int8([1, 2]).dtype == "int8"
+    with pytest.raises(ValueError, match="full: one number"):
+        tw.full((2,), [1, 2])
+
+
+@pytest.mark.parametrize("name", "byte short intc long longlong ubyte uint uintp csingle p P".split())
+def test_names_of_c(name: str) -> None:
+    assert tw.dtype(name) == np.dtype(name)
+
+
+def test_other_functions_of_numpy(device: tw.device) -> None:
+    """NumPy's functions that are no rows of the table, and the other forms of those that are."""
+    n = np.asarray([[0.5, 2.0], [3.25, -1.5]])
+    x = tw.asarray(n, copy=True)
+    calls = [
+        np.modf,
+        np.cbrt,
+        np.spacing,
+        np.add.accumulate,
+        lambda a: np.divmod(a, 2),
+        lambda a: np.add.outer(a, a[0]),
+        lambda a: np.multiply.reduceat(a, [0, 1]),
+        lambda a: np.add(a, 1, where=np.asarray([True, False]), out=np.zeros((2, 2))),
+        lambda a: np.add(a, 1, dtype="float32"),
+    ]
+    for call in calls:
+        found, expected = call(x), call(n)
+        if not isinstance(expected, tuple):
+            found, expected = (found,), (expected,)
+        for a, b in zip(found, expected, strict=True):
+            assert type(a) in (tw.Array, np.ndarray) and a.shape == b.shape
+            np.testing.assert_array_equal(np.asarray(a), b)
+    assert all(part.device == device for part in np.modf(x))
+    if str(device) not in HOST:
+        return
+    out = tw.zeros((2, 2))
+    assert np.cbrt(x, out=out) is out
+    np.testing.assert_array_equal(np.asarray(out), np.cbrt(n))
+    np.add.at(x, (0, 0), 10)
+    assert x[0, 0].item() == 10.5
+
+
+def test_names_of_numpy() -> None:
+    """A name of NumPy's is answered with ours; every answer names something that is here."""
+    with pytest.raises(AttributeError, match=r"here concat\(arrays, axis=0\)"):
+        tw.concatenate  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'nothing'$"):
+        tw.nothing  # noqa: B018
+    for name, answer in _HERE.items():
+        assert not hasattr(tw, name) and hasattr(np, name)
+        for ours in re.findall(r"(?<![.\w])(\w+)\(", answer):
+            assert hasattr(tw, ours) or ours == "divmod", (name, ours)
+        for ours in re.findall(r"x\.(\w+)", answer):
+            assert hasattr(tw.Array, ours), (name, ours)

@@ -81,7 +81,7 @@ ARGUMENTS = {
     "a": "_ArrayLike", "replace": "builtins.bool", "p": "_ArrayLike | None", "key": "Any",
     "ufunc": "Any", "method": "builtins.str", "inputs": "Any", "options": "Any", "mod": "Any",
     "memo": "Any", "_memo": "Any", "spec": "builtins.str", "_exception": "Any", "flags": "builtins.int",
-    "buffer": "builtins.memoryview", "kwargs": "Any",
+    "buffer": "builtins.memoryview", "kwargs": "Any", "ndigits": "builtins.int | None",
 }  # fmt: skip
 
 # What an argument of this name is in the methods of tensors, which come from the table of formulas.
@@ -176,6 +176,7 @@ RETURNS = {
     "__delitem__": "None", "__repr__": "builtins.str", "__str__": "builtins.str",
     "__format__": "builtins.str", "__reduce__": "builtins.tuple[Any, ...]",
     "__hash__": "builtins.int", "__divmod__": "builtins.tuple[Array, Array]",
+    "__rdivmod__": "builtins.tuple[Array, Array]", "__round__": "Any", "dtype.__call__": "Array",
     "__length_hint__": "builtins.int", "__buffer__": "builtins.memoryview",
     "__release_buffer__": "None", "__enter__": "device", "__exit__": "None", "synchronize": "None",
     "capabilities": "builtins.dict[builtins.str, Any]",

@@ -9,6 +9,8 @@ for beside it. Everything is implemented in Rust (`tilework._core`); this packag
 [0.0, 0.5, 1.0, 1.5, 2.0]
 """
 
+import typing as _typing
+
 from . import _core as _core
 from . import cuda as cuda
 from . import pairs as pairs
@@ -17,3 +19,9 @@ from ._core import *
 from ._core import __array_api_version__ as __array_api_version__
 from ._core import __array_namespace_info__ as __array_namespace_info__
 from ._core import __version__ as __version__
+from ._names import missing as _missing
+
+if not _typing.TYPE_CHECKING:
+    # Type checkers know the names; this is for people who try another.
+    def __getattr__(name):
+        raise _missing(name)

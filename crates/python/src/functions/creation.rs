@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tilework::{Array, DType, Device, Number};
 
-use crate::args::{ShapeArg, or_float, register};
-use crate::array::PyArray;
+use crate::args::{Diagonal, Length, ShapeArg, or_float, register};
+use crate::array::{PyArray, shape_text};
 use crate::convert::{self, ArrayArg};
 use crate::device::{DeviceArg, or_current};
 use crate::dtype::DTypeArg;
@@ -21,15 +21,21 @@ fn volume(shape: &[usize]) -> usize {
 
 /// A number, or an array of no axes that stands for one.
 fn number(object: &Bound<'_, PyAny>, operation: &str) -> PyResult<Number> {
-    match Operand::of(object, Device::current())? {
-        Some(Operand::Number(number)) => Ok(number),
-        Some(Operand::Ours(array)) => PyArray(array.clone()).number(object.py()),
-        Some(Operand::Made(array)) => PyArray(array).number(object.py()),
+    let array = match Operand::of(object, Device::current())? {
+        Some(Operand::Number(number)) => return Ok(number),
+        Some(Operand::Ours(array)) => array.clone(),
+        Some(Operand::Made(array)) => array,
         None => {
             let kind = object.get_type().name()?;
-            Err(PyTypeError::new_err(format!("{operation}: {kind} is not a number")))
+            return Err(PyTypeError::new_err(format!("{operation}: {kind} is not a number")));
         }
+    };
+    if array.len() != 1 {
+        let shape = shape_text(array.shape());
+        let message = format!("{operation}: one number is needed, not an array of shape {shape}");
+        return Err(PyValueError::new_err(message));
     }
+    PyArray(array).number(object.py())
 }
 
 /// A new array whose elements are not set.
@@ -239,12 +245,13 @@ fn linspace(
     py: Python<'_>,
     start: &Bound<'_, PyAny>,
     stop: &Bound<'_, PyAny>,
-    num: usize,
+    num: Length,
     dtype: Option<DTypeArg>,
     device: Option<DeviceArg>,
     endpoint: bool,
 ) -> PyResult<PyArray> {
     let (start, stop) = (number(start, "linspace")?, number(stop, "linspace")?);
+    let Length(num) = num;
     let parts = |number: Number| {
         let z = number.cast(DType::Complex128).get::<tilework::Complex<f64>>();
         (z.re, z.im)
@@ -272,19 +279,20 @@ fn linspace(
 /// >>> tw.eye(2, dtype=tw.int8).tolist()
 /// [[1, 0], [0, 1]]
 #[pyfunction]
-#[pyo3(signature = (n_rows, n_cols=None, /, *, k=0, dtype=None, device=None))]
+#[pyo3(signature = (n_rows, n_cols=None, /, *, k=Diagonal(0), dtype=None, device=None), text_signature = "(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None)")]
 fn eye(
     py: Python<'_>,
-    n_rows: usize,
-    n_cols: Option<usize>,
-    k: isize,
+    n_rows: Length,
+    n_cols: Option<Length>,
+    k: Diagonal,
     dtype: Option<DTypeArg>,
     device: Option<DeviceArg>,
 ) -> PyResult<PyArray> {
-    let (columns, device) = (n_cols.unwrap_or(n_rows), or_current(device));
-    run(py, n_rows.saturating_mul(columns), device, || {
+    let Length(rows) = n_rows;
+    let (columns, device) = (n_cols.map_or(rows, |n| n.0), or_current(device));
+    run(py, rows.saturating_mul(columns), device, || {
         let _scope = device.scope();
-        Array::eye(n_rows, columns, k, or_float(dtype))
+        Array::eye(rows, columns, k.0, or_float(dtype))
     })
     .map(PyArray)
 }
@@ -295,9 +303,9 @@ fn eye(
 /// >>> tw.tril(tw.asarray([[1, 2], [3, 4]])).tolist()
 /// [[1, 0], [3, 4]]
 #[pyfunction]
-#[pyo3(signature = (x, /, *, k=0))]
-fn tril(py: Python<'_>, x: ArrayArg, k: isize) -> PyResult<PyArray> {
-    run(py, x.0.len(), x.0.device(), || x.0.tril(k)).map(PyArray)
+#[pyo3(signature = (x, /, *, k=Diagonal(0)), text_signature = "(x, /, *, k=0)")]
+fn tril(py: Python<'_>, x: ArrayArg, k: Diagonal) -> PyResult<PyArray> {
+    run(py, x.0.len(), x.0.device(), || x.0.tril(k.0)).map(PyArray)
 }
 
 /// The upper triangle of the last two axes, zeros below diagonal `k`.
@@ -306,9 +314,9 @@ fn tril(py: Python<'_>, x: ArrayArg, k: isize) -> PyResult<PyArray> {
 /// >>> tw.triu(tw.asarray([[1, 2], [3, 4]]), k=1).tolist()
 /// [[0, 2], [0, 0]]
 #[pyfunction]
-#[pyo3(signature = (x, /, *, k=0))]
-fn triu(py: Python<'_>, x: ArrayArg, k: isize) -> PyResult<PyArray> {
-    run(py, x.0.len(), x.0.device(), || x.0.triu(k)).map(PyArray)
+#[pyo3(signature = (x, /, *, k=Diagonal(0)), text_signature = "(x, /, *, k=0)")]
+fn triu(py: Python<'_>, x: ArrayArg, k: Diagonal) -> PyResult<PyArray> {
+    run(py, x.0.len(), x.0.device(), || x.0.triu(k.0)).map(PyArray)
 }
 
 /// Coordinates of a grid, one array for each axis.

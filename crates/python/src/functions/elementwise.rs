@@ -13,6 +13,8 @@ use tilework::{Arg, Device, Id, apply, apply_into};
 
 use crate::args;
 use crate::array::PyArray;
+use crate::convert;
+use crate::memory;
 use crate::operand::Operand;
 use crate::run::run;
 
@@ -190,7 +192,8 @@ impl PyArray {
     #[allow(non_upper_case_globals, reason = "NumPy's name")]
     const __array_priority__: f64 = 1000.0;
 
-    /// NumPy's functions on our arrays: the result is ours.
+    /// NumPy's functions on our arrays: the result is ours. Those that are no rows of the table are
+    /// computed by NumPy, on memory that it shares with the arrays.
     #[pyo3(signature = (ufunc, method, /, *inputs, **options))]
     fn __array_ufunc__<'py>(
         slf: &Bound<'py, Self>,
@@ -201,40 +204,83 @@ impl PyArray {
     ) -> PyResult<Py<PyAny>> {
         let py = slf.py();
         let name: String = ufunc.getattr("__name__")?.extract()?;
-        let refuse = || Ok(py.NotImplemented());
-        if method == "reduce" {
-            let (Some(method), Ok(array)) =
-                (reduction_of(&name), inputs.get_item(0)?.cast_into_exact::<PyArray>())
-            else {
-                return refuse();
-            };
+        let options = options.map_or_else(|| Ok(PyDict::new(py)), |options| options.copy())?;
+        if method == "reduce"
+            && let Some(method) = reduction_of(&name)
+            && let Ok(array) = inputs.get_item(0)?.cast_into_exact::<PyArray>()
+        {
             // NumPy's `reduce` takes the first axis where none is named; the methods take all.
-            let options = options.map_or_else(|| Ok(PyDict::new(py)), |options| options.copy())?;
             if !options.contains("axis")? {
                 options.set_item("axis", 0)?;
             }
             return Ok(array.call_method(method, (), Some(&options))?.unbind());
         }
-        let mut out = None;
-        for (key, value) in options.map(|options| options.iter()).into_iter().flatten() {
-            // NumPy passes targets as a tuple, one for each result.
-            match key.extract::<String>()?.as_str() {
-                "out" => out = Some(value.get_item(0)?).filter(|out| !out.is_none()),
-                _ => return refuse(),
+        // NumPy passes targets as a tuple, one for each result.
+        let targets = options.get_item("out")?;
+        let plain = method == "__call__" && options.len() == usize::from(targets.is_some());
+        let one = targets.as_ref().map_or(Ok(1), |targets| targets.len())? == 1;
+        if plain && one {
+            let out = targets.map(|targets| targets.get_item(0)).transpose()?;
+            let out = out.as_ref().filter(|out| !out.is_none());
+            if name == "matmul" && inputs.len() == 2 {
+                let (a, b) = (inputs.get_item(0)?, inputs.get_item(1)?);
+                return crate::functions::linalg::matmul(py, &a, &b, out);
+            }
+            if let Some(id) = of_numpy(&name).filter(|id| id.row().arity == inputs.len()) {
+                let inputs: SmallVec<[Bound<'py, PyAny>; 3]> = inputs.iter().collect();
+                let inputs: SmallVec<[&Bound<'py, PyAny>; 3]> = inputs.iter().collect();
+                return call(py, id, &inputs, out);
             }
         }
-        if method != "__call__" {
-            return refuse();
+        let device = slf.get().0.device();
+        let writes = method == "at" || options.contains("out")?;
+        if writes && memory::host_of(device) != device {
+            // NumPy would write to a copy.
+            return Ok(py.NotImplemented());
         }
-        if name == "matmul" && inputs.len() == 2 {
-            let (a, b) = (inputs.get_item(0)?, inputs.get_item(1)?);
-            return crate::functions::linalg::matmul(py, &a, &b, out.as_ref());
-        }
-        let Some(id) = of_numpy(&name).filter(|id| id.row().arity == inputs.len()) else {
-            return refuse();
+        through_numpy(device, &ufunc.getattr(method)?, inputs, &options)
+    }
+}
+
+/// A function of NumPy on arrays of its own over the memory of ours, with results that are ours.
+fn through_numpy<'py>(
+    device: Device,
+    function: &Bound<'py, PyAny>,
+    inputs: &Bound<'py, PyTuple>,
+    options: &Bound<'py, PyDict>,
+) -> PyResult<Py<PyAny>> {
+    let py = function.py();
+    let asarray = py.import("numpy")?.getattr("asarray")?;
+    let theirs = |object: Bound<'py, PyAny>| match object.cast_exact::<PyArray>() {
+        Ok(array) => asarray.call1((array,)),
+        Err(_) => Ok(object),
+    };
+    let inputs = inputs.iter().map(theirs).collect::<PyResult<Vec<_>>>()?;
+    let targets = options.get_item("out")?;
+    for (key, value) in options.iter() {
+        let value = match value.cast::<PyTuple>() {
+            Ok(several) => {
+                let several = several.iter().map(theirs).collect::<PyResult<Vec<_>>>()?;
+                PyTuple::new(py, several)?.into_any()
+            }
+            Err(_) => theirs(value)?,
         };
-        let inputs: SmallVec<[Bound<'py, PyAny>; 3]> = inputs.iter().collect();
-        let inputs: SmallVec<[&Bound<'py, PyAny>; 3]> = inputs.iter().collect();
-        call(py, id, &inputs, out.as_ref())
+        options.set_item(key, value)?;
+    }
+    let result = function.call(PyTuple::new(py, inputs)?, Some(options))?;
+    let ours = |object: &Bound<'py, PyAny>| -> PyResult<Py<PyAny>> {
+        let array = convert::asarray_on(object, None, device)?;
+        Ok(Py::new(py, PyArray(array))?.into_any())
+    };
+    match (targets, result.cast::<PyTuple>()) {
+        // What was written to is given back as it was given.
+        (Some(targets), Err(_)) => Ok(targets.get_item(0)?.unbind()),
+        (Some(targets), Ok(_)) => Ok(targets.unbind()),
+        (None, Ok(several)) => {
+            let several = several.iter().map(|one| ours(&one)).collect::<PyResult<Vec<_>>>()?;
+            Ok(PyTuple::new(py, several)?.into_any().unbind())
+        }
+        (None, Err(_)) if result.is_none() => Ok(py.None()),
+        (None, Err(_)) => ours(&result),
     }
 }

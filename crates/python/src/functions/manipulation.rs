@@ -6,7 +6,7 @@ use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 use tilework::{Array, DType, Number};
 
-use crate::args::{Integers, ShapeArg, register};
+use crate::args::{Integers, Length, ShapeArg, register};
 use crate::array::PyArray;
 use crate::convert::ArrayArg;
 use crate::device::DeviceArg;
@@ -395,16 +395,21 @@ fn result_type(py: Python<'_>, arrays_and_dtypes: &Bound<'_, PyTuple>) -> PyResu
 /// >>> tw.diff(tw.asarray([1, 4, 9])).tolist()
 /// [3, 5]
 #[pyfunction]
-#[pyo3(signature = (x, /, *, axis=-1, n=1, prepend=None, append=None), text_signature = "(x, /, *, axis=-1, n=1, prepend=None, append=None)")]
+#[pyo3(signature = (x, /, *, axis=-1, n=Length(1), prepend=None, append=None), text_signature = "(x, /, *, axis=-1, n=1, prepend=None, append=None)")]
 fn diff(
     py: Python<'_>,
     x: ArrayArg,
     axis: isize,
-    n: usize,
+    n: Length,
     prepend: Option<ArrayArg>,
     append: Option<ArrayArg>,
 ) -> PyResult<PyArray> {
+    let Length(n) = n;
     run(py, x.0.len(), x.0.device(), || {
+        if n == 0 {
+            // No differences are taken, so nothing is joined for them, as in NumPy.
+            return x.0.diff(n, axis);
+        }
         let parts = [prepend.as_ref(), Some(&x), append.as_ref()];
         let parts: Vec<&Array> = parts.into_iter().flatten().map(|part| &part.0).collect();
         match parts[..] {
