@@ -1,12 +1,15 @@
-//! The contract itself: what a backend offers, and the one door through which it is used.
+//! The contract itself: what a backend offers, and the doors through which it is used: [`run`],
+//! [`explain`], [`upload`] and [`download`]. Each takes the guards of all blocks, asks the backend and
+//! lets the guards go, and gives its caller's name to what fails.
 
 use std::fmt;
 
 use tilework_error::{Error, Result};
 
 use crate::interrupt;
+use crate::lock::Access;
 use crate::request::Request;
-use crate::session::{Session, UserRead, UserWrite};
+use crate::session::Session;
 use crate::storage::Storage;
 
 /// Names a device: `cpu`, `reference`, `cuda:0`.
@@ -64,41 +67,89 @@ pub trait Backend: Send + Sync + 'static {
     /// Waits until everything asked so far is done.
     fn synchronize(&self) -> Result<()>;
 
-    /// Copies bytes from the host to a place in a block; a device without host memory overrides it.
-    fn upload(&self, bytes: &[u8], storage: &Storage, at: usize) -> Result<()> {
-        let mut to = UserWrite::new("upload", storage)?;
-        let room = to.get_mut(at..at.saturating_add(bytes.len()));
-        room.ok_or_else(|| Error::index("upload", "outside of the block"))?.copy_from_slice(bytes);
+    /// Copies bytes from the host to a place inside of a block, which the session holds for writing;
+    /// a device without host memory overrides it.
+    fn upload(&self, session: &Session<'_>, bytes: &[u8], to: &Storage, at: usize) -> Result<()> {
+        to.copy_in(session, at, bytes);
         Ok(())
     }
 
-    /// Copies bytes from a place in a block to the host; a device without host memory overrides it.
-    fn download(&self, storage: &Storage, at: usize, bytes: &mut [u8]) -> Result<()> {
-        let from = UserRead::new("download", storage)?;
-        let found = from.get(at..at.saturating_add(bytes.len()));
-        bytes.copy_from_slice(
-            found.ok_or_else(|| Error::index("download", "outside of the block"))?,
-        );
+    /// Copies bytes from a place inside of a block, which the session holds, to the host; a device
+    /// without host memory overrides it.
+    fn download(
+        &self,
+        session: &Session<'_>,
+        from: &Storage,
+        at: usize,
+        bytes: &mut [u8],
+    ) -> Result<()> {
+        from.copy_out(session, at, bytes);
         Ok(())
     }
 }
 
-/// Runs a request: takes the guards, asks the backend, lets the guards go. Where all that it
-/// writes is new and somebody may stop it ([`crate::interruptible`]), it can be stopped.
+/// Runs a request for the operation of this name: takes the guards, asks the backend, lets the
+/// guards go. Where all that it writes is new and somebody may stop it ([`crate::interruptible`]),
+/// it can be stopped.
 ///
 /// An error if the request's blocks are not all on the backend's device.
-pub fn run(backend: &dyn Backend, request: &Request<'_>) -> Result<()> {
-    let mut session = Session::new();
+pub fn run(backend: &dyn Backend, operation: &'static str, request: &Request<'_>) -> Result<()> {
+    let mut session = Session::new(operation);
     session.open(request, backend.id())?;
     if session.is_stoppable() {
-        return interrupt::stoppable(request.name(), || backend.run(&session, request));
+        return interrupt::stoppable(operation, || backend.run(&session, request));
     }
     backend.run(&session, request)
 }
 
 /// How a request would be done; the same guards are taken as for doing it.
-pub fn explain(backend: &dyn Backend, request: &Request<'_>) -> Result<String> {
-    let mut session = Session::new();
+pub fn explain(
+    backend: &dyn Backend,
+    operation: &'static str,
+    request: &Request<'_>,
+) -> Result<String> {
+    let mut session = Session::new(operation);
     session.open(request, backend.id())?;
     backend.explain(&session, request)
+}
+
+/// Copies bytes from the host to a place in a block, as an operation of this name does: it waits for
+/// other operations and is refused by guards that users hold.
+pub fn upload(
+    backend: &dyn Backend,
+    operation: &'static str,
+    bytes: &[u8],
+    to: &Storage,
+    at: usize,
+) -> Result<()> {
+    check_inside(operation, to, at, bytes.len())?;
+    if !to.is_writable() {
+        return Err(Error::read_only(operation, "the memory is read-only; copy the array first"));
+    }
+    let mut session = Session::new(operation);
+    session.hold(to, Access::Write, backend.id())?;
+    backend.upload(&session, bytes, to, at)
+}
+
+/// Copies bytes from a place in a block to the host; guards as for [`upload`].
+pub fn download(
+    backend: &dyn Backend,
+    operation: &'static str,
+    from: &Storage,
+    at: usize,
+    bytes: &mut [u8],
+) -> Result<()> {
+    check_inside(operation, from, at, bytes.len())?;
+    let mut session = Session::new(operation);
+    session.hold(from, Access::Read, backend.id())?;
+    backend.download(&session, from, at, bytes)
+}
+
+fn check_inside(operation: &str, storage: &Storage, at: usize, bytes: usize) -> Result<()> {
+    if at.checked_add(bytes).is_some_and(|end| end <= storage.bytes()) {
+        return Ok(());
+    }
+    let block = storage.bytes();
+    let message = format!("{bytes} bytes from {at} on leave a block of {block} bytes");
+    Err(Error::index(operation, message))
 }

@@ -12,6 +12,8 @@ mod small;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
+use tilework_error::{Error, Result};
+
 /// Alignment of every block, in bytes: a cache line, and the widest vector.
 pub(crate) const ALIGNMENT: usize = 64;
 
@@ -191,6 +193,15 @@ pub fn empty_cache() {
         // SAFETY: only blocks of `fresh(size)` are kept, and this one has left its place.
         unsafe { release(address, size) };
     }
+}
+
+/// Zeros in a vector, for work and for results that are no blocks; an error where there is no memory
+/// for them.
+pub fn try_zeroed<T: bytemuck::Zeroable>(operation: &str, len: usize) -> Result<Vec<T>> {
+    bytemuck::allocation::try_zeroed_vec(len).map_err(|()| {
+        let message = format!("no memory for {len} elements of {} bytes each", size_of::<T>());
+        Error::out_of_memory(operation, message)
+    })
 }
 
 /// How many bytes of host memory are kept for reuse.

@@ -17,15 +17,15 @@ mod session;
 mod storage;
 mod view;
 
-pub use backend::{Backend, DeviceId, Properties, explain, run};
-pub use host::{empty_cache, memory_info};
+pub use backend::{Backend, DeviceId, Properties, download, explain, run, upload};
+pub use host::{empty_cache, memory_info, try_zeroed};
 pub use interrupt::interruptible;
 pub use mapped::{Mapping, map_file, release_pages};
 pub use pairs::{Accumulator, Accuracy, PairReduce, Progress, Scheme, SumScheme};
 pub use recycled::Recycled;
 pub use request::{
-    Gather, Map, Matmul, MatmulKernel, Nonzero, Operand, Random, Reduce, Request, Scan, Scatter,
-    Search, Sort,
+    Gather, Indices, Map, Matmul, MatmulKernel, Nonzero, Operand, Random, Reduce, Request, Scan,
+    Scatter, Search, Sort,
 };
 pub use session::{Session, UserRead, UserWrite, without_waiting};
 pub use storage::Storage;

@@ -1,16 +1,19 @@
 //! What a backend can be asked: plain data with names, complete and valid.
 //!
 //! Shapes, dtypes, bounds and overlap are settled before a request is made; below the contract
-//! nothing is checked again. A new operation is a new row in a table and never a new request.
+//! nothing is checked again, except for what only a session can know ([`Indices`]). A new operation is a new row in a table and never a new request.
 //!
 //! Sources and target of a request never overlap, except that a source of a [`Map`] may be the
 //! target itself (same block, same layout, same element size), which is then updated in place.
 
+use tilework_error::Error;
+use tilework_layout::{Layout, out_of_bounds};
 use tilework_ops::{Distribution, FoldId, Scalar};
 use tilework_tape::Tape;
 
 use crate::lock::Access;
 use crate::pairs::PairReduce;
+use crate::session::Session;
 use crate::storage::Storage;
 use crate::view::{Target, ViewRef};
 
@@ -91,14 +94,43 @@ pub struct Matmul<'a> {
     pub kernel: MatmulKernel,
 }
 
+/// The first axes of an array, indexed by arrays.
+///
+/// Negative indices count from the end. What the arrays hold is known only while their guards are
+/// held, so this is the one thing that a backend checks: an index that is outside of its axis is an
+/// error ([`Indices::outside`]), and nothing that others see has been written then.
+#[derive(Debug, Clone, Copy)]
+pub struct Indices<'a> {
+    /// For each indexed axis, an int64 array; all have one shape.
+    pub arrays: &'a [ViewRef<'a>],
+    /// What the caller calls these axes, for messages.
+    pub axes: &'a [usize],
+}
+
+impl Indices<'_> {
+    /// The error of an index that is outside of the axis that array number `array` indexes.
+    #[cold]
+    pub fn outside(
+        &self,
+        session: &Session<'_>,
+        array: usize,
+        index: i64,
+        indexed: &Layout,
+    ) -> Error {
+        let axis = self.axes.get(array).copied().unwrap_or(array);
+        out_of_bounds(session.operation(), index, axis, indexed.shape()[array])
+    }
+}
+
 /// Elements picked by arrays of indices.
 #[derive(Debug)]
 pub struct Gather<'a> {
     /// What is picked from; its first axes are the indexed ones.
     pub source: ViewRef<'a>,
-    /// One int64 array for each indexed axis, all of one shape, every index inside its axis.
-    pub indices: &'a [ViewRef<'a>],
-    /// The shape of the indices, then the source's other axes; of the source's dtype.
+    /// Which; they reach the source's first axes.
+    pub indices: Indices<'a>,
+    /// The shape of the indices, then the source's other axes; of the source's dtype. New, since it
+    /// may be written to before an index is found to be outside.
     pub output: Target<'a>,
 }
 
@@ -107,8 +139,8 @@ pub struct Gather<'a> {
 pub struct Scatter<'a> {
     /// What is written; the shape of the indices, then the target's other axes.
     pub source: ViewRef<'a>,
-    /// One int64 array for each indexed axis, all of one shape, every index inside its axis.
-    pub indices: &'a [ViewRef<'a>],
+    /// Where to; they reach the target's first axes.
+    pub indices: Indices<'a>,
     /// Its first axes are the indexed ones; of the source's dtype.
     pub target: Target<'a>,
 }
@@ -182,26 +214,6 @@ pub enum Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Its name, for messages.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Request::Map(map) => match map.tape.single() {
-                Some(id) => id.row().name,
-                None => "copy",
-            },
-            Request::Reduce(reduce) => reduce.fold.row().name,
-            Request::Scan(scan) => scan.fold.row().name,
-            Request::Matmul(_) => "matmul",
-            Request::Gather(_) => "take",
-            Request::Scatter(_) => "put",
-            Request::Nonzero(_) => "nonzero",
-            Request::Sort(_) => "sort",
-            Request::Search(_) => "searchsorted",
-            Request::Random(_) => "random",
-            Request::PairReduce(pairs) => pairs.fold.row().name,
-        }
-    }
-
     /// Every block it touches, how, and whether nobody else knows it.
     pub(crate) fn each_view(&self, f: &mut impl FnMut(&'a Storage, Access, bool)) {
         let mut read = |view: &ViewRef<'a>| f(view.storage(), Access::Read, false);
@@ -229,12 +241,12 @@ impl<'a> Request<'a> {
             }
             Request::Gather(gather) => {
                 read(&gather.source);
-                gather.indices.iter().for_each(read);
+                gather.indices.arrays.iter().for_each(read);
                 &gather.output
             }
             Request::Scatter(scatter) => {
                 read(&scatter.source);
-                scatter.indices.iter().for_each(read);
+                scatter.indices.arrays.iter().for_each(read);
                 &scatter.target
             }
             Request::Nonzero(nonzero) => {

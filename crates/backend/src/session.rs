@@ -65,6 +65,8 @@ fn give_up(operation: &str) -> Error {
 /// It stays on the thread that opened it; kernels pass pointers to their workers and return before
 /// it ends.
 pub struct Session<'a> {
+    /// What its caller does, for messages.
+    operation: &'static str,
     guards: OpGuards<'a>,
     /// The locks of targets that nobody else knows, which need no guards; a request has two at
     /// most.
@@ -79,8 +81,9 @@ pub struct Session<'a> {
 impl<'a> Session<'a> {
     /// A session that holds nothing yet.
     #[inline]
-    pub(crate) fn new() -> Session<'a> {
+    pub(crate) fn new(operation: &'static str) -> Session<'a> {
         Session {
+            operation,
             guards: OpGuards::new(),
             fresh: [None; 2],
             writes_shared: false,
@@ -107,16 +110,40 @@ impl<'a> Session<'a> {
                 elsewhere = Some(storage.device());
             }
         });
+        self.take(here, elsewhere)
+    }
+
+    /// Takes the guard of one block, which is on the device `here`.
+    pub(crate) fn hold(
+        &mut self,
+        storage: &'a Storage,
+        access: Access,
+        here: DeviceId,
+    ) -> Result<()> {
+        self.guards.wish(&storage.block().lock, access);
+        self.writes_shared |= access == Access::Write;
+        self.take(here, Some(storage.device()).filter(|there| *there != here))
+    }
+
+    /// Takes the guards that were wished for, unless a block is `elsewhere`.
+    #[inline]
+    fn take(&mut self, here: DeviceId, elsewhere: Option<DeviceId>) -> Result<()> {
         if let Some(there) = elsewhere {
             let message =
                 format!("operands are on {here} and {there}; move one with to_device(\"{here}\")");
-            return Err(Error::device(request.name(), message));
+            return Err(Error::device(self.operation, message));
         }
         match self.guards.take(self.patient) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(give_up(request.name())),
-            Err(conflict) => Err(borrowed(request.name(), conflict)),
+            Ok(false) => Err(give_up(self.operation)),
+            Err(conflict) => Err(borrowed(self.operation, conflict)),
         }
+    }
+
+    /// The name of the operation that it was opened for, for messages.
+    #[inline]
+    pub fn operation(&self) -> &'static str {
+        self.operation
     }
 
     /// Whether the request can be given up half way: it makes something new, and somebody on this

@@ -19,6 +19,7 @@ use tilework_error::{Error, Result};
 use crate::backend::DeviceId;
 use crate::host;
 use crate::lock::BlockLock;
+use crate::session::Session;
 
 /// A shared block of memory; cloning shares it.
 pub struct Storage(NonNull<Block>);
@@ -222,6 +223,37 @@ impl Storage {
     #[inline]
     pub fn address(&self) -> *mut u8 {
         self.block().address
+    }
+
+    /// Copies bytes to a place of a block of host memory.
+    ///
+    /// # Panics
+    /// If they leave the block, which is not the host's or which the session does not hold.
+    pub(crate) fn copy_in(&self, session: &Session<'_>, at: usize, bytes: &[u8]) {
+        session.assert_writes(self);
+        let to = self.part(at, bytes.len());
+        // SAFETY: the part lies inside of the block (checked), and the session, which stays on one
+        // thread, holds it for writing, so that no slice of it is about.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
+    }
+
+    /// Copies bytes from a place of a block of host memory.
+    ///
+    /// # Panics
+    /// As [`Storage::copy_in`].
+    pub(crate) fn copy_out(&self, session: &Session<'_>, at: usize, bytes: &mut [u8]) {
+        session.assert_reads(self);
+        let from = self.part(at, bytes.len());
+        // SAFETY: the part lies inside of the block (checked), and the session holds it, so that
+        // nobody writes it meanwhile; it is initialised (invariant 2).
+        unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len()) }
+    }
+
+    /// Where a part of a block of host memory begins.
+    fn part(&self, at: usize, bytes: usize) -> *mut u8 {
+        assert!(self.is_on_host(), "the memory is not the host's");
+        assert!(at.checked_add(bytes).is_some_and(|end| end <= self.bytes()), "outside of a block");
+        self.address().wrapping_add(at)
     }
 
     /// What keeps foreign memory alive, if it is of this type.

@@ -58,7 +58,7 @@ fn elements_outside_of_a_block_are_refused() {
     for position in [4, usize::MAX, usize::MAX / 8, usize::MAX / 8 + 1, 1 << 61, (1 << 61) - 1] {
         let inputs = &[Operand::View(input.borrow())];
         let request = Request::Map(Map { tape: &tape, inputs, output: fresh.target() });
-        run(&Pokes { position }, &request).expect("nothing else is wrong");
+        run(&Pokes { position }, "test", &request).expect("nothing else is wrong");
     }
 }
 

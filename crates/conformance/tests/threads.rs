@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tilework::{Array, DType, Device, Error, s};
+use tilework::{Array, DType, Device, Error, Indexer, s};
 
 /// Writers fill whole rows with one number each; a reader must never see a mixed row, since an
 /// operation holds the block while it runs.
@@ -11,6 +11,7 @@ fn operations_on_one_block_never_mix() {
     for device in Device::all() {
         let x = Array::zeros_on(device, &[8, 500], DType::Int64).expect("zeros");
         let done = AtomicBool::new(false);
+        let path = std::env::temp_dir().join(format!("threads-{}.npy", std::process::id()));
         std::thread::scope(|scope| {
             for writer in 0..3i64 {
                 let (x, done) = (x.clone(), &done);
@@ -24,18 +25,75 @@ fn operations_on_one_block_never_mix() {
                 });
             }
             for _ in 0..2 {
-                let (x, done) = (x.clone(), &done);
+                let (x, done, path) = (x.clone(), &done, path.clone());
                 scope.spawn(move || {
                     while !done.load(Ordering::Relaxed) {
                         let copy =
                             x.transpose().copy().and_then(|x| x.to_vec::<i64>()).expect("copy");
                         assert!(copy.iter().all(|value| *value == copy[0]), "a torn read");
+                        let copy = x.to_vec::<i64>().expect("reading waits for writing");
+                        assert!(copy.iter().all(|value| *value == copy[0]), "a torn read");
+                        let elsewhere = x.to_device(Device::reference()).expect("to_device");
+                        assert_eq!(elsewhere.shape(), x.shape());
+                        x.get::<i64>(&[7, 499]).expect("get");
+                        x.save(&path).expect("save");
                         let (low, high) = (x.min(()).expect("min"), x.max(()).expect("max"));
                         assert!(low.len() == 1 && high.len() == 1);
                     }
                 });
             }
         });
+        let _ = std::fs::remove_file(&path);
+    }
+}
+
+/// A long transfer is one operation, however many pieces it is copied in.
+#[test]
+fn transfers_are_whole() {
+    for device in Device::all() {
+        let n = if device == Device::reference() { 1000 } else { 3 << 20 };
+        let x = Array::zeros_on(device, &[n], DType::Int64).expect("zeros");
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| (0..20).try_for_each(|k| x.fill(k)));
+            while !writer.is_finished() {
+                let copy = x.to_vec::<i64>().expect("to_vec");
+                assert!(copy.iter().all(|value| *value == copy[0]), "a torn read on {device}");
+            }
+            writer.join().expect("no panic").expect("fill");
+        });
+    }
+}
+
+/// Indices that change while they are used are either good or refused, and never followed.
+#[test]
+fn indices_are_checked_while_they_are_held() {
+    for device in Device::all() {
+        let rounds = if device == Device::reference() { 20 } else { 300 };
+        let x = Array::zeros_on(device, &[8, 3], DType::Int64).expect("zeros");
+        let picks = Array::zeros_on(device, &[500], DType::Int64).expect("zeros");
+        let values = Array::zeros_on(device, &[500, 3], DType::Int64).expect("zeros");
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    for index in [1, 1 << 40, -8, i64::MIN] {
+                        picks.fill(index).expect("fill");
+                    }
+                }
+            });
+            let good = |result: Result<(), Error>| match result {
+                Ok(()) => {}
+                Err(Error::Index(message)) => assert!(message.contains("out of bounds")),
+                Err(error) => panic!("{error}"),
+            };
+            for _ in 0..rounds {
+                good(x.index(&[Indexer::Array(&picks)]).map(drop));
+                good(x.index_set(&[Indexer::Array(&picks)], &values));
+                good(x.take(&picks, 0).map(drop));
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(x.to_vec::<i64>().expect("to_vec"), [0; 24]);
     }
 }
 
@@ -68,4 +126,41 @@ fn arrays_cross_threads() {
     fn is_send_and_sync<T: Send + Sync>() {}
     is_send_and_sync::<Array>();
     is_send_and_sync::<Device>();
+}
+
+/// What a guard refuses names the operation that was asked for.
+#[test]
+fn refusals_name_the_operation() {
+    let x = Array::zeros(&[4], DType::Float64).expect("zeros");
+    let halves = Array::zeros(&[4], DType::Float32).expect("zeros");
+    let picks = Array::zeros(&[2], DType::Int64).expect("zeros");
+    let read = x.read::<f64>().expect("read");
+    let refused = |name: &str, result: Result<(), Error>| match result {
+        Err(Error::Borrowed(message)) => {
+            assert!(message.starts_with(&format!("{name}: the memory is being")), "{message}");
+        }
+        other => panic!("{name}: {other:?}"),
+    };
+    refused("fill", x.fill(1.0));
+    refused("assign", x.assign(&halves));
+    refused("set", x.set(&s![..2], 1));
+    refused("add", x.add_assign(&halves));
+    refused("index_set", x.index_set(&[Indexer::Array(&picks)], 1.0));
+    refused("put_along_axis", x.put_along_axis(&picks, 1.0, 0));
+    drop(read);
+    let write = x.write_slice::<f64>().expect("write");
+    let done = |result: Result<Array, Error>| result.map(drop);
+    refused("add", done(x.add(&halves)));
+    refused("where", done(tilework::select(&x, 1.0, 0.0)));
+    refused("astype", done(x.astype(DType::Float32)));
+    refused("copy", done(x.copy()));
+    refused("argsort", done(x.argsort(0, false)));
+    refused("take", done(x.take(&picks, 0)));
+    refused("index", done(x.index(&[Indexer::Array(&picks)])));
+    refused("sum", done(x.sum(())));
+    refused("item", x.get::<f64>(&[0]).map(drop));
+    refused("to_vec", x.to_vec::<f64>().map(drop));
+    refused("to_device", done(x.to_device(Device::reference())));
+    refused("save", x.save(std::env::temp_dir().join("refused.npy")));
+    drop(write);
 }

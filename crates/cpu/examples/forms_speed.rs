@@ -131,7 +131,7 @@ impl Case {
             indices: target(&self.outputs.1),
             progress: None,
         };
-        run(&Cpu, &Request::PairReduce(request)).expect("a result");
+        run(&Cpu, "test", &Request::PairReduce(request)).expect("a result");
         self.best = self.best.min(began.elapsed());
     }
 }

@@ -2,15 +2,16 @@
 //! true elements.
 //!
 //! An index array picks *rows*: what is left of the source when its first axes are fixed, down to
-//! single elements. May assume that every index is inside its axis and that sources and targets do
-//! not overlap (the contract). Called by the backend.
+//! single elements. May assume that sources and targets do not overlap (the contract), and nothing
+//! of indices: each is checked where it is followed. Called by the backend.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use smallvec::SmallVec;
-use tilework_backend::{Gather, Nonzero, Scatter, Session, ViewRef};
+use tilework_backend::{Gather, Indices, Nonzero, Scatter, Session};
 use tilework_error::Result;
-use tilework_layout::{Layout, LoopNest};
+use tilework_layout::{Layout, LoopNest, resolve_index};
 
 use crate::map::{PIECE, moves};
 use crate::pool;
@@ -22,43 +23,57 @@ struct Shared(*mut u8);
 // SAFETY: pieces write different elements and read memory that nobody writes.
 unsafe impl Sync for Shared {}
 
+/// An index outside of its axis: the number of its array, and itself.
+type Outside = (usize, i64);
+
 /// Picks elements.
 pub(crate) fn gather(session: &Session<'_>, request: &Gather<'_>) -> Result<()> {
-    let rows = Rows::new(request.output.layout(), request.source.layout(), request.indices)?;
+    let (source, indices) = (request.source.layout(), &request.indices);
+    let rows = Rows::new(request.output.layout(), source, indices)?;
     let size = request.output.dtype().size();
     let plan = Plan {
         dense: Shared(request.output.pointer(session)),
         picked: Shared(request.source.pointer(session).cast_mut()),
-        indices: pointers(session, request.indices),
+        indices: pointers(session, indices),
         size,
     };
     let row = rows.inner.len().max(1) * size;
+    let outside = OnceLock::new();
     pool::for_ranges(rows.outer.len(), (PIECE / (row + 8)).max(1), &|range| {
-        // SAFETY: positions of both sides are those of views, inside their blocks, since indices
-        // are inside their axes (the contract); the session holds the blocks; ranges of the output
-        // are apart.
-        unsafe { rows.each::<true>(&plan, range) }
+        // SAFETY: positions of both sides are those of views, inside their blocks; the session holds
+        // the blocks; ranges of the output are apart.
+        if let Err(found) = unsafe { rows.each::<true>(&plan, range) } {
+            let _ = outside.set(found);
+        }
     });
-    Ok(())
+    match outside.get() {
+        // The output is new, and nobody will see what was written to it.
+        Some(&(array, index)) => Err(indices.outside(session, array, index, source)),
+        None => Ok(()),
+    }
 }
 
 /// Puts elements; the last of several stays.
 pub(crate) fn scatter(session: &Session<'_>, request: &Scatter<'_>) -> Result<()> {
-    let rows = Rows::new(request.source.layout(), request.target.layout(), request.indices)?;
+    let (target, indices) = (request.target.layout(), &request.indices);
+    let rows = Rows::new(request.source.layout(), target, indices)?;
     let plan = Plan {
         dense: Shared(request.source.pointer(session).cast_mut()),
         picked: Shared(request.target.pointer(session)),
-        indices: pointers(session, request.indices),
+        indices: pointers(session, indices),
         size: request.target.dtype().size(),
     };
+    let outside = |(array, index): Outside| indices.outside(session, array, index, target);
+    // Before the first write.
+    // SAFETY: as in `gather`.
+    unsafe { rows.check(&plan) }.map_err(outside)?;
     // In order and on one thread: two indices may name the same place.
     // SAFETY: as in `gather`.
-    unsafe { rows.each::<false>(&plan, 0..rows.outer.len()) };
-    Ok(())
+    unsafe { rows.each::<false>(&plan, 0..rows.outer.len()) }.map_err(outside)
 }
 
-fn pointers(session: &Session<'_>, indices: &[ViewRef<'_>]) -> SmallVec<[Shared; 3]> {
-    indices.iter().map(|view| Shared(view.pointer(session).cast_mut())).collect()
+fn pointers(session: &Session<'_>, indices: &Indices<'_>) -> SmallVec<[Shared; 3]> {
+    indices.arrays.iter().map(|view| Shared(view.pointer(session).cast_mut())).collect()
 }
 
 /// What the loops need to know of memory.
@@ -79,12 +94,13 @@ struct Rows {
     inner: LoopNest,
     /// Where rows begin in `inner`, to be replaced by where they really begin.
     origin: (usize, usize),
-    /// Steps of the indexed axes.
-    steps: SmallVec<[isize; 3]>,
+    /// Lengths and steps of the indexed axes.
+    axes: SmallVec<[(usize, isize); 3]>,
 }
 
 impl Rows {
-    fn new(dense: &Layout, picked: &Layout, indices: &[ViewRef<'_>]) -> Result<Rows> {
+    fn new(dense: &Layout, picked: &Layout, indices: &Indices<'_>) -> Result<Rows> {
+        let indices = indices.arrays;
         let lead = indices.first().map_or(0, |view| view.layout().ndim());
         let part = |layout: &Layout, axes: Range<usize>| {
             Layout::new(&layout.shape()[axes.clone()], &layout.strides()[axes], layout.offset())
@@ -110,46 +126,93 @@ impl Rows {
             outer: LoopNest::in_order(&layouts),
             inner: LoopNest::new(&[&inner_dense, &inner_picked]),
             origin: (dense.offset(), picked.offset()),
-            steps: picked.strides()[..indices.len()].into(),
+            axes: picked
+                .shape()
+                .iter()
+                .copied()
+                .zip(picked.strides().iter().copied())
+                .take(indices.len())
+                .collect(),
         })
     }
 
-    /// Moves the rows of these indices, from the picked side to the dense one if `GATHER`.
+    /// That every index is inside of its axis.
     ///
     /// # Safety
-    /// Positions of both sides are elements of their blocks, which may be read or written from
-    /// this thread; every index is inside its axis.
-    unsafe fn each<const GATHER: bool>(&self, plan: &Plan, range: Range<usize>) {
+    /// Positions of the arrays of indices are elements of their blocks, which may be read.
+    unsafe fn check(&self, plan: &Plan) -> Result<(), Outside> {
+        let strides = self.outer.inner_strides();
+        let mut outside = Ok(());
+        self.outer.for_each_piece(0..self.outer.len(), |at, len| {
+            for (k, indices) in plan.indices.iter().enumerate() {
+                let first = indices.0.cast::<i64>().cast_const().wrapping_add(at[k + 1]);
+                for i in 0..len.cast_signed() {
+                    // SAFETY: an element of the array of indices, which the caller vouches for.
+                    let index = unsafe { first.offset(i * strides[k + 1]).read() };
+                    if resolve_index(index, self.axes[k].0).is_none() && outside.is_ok() {
+                        outside = Err((k, index));
+                    }
+                }
+            }
+        });
+        outside
+    }
+
+    /// Moves the rows of these indices, from the picked side to the dense one if `GATHER`, up to an
+    /// index that is outside of its axis.
+    ///
+    /// # Safety
+    /// Positions of both sides and of the arrays of indices are elements of their blocks, which may
+    /// be read or written from this thread.
+    unsafe fn each<const GATHER: bool>(
+        &self,
+        plan: &Plan,
+        range: Range<usize>,
+    ) -> Result<(), Outside> {
+        let mut result = Ok(());
         let size = plan.size;
         let strides = self.outer.inner_strides();
         let single = self.inner.len() == 1;
         self.outer.for_each_piece(range, |at, len| {
+            if result.is_err() {
+                return;
+            }
             if single && plan.indices.len() == 1 {
                 let indices = plan.indices[0].0.cast::<i64>().cast_const();
                 let indices = (indices.wrapping_add(at[1]), strides[1]);
                 let dense = plan.dense.0.wrapping_add(at[0] * size);
                 let picked = plan.picked.0.wrapping_add(self.origin.1 * size);
-                let steps = (strides[0], self.steps[0]);
                 // SAFETY: a run of the indices and of the dense side, and the picked side's own
                 // positions, all of which the caller vouches for.
-                return moves::by_width!(size, T => unsafe {
-                    elements::<T, GATHER>(len, indices, (dense.cast(), picked.cast()), steps)
+                let moved = moves::by_width!(size, T => unsafe {
+                    let (dense, picked) = ((dense.cast(), strides[0]), picked.cast());
+                    elements::<T, GATHER>(len, indices, dense, picked, self.axes[0])
                 });
+                result = moved.map_err(|index| (0, index));
+                return;
             }
             // Where the row of index number `i` begins, on both sides.
-            let begin = |i: isize| {
+            let begin = |i: isize| -> Result<(isize, isize), Outside> {
                 let dense = at[0].cast_signed() + i * strides[0];
                 let mut picked = self.origin.1.cast_signed();
                 for (axis, indices) in plan.indices.iter().enumerate() {
                     let position = at[axis + 1].cast_signed() + i * strides[axis + 1];
                     // SAFETY: a position of the view of indices, which the caller vouches for.
                     let index = unsafe { indices.0.cast::<i64>().offset(position).read() };
-                    picked += index as isize * self.steps[axis];
+                    let (size, step) = self.axes[axis];
+                    let place = resolve_index(index, size).ok_or((axis, index))?;
+                    picked += place.cast_signed() * step;
                 }
-                (dense, picked)
+                Ok((dense, picked))
             };
             for i in 0..len.cast_signed() {
-                let (dense, picked) = begin(i);
+                let (dense, picked) = match begin(i) {
+                    Ok(places) => places,
+                    Err(outside) => {
+                        result = Err(outside);
+                        return;
+                    }
+                };
                 if single {
                     // SAFETY: one element on both sides, which the caller vouches for.
                     unsafe {
@@ -183,29 +246,35 @@ impl Rows {
                 });
             }
         });
+        result
     }
 }
 
-/// Moves single elements between a run and the places that a run of indices names.
+/// Moves single elements between a run and the places that a run of indices names, up to an index
+/// that is outside of an axis of `size` elements.
 ///
 /// # Safety
-/// `n` indices with their step may be read; the elements that the steps reach from `dense`, and the
-/// indices from `picked`, may be read or written.
+/// `n` indices with their step may be read; the elements that `n` steps reach from `dense`, and
+/// `size` ones from `picked`, may be read or written.
 unsafe fn elements<T: Copy, const GATHER: bool>(
     n: usize,
     indices: (*const i64, isize),
-    (dense, picked): (*mut T, *mut T),
-    steps: (isize, isize),
-) {
+    dense: (*mut T, isize),
+    picked: *mut T,
+    (size, step): (usize, isize),
+) -> Result<(), i64> {
     for i in 0..n.cast_signed() {
         // SAFETY: the caller's promise.
         unsafe {
-            let index = indices.0.offset(i * indices.1).read() as isize;
-            let (dense, picked) = (dense.offset(i * steps.0), picked.offset(index * steps.1));
+            let index = indices.0.offset(i * indices.1).read();
+            let place = resolve_index(index, size).ok_or(index)?;
+            let dense = dense.0.offset(i * dense.1);
+            let picked = picked.offset(place.cast_signed() * step);
             let (to, from) = if GATHER { (dense, picked) } else { (picked, dense) };
             to.write_unaligned(from.read_unaligned());
         }
     }
+    Ok(())
 }
 
 /// Lists the indices of true elements.
@@ -216,10 +285,8 @@ pub(crate) fn nonzero(session: &Session<'_>, request: &Nonzero<'_>) -> Result<()
     }
     let from = request.input.pointer(session);
     let to = request.output.pointer(session).cast::<i64>();
-    let (rows, columns) = match request.output.layout().strides() {
-        &[rows, columns] => (rows, columns),
-        _ => (1, 1),
-    };
+    let (rows, columns) =
+        (request.output.layout().strides()[0], request.output.layout().strides()[1]);
     let count = request.output.layout().shape()[0];
     let mut found = 0;
     let mut write = |outer: &[usize], last: Option<usize>| {

@@ -3,7 +3,9 @@
 mod map_support;
 
 use map_support::*;
-use tilework_backend::{Gather, Nonzero, Random, Request, Scatter, Target, View, ViewRef, run};
+use tilework_backend::{
+    Gather, Indices, Nonzero, Random, Request, Scatter, Target, View, ViewRef, run,
+};
 use tilework_cpu::Cpu;
 use tilework_layout::Layout;
 use tilework_ops::{DType, Distribution, Scalar};
@@ -75,9 +77,10 @@ fn gather_and_scatter_of_all_layouts() {
                         let out = zeros(layout.clone(), dtype);
                         run(
                             &Cpu,
+                            "test",
                             &Request::Gather(Gather {
                                 source: from.borrow(),
-                                indices: &views,
+                                indices: Indices { arrays: &views, axes: &[] },
                                 output: Target::shared("test", out.borrow()).unwrap(),
                             }),
                         )
@@ -89,9 +92,10 @@ fn gather_and_scatter_of_all_layouts() {
                         let news_view = array(layout, dtype, &news);
                         run(
                             &Cpu,
+                            "test",
                             &Request::Scatter(Scatter {
                                 source: news_view.borrow(),
-                                indices: &views,
+                                indices: Indices { arrays: &views, axes: &[] },
                                 target: Target::shared("test", from.borrow()).unwrap(),
                             }),
                         )
@@ -101,6 +105,45 @@ fn gather_and_scatter_of_all_layouts() {
                         assert_eq!(read(&from), expected, "{dtype} {own:?} {axes}");
                     }
                 }
+            }
+        }
+    }
+}
+
+/// Indices are checked where they are followed, whatever path is taken, and before the first write.
+#[test]
+fn indices_outside_of_their_axis() {
+    let data: Vec<Scalar> = (0..6000).map(|k| Scalar::new(k as f32)).collect();
+    for shape in [&[2, 3000][..], &[2, 3, 1000]] {
+        let source = array(Layout::contiguous(shape).unwrap(), DType::Float32, &data);
+        for axes in 1..3 {
+            let rest = &shape[axes..];
+            for bad in [shape[axes - 1] as i64, -(shape[axes - 1] as i64) - 1, i64::MAX, i64::MIN] {
+                let list = |last: i64| -> View {
+                    let values: Vec<Scalar> = [0, -1, last].into_iter().map(Scalar::new).collect();
+                    array(Layout::contiguous(&[3]).unwrap(), DType::Int64, &values)
+                };
+                let (good, wrong) = (list(1), list(bad));
+                let views = [good.borrow(), good.borrow()];
+                let mut views = views[..axes].to_vec();
+                views[axes - 1] = wrong.borrow();
+                let indices = Indices { arrays: &views, axes: &[4, 7] };
+                let dense = Layout::contiguous(&[&[3], rest].concat()).unwrap();
+                let out = zeros(dense, DType::Float32);
+                let expected = format!(
+                    "test: {bad} is out of bounds for axis {} with size {}",
+                    [4, 7][axes - 1],
+                    shape[axes - 1]
+                );
+                let output = Target::shared("test", out.borrow()).unwrap();
+                let gather = Gather { source: source.borrow(), indices, output };
+                let error = run(&Cpu, "test", &Request::Gather(gather)).unwrap_err();
+                assert_eq!(error.to_string(), expected);
+                let target = Target::shared("test", source.borrow()).unwrap();
+                let scatter = Scatter { source: out.borrow(), indices, target };
+                let error = run(&Cpu, "test", &Request::Scatter(scatter)).unwrap_err();
+                assert_eq!(error.to_string(), expected);
+                assert_eq!(read(&source), data, "nothing has been written");
             }
         }
     }
@@ -116,10 +159,10 @@ fn gather_of_many() {
     let out = zeros(Layout::contiguous(&[n]).unwrap(), DType::Float32);
     let gather = Gather {
         source: source.borrow(),
-        indices: &[picks.borrow()],
+        indices: Indices { arrays: &[picks.borrow()], axes: &[] },
         output: Target::shared("test", out.borrow()).unwrap(),
     };
-    run(&Cpu, &Request::Gather(gather)).unwrap();
+    run(&Cpu, "test", &Request::Gather(gather)).unwrap();
     let picks = read(&picks);
     assert!(read(&out).iter().zip(&picks).all(|(x, k)| *x == few[k.get::<i64>() as usize]));
 }
@@ -143,7 +186,8 @@ fn nonzero_lists_indices_in_order() {
             ] {
                 let out = zeros(out, DType::Int64);
                 let output = Target::shared("test", out.borrow()).unwrap();
-                run(&Cpu, &Request::Nonzero(Nonzero { input: input.borrow(), output })).unwrap();
+                run(&Cpu, "test", &Request::Nonzero(Nonzero { input: input.borrow(), output }))
+                    .unwrap();
                 let got: Vec<i64> = read(&out).iter().map(Scalar::get).collect();
                 assert_eq!(got, expected);
             }
@@ -173,7 +217,8 @@ fn random_numbers_are_those_of_the_definition() {
                 let key = 0x1234_5678_9abc_def0;
                 let out = zeros(layout, dtype);
                 let output = Target::shared("test", out.borrow()).unwrap();
-                run(&Cpu, &Request::Random(Random { distribution, key, counter, output })).unwrap();
+                run(&Cpu, "test", &Request::Random(Random { distribution, key, counter, output }))
+                    .unwrap();
                 for (k, got) in read(&out).iter().enumerate() {
                     let number = counter.wrapping_add(k as u64);
                     let expected = distribution.evaluate(key, number, dtype);

@@ -11,7 +11,8 @@ use tilework_ops::{Complex, DType, Scalar};
 
 fn product(a: &View, b: &View, out: &View, kernel: MatmulKernel) {
     let output = Target::shared("test", out.borrow()).unwrap();
-    run(&Cpu, &Request::Matmul(Matmul { a: a.borrow(), b: b.borrow(), output, kernel })).unwrap();
+    run(&Cpu, "test", &Request::Matmul(Matmul { a: a.borrow(), b: b.borrow(), output, kernel }))
+        .unwrap();
 }
 
 fn numbers(view: &View) -> Vec<Complex<f64>> {

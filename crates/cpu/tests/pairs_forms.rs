@@ -160,8 +160,8 @@ fn ask<T: Number>(ask: &Ask<'_>) -> Answer<T> {
         indices: target(row.gives_indices, indices.borrow()),
         progress: None,
     });
-    run(&Cpu, &request).unwrap();
-    let how = explain(&Cpu, &request).unwrap();
+    run(&Cpu, "test", &request).unwrap();
+    let how = explain(&Cpu, "test", &request).unwrap();
     Answer { values: read(&values), indices: read(&indices), how }
 }
 

@@ -110,7 +110,7 @@ fn reduce_as(fold: FoldId, input: &View, axes: &[usize], correction: f64, dtype:
     let mut fresh = Fresh::new(storage, layout, dtype).unwrap();
     let output = fresh.target();
     let request = Reduce { fold, input: input.borrow(), axes, correction, output };
-    run(&Cpu, &Request::Reduce(request)).unwrap();
+    run(&Cpu, "test", &Request::Reduce(request)).unwrap();
     View::clone(&fresh.finish())
 }
 
@@ -489,7 +489,7 @@ fn strided_outputs_are_written_in_place() {
             correction: 0.0,
             output,
         };
-        run(&Cpu, &Request::Reduce(request)).unwrap();
+        run(&Cpu, "test", &Request::Reduce(request)).unwrap();
         assert_eq!(read(&fresh.finish()), want);
     }
 }
@@ -538,7 +538,7 @@ fn scan(fold: FoldId, input: &View, axis: usize) -> View {
     let storage = Storage::host(Cpu::ID, (layout.len() * dtype.size()).max(1), false).unwrap();
     let mut fresh = Fresh::new(storage, layout, dtype).unwrap();
     let output = fresh.target();
-    run(&Cpu, &Request::Scan(Scan { fold, input: input.borrow(), axis, output })).unwrap();
+    run(&Cpu, "test", &Request::Scan(Scan { fold, input: input.borrow(), axis, output })).unwrap();
     View::clone(&fresh.finish())
 }
 

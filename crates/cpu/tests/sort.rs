@@ -109,7 +109,7 @@ fn sort(view: &View, axis: usize, descending: bool, indices: bool) -> View {
     let mut fresh = Fresh::new(storage, layout, dtype).unwrap();
     let output = fresh.target();
     let request = Sort { input: view.borrow(), axis, descending, output, indices };
-    run(&Cpu, &Request::Sort(request)).unwrap();
+    run(&Cpu, "test", &Request::Sort(request)).unwrap();
     View::clone(&fresh.finish())
 }
 
@@ -241,7 +241,7 @@ fn searches_find_where_values_belong() {
                 let output = fresh.target();
                 let request =
                     Search { sorted: sorted.borrow(), values: values.borrow(), right, output };
-                run(&Cpu, &Request::Search(request)).unwrap();
+                run(&Cpu, "test", &Request::Search(request)).unwrap();
                 for (got, value) in read(&fresh.finish()).iter().zip(read(&values)) {
                     let before = |x: &Scalar| {
                         let order = order(*x, value, false);

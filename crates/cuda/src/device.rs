@@ -129,24 +129,6 @@ impl Cuda {
     pub(crate) fn fault(&self, operation: &str, fault: Fault) -> Error {
         Error::driver(operation, format!("{self}: {fault}"))
     }
-
-    /// The address of `bytes` bytes of a block of this device from `at` on.
-    fn inside(
-        &self,
-        operation: &str,
-        storage: &Storage,
-        at: usize,
-        bytes: usize,
-    ) -> Result<Address> {
-        if storage.device() != self.id() {
-            let message = format!("the block is on {}, not on {self}", storage.device());
-            return Err(Error::device(operation, message));
-        }
-        if at.checked_add(bytes).is_none_or(|end| end > storage.bytes()) {
-            return Err(Error::index(operation, "outside of the block"));
-        }
-        Ok(storage.address() as Address + at as Address)
-    }
 }
 
 fn open(driver: &Driver, index: u32) -> Answer<Opened> {
@@ -200,7 +182,7 @@ impl Backend for Cuda {
     }
 
     fn run(&self, session: &Session<'_>, request: &Request<'_>) -> Result<()> {
-        let name = request.name();
+        let name = session.operation();
         match request {
             Request::Map(request) => map::run(self, session, request, name),
             Request::Reduce(request) => reduce::run(self, session, request, name),
@@ -216,9 +198,9 @@ impl Backend for Cuda {
         }
     }
 
-    fn explain(&self, _session: &Session<'_>, request: &Request<'_>) -> Result<String> {
+    fn explain(&self, session: &Session<'_>, request: &Request<'_>) -> Result<String> {
         match request {
-            Request::PairReduce(pairs) => pairs::explain(self, pairs, request.name()),
+            Request::PairReduce(pairs) => pairs::explain(self, pairs, session.operation()),
             _ => Ok(String::new()),
         }
     }
@@ -227,17 +209,24 @@ impl Backend for Cuda {
         self.wait("synchronize")
     }
 
-    fn upload(&self, bytes: &[u8], storage: &Storage, at: usize) -> Result<()> {
-        let to = self.inside("upload", storage, at, bytes.len())?;
-        if !storage.is_writable() {
-            return Err(Error::read_only("upload", "the memory is read-only; copy it first"));
+    fn upload(&self, session: &Session<'_>, bytes: &[u8], to: &Storage, at: usize) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
         }
-        if bytes.is_empty() { Ok(()) } else { self.copy_in(bytes, to) }
+        self.copy_in(session.operation(), bytes, to.address() as Address + at as Address)
     }
 
-    fn download(&self, storage: &Storage, at: usize, bytes: &mut [u8]) -> Result<()> {
-        let from = self.inside("download", storage, at, bytes.len())?;
-        if bytes.is_empty() { Ok(()) } else { self.copy_out(from, bytes) }
+    fn download(
+        &self,
+        session: &Session<'_>,
+        from: &Storage,
+        at: usize,
+        bytes: &mut [u8],
+    ) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.copy_out(session.operation(), from.address() as Address + at as Address, bytes)
     }
 }
 

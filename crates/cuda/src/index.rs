@@ -1,9 +1,10 @@
 //! Elements picked and placed by arrays of indices, and the indices of true elements.
 //!
-//! Indices are inside of their axes: that is settled above the contract. Called by `device.rs`.
+//! Kernels check every index and follow none that is outside of its axis; what they found is looked
+//! at before anything that others see is written. Called by `device.rs`.
 
 use smallvec::SmallVec;
-use tilework_backend::{Gather, Nonzero, Scatter, Session, ViewRef};
+use tilework_backend::{Gather, Indices, Nonzero, Scatter, Session, ViewRef};
 use tilework_error::Result;
 use tilework_layout::{Layout, LoopNest};
 use tilework_ops::DType;
@@ -12,6 +13,7 @@ use crate::compile::Module;
 use crate::device::Cuda;
 use crate::driver::Grid;
 use crate::launch::{self, Args, MAX_AXES, Nest, Width};
+use crate::memory::Block;
 use crate::reduce::too_many_axes;
 use crate::source;
 
@@ -41,9 +43,10 @@ impl Walk {
         session: &Session<'_>,
         name: &str,
         walked: &ViewRef<'_>,
-        indices: &[ViewRef<'_>],
+        indices: &Indices<'_>,
         indexed: &ViewRef<'_>,
     ) -> Result<Walk> {
+        let indices = indices.arrays;
         let (own, axes) = (indices[0].layout().ndim(), indices.len());
         let (layout, to) = (walked.layout(), indexed.layout());
         let row = |axis: usize| {
@@ -85,6 +88,31 @@ impl Walk {
     }
 }
 
+/// What kernels write of an index that is outside of its axis: the number of its array from 1 on,
+/// and itself.
+struct Outside(Block);
+
+impl Outside {
+    fn new(cuda: &Cuda) -> Result<Outside> {
+        cuda.allocate_zeroed(16).map(Outside)
+    }
+
+    /// Waits for the kernels; an error if one of them found such an index.
+    fn check(
+        &self,
+        cuda: &Cuda,
+        session: &Session<'_>,
+        indices: &Indices<'_>,
+        indexed: &Layout,
+    ) -> Result<()> {
+        let (mut array, mut index) = ([0; 8], [0; 8]);
+        cuda.copy_out(session.operation(), self.0.address, &mut array)?;
+        let Some(array) = usize::from_le_bytes(array).checked_sub(1) else { return Ok(()) };
+        cuda.copy_out(session.operation(), self.0.address + 8, &mut index)?;
+        Err(indices.outside(session, array, i64::from_le_bytes(index), indexed))
+    }
+}
+
 pub(crate) fn gather(
     cuda: &Cuda,
     session: &Session<'_>,
@@ -95,18 +123,21 @@ pub(crate) fn gather(
     if output.layout().is_empty() {
         return Ok(());
     }
-    let walk = Walk::new(session, name, &output, request.indices, &request.source)?;
+    let walk = Walk::new(session, name, &output, &request.indices, &request.source)?;
     let n = walk.nest.len();
+    let outside = Outside::new(cuda)?;
     let args = walk
         .args()
         .number(n as u64)
         .pointer(launch::source(&request.source, session))
-        .pointer(launch::target(&request.output, session));
-    let module = module(cuda, name, output.dtype(), request.indices.len(), walk.width)?;
+        .pointer(launch::target(&request.output, session))
+        .pointer(outside.0.address);
+    let module = module(cuda, name, output.dtype(), request.indices.arrays.len(), walk.width)?;
     let function = cuda.function(name, &module, c"gather")?;
     // SAFETY: the source declares these arguments; positions are those of checked layouts under
-    // indices that are inside of their axes.
-    unsafe { cuda.launch(name, function, grid(n), args) }
+    // indices that the kernel checks.
+    unsafe { cuda.launch(name, function, grid(n), args)? };
+    outside.check(cuda, session, &request.indices, request.source.layout())
 }
 
 pub(crate) fn scatter(
@@ -119,22 +150,26 @@ pub(crate) fn scatter(
     if request.source.layout().is_empty() {
         return Ok(());
     }
-    let walk = Walk::new(session, name, &request.source, request.indices, &target)?;
+    let walk = Walk::new(session, name, &request.source, &request.indices, &target)?;
     let (n, each) = (walk.nest.len(), walk.each as u64);
     let last = cuda.allocate_zeroed(walk.places * 8)?;
-    let module = module(cuda, name, target.dtype(), request.indices.len(), walk.width)?;
+    let outside = Outside::new(cuda)?;
+    let module = module(cuda, name, target.dtype(), request.indices.arrays.len(), walk.width)?;
     let places = n / walk.each;
-    let args = walk.args().number(places as u64).number(each).pointer(last.address);
+    let args = walk.args().number(places as u64).number(each);
+    let args = args.pointer(last.address).pointer(outside.0.address);
     let function = cuda.function(name, &module, c"claim")?;
     // SAFETY: as for `gather`; there is a number for each place of the indexed axes.
     unsafe { cuda.launch(name, function, grid(places), args)? };
+    outside.check(cuda, session, &request.indices, target.layout())?;
     let args = walk
         .args()
         .number(n as u64)
         .number(each)
         .pointer(launch::source(&request.source, session))
         .pointer(launch::target(&request.target, session))
-        .pointer(last.address);
+        .pointer(last.address)
+        .pointer(outside.0.address);
     let function = cuda.function(name, &module, c"scatter")?;
     // SAFETY: as above.
     unsafe { cuda.launch(name, function, grid(n), args) }

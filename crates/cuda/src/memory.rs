@@ -116,12 +116,12 @@ impl Cuda {
     }
 
     /// Copies bytes to the device. They may be used again when this returns.
-    pub(crate) fn copy_in(&self, bytes: &[u8], to: Address) -> Result<()> {
-        self.with_staging("upload", |buffers, stream| {
+    pub(crate) fn copy_in(&self, operation: &str, bytes: &[u8], to: Address) -> Result<()> {
+        self.with_staging(operation, |buffers, stream| {
             for (k, piece) in bytes.chunks(PIECE).enumerate() {
                 let buffer = buffers[k % 2] as *mut u8;
                 if k >= 2 && k % 2 == 0 {
-                    self.wait("upload")?;
+                    self.wait(operation)?;
                 }
                 // SAFETY: the piece fits the pinned buffer, which is ours while the lock is held,
                 // and whose last transfer is done: both were waited for before the first was
@@ -130,30 +130,30 @@ impl Cuda {
                     std::ptr::copy_nonoverlapping(piece.as_ptr(), buffer, piece.len());
                     let to = to + (k * PIECE) as Address;
                     let done = self.driver().to_device(to, buffer, piece.len(), stream);
-                    done.map_err(|fault| self.fault("upload", fault))?;
+                    done.map_err(|fault| self.fault(operation, fault))?;
                 }
             }
-            self.wait("upload")
+            self.wait(operation)
         })
     }
 
     /// Copies bytes from the device, after everything asked before is done.
-    pub(crate) fn copy_out(&self, from: Address, bytes: &mut [u8]) -> Result<()> {
-        self.with_staging("download", |buffers, stream| {
+    pub(crate) fn copy_out(&self, operation: &str, from: Address, bytes: &mut [u8]) -> Result<()> {
+        self.with_staging(operation, |buffers, stream| {
             let fetch = |k: usize, len: usize| {
                 let from = from + (k * PIECE) as Address;
                 let buffer = buffers[k % 2] as *mut u8;
                 // SAFETY: the piece fits the pinned buffer, which is ours while the lock is held
                 // and was emptied before. The source is inside of the block.
                 let done = unsafe { self.driver().to_host(buffer, from, len, stream) };
-                done.map_err(|fault| self.fault("download", fault))
+                done.map_err(|fault| self.fault(operation, fault))
             };
             let lens: Vec<usize> = bytes.chunks(PIECE).map(<[u8]>::len).collect();
             if let Some(&first) = lens.first() {
                 fetch(0, first)?;
             }
             for (k, piece) in bytes.chunks_mut(PIECE).enumerate() {
-                self.wait("download")?;
+                self.wait(operation)?;
                 if let Some(&next) = lens.get(k + 1) {
                     fetch(k + 1, next)?;
                 }

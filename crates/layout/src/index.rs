@@ -142,6 +142,21 @@ macro_rules! s {
     ($($rest:tt)+) => { $crate::s!(@done [] $($rest)+) };
 }
 
+/// The place that an index names on an axis of `size` elements, a negative one from the end; None if
+/// it names none.
+#[inline(always)]
+pub fn resolve_index(index: i64, size: usize) -> Option<usize> {
+    let from_end = if index < 0 { size as u64 } else { 0 };
+    let place = index.cast_unsigned().wrapping_add(from_end);
+    (place < size as u64).then_some(place as usize)
+}
+
+/// The error of an index that [`resolve_index`] finds no place for.
+#[cold]
+pub fn out_of_bounds(operation: &str, index: i64, axis: usize, size: usize) -> Error {
+    Error::index(operation, format!("{index} is out of bounds for axis {axis} with size {size}"))
+}
+
 /// First element and length of a slice of an axis of `n` elements, clipped as Python does.
 #[inline]
 fn clip(n: usize, start: Option<isize>, stop: Option<isize>, step: isize) -> (isize, usize) {
@@ -203,12 +218,10 @@ impl Layout {
             match *index {
                 Index::At(i) => {
                     let n = own_shape[axis];
-                    let at = if i < 0 { i.saturating_add(n.cast_signed()) } else { i };
-                    if at < 0 || at >= n.cast_signed() {
-                        let message = format!("{i} is out of bounds for axis {axis} with size {n}");
-                        return Err(Error::index(op, message));
-                    }
-                    shift = shift.wrapping_add(at.wrapping_mul(own_strides[axis]));
+                    let Some(at) = resolve_index(i as i64, n) else {
+                        return Err(out_of_bounds(op, i as i64, axis, n));
+                    };
+                    shift = shift.wrapping_add(at.cast_signed().wrapping_mul(own_strides[axis]));
                     axis += 1;
                 }
                 Index::Slice { step: 0, .. } => {

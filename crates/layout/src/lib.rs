@@ -35,7 +35,7 @@ use smallvec::SmallVec;
 
 pub use axes::{normalize_axes, normalize_axis};
 pub use broadcast::broadcast_shapes;
-pub use index::{AxisRange, Index};
+pub use index::{AxisRange, Index, out_of_bounds, resolve_index};
 pub use layout::{Layout, contiguous_strides};
 pub use nest::LoopNest;
 pub use overlap::{Overlap, overlap};

@@ -9,11 +9,11 @@
 mod pairs;
 
 use tilework_backend::{
-    Backend, DeviceId, Gather, Map, Matmul, MatmulKernel, Nonzero, Operand, Properties, Random,
-    Reduce, Request, Scan, Scatter, Search, Session, Sort, Storage, Target, ViewRef,
+    Backend, DeviceId, Gather, Indices, Map, Matmul, MatmulKernel, Nonzero, Operand, Properties,
+    Random, Reduce, Request, Scan, Scatter, Search, Session, Sort, Storage, Target, ViewRef,
 };
 use tilework_error::Result;
-use tilework_layout::{Layout, positions};
+use tilework_layout::{Layout, positions, resolve_index};
 use tilework_ops::{DType, Id, Scalar};
 
 /// The reference backend.
@@ -165,30 +165,40 @@ fn gather(session: &Session<'_>, request: &Gather<'_>) -> Result<()> {
     for (index, position) in
         indices(request.output.layout()).zip(positions(request.output.layout()))
     {
-        let from = source.position(&resolve(session, request.indices, &index));
+        let from = source.position(&resolve(session, &request.indices, source, &index)?);
         request.output.store(session, position, request.source.load(session, from));
     }
     Ok(())
 }
 
 fn scatter(session: &Session<'_>, request: &Scatter<'_>) -> Result<()> {
-    let target = request.target.layout();
-    for (index, position) in
-        indices(request.source.layout()).zip(positions(request.source.layout()))
-    {
-        let to = target.position(&resolve(session, request.indices, &index));
+    let (source, target) = (request.source.layout(), request.target.layout());
+    let place = |index: Vec<usize>| {
+        Ok(target.position(&resolve(session, &request.indices, target, &index)?))
+    };
+    let places: Vec<usize> = indices(source).map(place).collect::<Result<_>>()?;
+    for (to, position) in places.into_iter().zip(positions(source)) {
         request.target.store(session, to, request.source.load(session, position));
     }
     Ok(())
 }
 
-/// The index that arrays of indices make of an index of their shape followed by further axes.
-fn resolve(session: &Session<'_>, arrays: &[ViewRef<'_>], index: &[usize]) -> Vec<usize> {
-    let (own, rest) = index.split_at(arrays[0].layout().ndim());
-    let picked = arrays
-        .iter()
-        .map(|view| view.load(session, view.layout().position(own)).get::<i64>() as usize);
-    picked.chain(rest.iter().copied()).collect()
+/// The index into `indexed` that arrays make of an index of their shape followed by further axes.
+fn resolve(
+    session: &Session<'_>,
+    indices: &Indices<'_>,
+    indexed: &Layout,
+    index: &[usize],
+) -> Result<Vec<usize>> {
+    let (own, rest) = index.split_at(indices.arrays[0].layout().ndim());
+    let mut picked = Vec::new();
+    for (k, (view, &size)) in indices.arrays.iter().zip(indexed.shape()).enumerate() {
+        let index: i64 = view.load(session, view.layout().position(own)).get();
+        let place = resolve_index(index, size);
+        picked.push(place.ok_or_else(|| indices.outside(session, k, index, indexed))?);
+    }
+    picked.extend_from_slice(rest);
+    Ok(picked)
 }
 
 fn nonzero(session: &Session<'_>, request: &Nonzero<'_>) -> Result<()> {

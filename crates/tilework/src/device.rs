@@ -7,7 +7,9 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::RwLock;
 
-use tilework_backend::{Backend, DeviceId, Fresh, Properties, Request, explain, run};
+use tilework_backend::{
+    Backend, DeviceId, Fresh, Properties, Request, Storage, download, explain, run, upload,
+};
 use tilework_cpu::Cpu;
 use tilework_error::{Error, Result};
 use tilework_layout::Layout;
@@ -137,12 +139,32 @@ impl Device {
         self.0
     }
 
-    pub(crate) fn run(self, request: &Request<'_>) -> Result<()> {
-        run(self.0, request)
+    pub(crate) fn run(self, operation: &'static str, request: &Request<'_>) -> Result<()> {
+        run(self.0, operation, request)
     }
 
-    pub(crate) fn explain(self, request: &Request<'_>) -> Result<String> {
-        explain(self.0, request)
+    pub(crate) fn explain(self, operation: &'static str, request: &Request<'_>) -> Result<String> {
+        explain(self.0, operation, request)
+    }
+
+    pub(crate) fn upload(
+        self,
+        operation: &'static str,
+        bytes: &[u8],
+        to: &Storage,
+        at: usize,
+    ) -> Result<()> {
+        upload(self.0, operation, bytes, to, at)
+    }
+
+    pub(crate) fn download(
+        self,
+        operation: &'static str,
+        from: &Storage,
+        at: usize,
+        bytes: &mut [u8],
+    ) -> Result<()> {
+        download(self.0, operation, from, at, bytes)
     }
 
     /// Memory for a new row-major array.

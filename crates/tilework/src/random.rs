@@ -53,7 +53,7 @@ impl Rng {
 
     fn real(
         &self,
-        operation: &str,
+        operation: &'static str,
         distribution: Distribution,
         shape: &[usize],
         dtype: DType,
@@ -64,7 +64,7 @@ impl Rng {
                 format!("numbers are float32 or another float, not {dtype}"),
             ));
         }
-        self.draw(distribution, shape, dtype.computes_in())?.to_dtype(dtype)
+        self.draw(operation, distribution, shape, dtype.computes_in())?.to_dtype(dtype)
     }
 
     /// Integers from `low` up to, not including, `high`, as int64.
@@ -76,20 +76,27 @@ impl Rng {
             ));
         }
         let span = (high as i128 - low as i128) as u64;
-        self.draw(Distribution::Integers { low, span }, shape, DType::Int64)
+        self.draw("integers", Distribution::Integers { low, span }, shape, DType::Int64)
     }
 
     /// The numbers 0 .. n in random order, as int64.
     pub fn permutation(&self, n: usize) -> Result<Array> {
-        self.draw(Distribution::Bits, &[n], DType::UInt64)?.argsort(0, false)
+        self.draw("permutation", Distribution::Bits, &[n], DType::UInt64)?.argsort(0, false)
     }
 
-    fn draw(&self, distribution: Distribution, shape: &[usize], dtype: DType) -> Result<Array> {
+    fn draw(
+        &self,
+        operation: &'static str,
+        distribution: Distribution,
+        shape: &[usize],
+        dtype: DType,
+    ) -> Result<Array> {
         let device = Device::current();
         let mut fresh = device.allocate(shape, dtype, false)?;
         let counter = self.next.fetch_add(fresh.layout().len() as u64, Ordering::Relaxed);
         let output = fresh.target();
-        device.run(&Request::Random(Random { distribution, key: self.key, counter, output }))?;
+        let request = Random { distribution, key: self.key, counter, output };
+        device.run(operation, &Request::Random(request))?;
         Ok(Array::from_fresh(fresh, device))
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn zeros(layout: Layout, dtype: DType) -> View {
 /// Runs a tape.
 pub(crate) fn map(tape: &Tape, inputs: &[Operand<'_>], output: &View) -> Result<()> {
     let output = Target::shared("test", output.borrow())?;
-    run(&Cpu, &Request::Map(Map { tape, inputs, output }))
+    run(&Cpu, "test", &Request::Map(Map { tape, inputs, output }))
 }
 
 /// Small, fast, and good enough to choose test values.

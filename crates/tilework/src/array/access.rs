@@ -3,12 +3,15 @@
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Range};
 
-use tilework_backend::{UserRead, UserWrite};
+use tilework_backend::{UserRead, UserWrite, try_zeroed};
 use tilework_error::{Error, Result, tuple};
 use tilework_layout::{Positions, positions};
 use tilework_ops::{Element, Scalar};
 
 use super::Array;
+
+/// How many bytes go to or from a device in one piece.
+pub(crate) const PIECE: usize = 1 << 22;
 
 impl Array {
     /// The elements as a slice, for reading. The array must be in row-major order.
@@ -64,11 +67,30 @@ impl Array {
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         self.expect_dtype::<T>("to_vec")?;
         let compact = self.compact()?;
-        let mut raw = vec![bytemuck::Zeroable::zeroed(); self.len()];
+        let mut raw = try_zeroed("to_vec", self.len())?;
         let bytes: &mut [u8] = bytemuck::cast_slice_mut::<T::Raw, u8>(&mut raw);
         let from = if self.is_empty() { 0 } else { compact.offset() * self.dtype().size() };
-        self.device.backend().download(compact.storage(), from, bytes)?;
+        self.device.download("to_vec", compact.storage(), from, bytes)?;
         Ok(raw.into_iter().map(T::from_raw).collect())
+    }
+
+    /// The bytes of a row-major array in pieces, each read as an operation of this name does: nothing
+    /// is held while `take` works, which may be long or do anything.
+    pub(crate) fn each_piece(
+        &self,
+        operation: &'static str,
+        take: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        debug_assert!(self.is_contiguous());
+        let bytes = self.len() * self.dtype().size();
+        let start = self.offset() * self.dtype().size();
+        let mut piece: Vec<u8> = try_zeroed(operation, bytes.min(PIECE))?;
+        for at in (0..bytes).step_by(PIECE) {
+            let piece = &mut piece[..PIECE.min(bytes - at)];
+            self.device.download(operation, self.storage(), start + at, piece)?;
+            take(piece)?;
+        }
+        Ok(())
     }
 
     /// The elements one by one in row-major order; the memory is guarded until the iterator ends.
@@ -91,7 +113,7 @@ impl Array {
         }
         let position = positions(self.layout()).next().unwrap_or(0);
         let (size, mut bytes) = (self.dtype().size(), [0; 16]);
-        self.device.backend().download(self.storage(), position * size, &mut bytes[..size])?;
+        self.device.download("item", self.storage(), position * size, &mut bytes[..size])?;
         Ok(Scalar::from_bytes(self.dtype(), &bytes))
     }
 

@@ -32,7 +32,7 @@ impl Array {
         self.slice(indices)?.write("set", source.into())
     }
 
-    fn write(&self, operation: &str, source: Arg<'_>) -> Result<()> {
+    fn write(&self, operation: &'static str, source: Arg<'_>) -> Result<()> {
         common_device(operation, &[Arg::Array(self), source])?;
         let target = Target::shared(operation, self.borrow())?;
         let held = match source {

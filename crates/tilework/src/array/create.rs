@@ -131,11 +131,8 @@ impl Array {
             let block = first as i64..count.min(first + BLOCK) as i64;
             numbers.clear();
             numbers.extend(block.map(|k| start.wrapping_add(k.wrapping_mul(step))));
-            device.backend().upload(
-                bytemuck::cast_slice(&numbers),
-                array.storage(),
-                first * size_of::<i64>(),
-            )?;
+            let (bytes, at) = (bytemuck::cast_slice(&numbers), first * size_of::<i64>());
+            device.upload("arange", bytes, array.storage(), at)?;
         }
         Ok(array)
     }
@@ -197,10 +194,15 @@ impl Array {
 
     /// [`Array::from_slice`] on a device.
     pub fn from_slice_on<T: Element>(device: Device, elements: &[T]) -> Result<Array> {
-        let fresh = device.allocate(&[elements.len()], T::DTYPE, false)?;
-        let raw: Vec<T::Raw> = elements.iter().map(|element| element.to_raw()).collect();
-        let array = Array::from_fresh(fresh, device);
-        device.backend().upload(bytemuck::cast_slice(&raw), array.storage(), 0)?;
+        const BLOCK: usize = 1 << 16;
+        let array = Array::empty_on(device, &[elements.len()], T::DTYPE)?;
+        let mut raw: Vec<T::Raw> = Vec::with_capacity(elements.len().min(BLOCK));
+        for (k, block) in elements.chunks(BLOCK).enumerate() {
+            raw.clear();
+            raw.extend(block.iter().map(|element| element.to_raw()));
+            let at = k * BLOCK * size_of::<T::Raw>();
+            device.upload("from_slice", bytemuck::cast_slice(&raw), array.storage(), at)?;
+        }
         Ok(array)
     }
 
@@ -240,12 +242,13 @@ impl Array {
         if device == self.device {
             return Ok(self.clone());
         }
-        let compact = self.compact()?;
-        let mut bytes = vec![0u8; self.len() * self.dtype().size()];
-        let from = compact.offset() * self.dtype().size();
-        self.device.backend().download(compact.storage(), from, &mut bytes)?;
-        let array = Array::from_fresh(device.allocate(self.shape(), self.dtype(), false)?, device);
-        device.backend().upload(&bytes, array.storage(), 0)?;
+        let array = Array::empty_on(device, self.shape(), self.dtype())?;
+        let mut at = 0;
+        self.compact()?.each_piece("to_device", &mut |piece| {
+            device.upload("to_device", piece, array.storage(), at)?;
+            at += piece.len();
+            Ok(())
+        })?;
         Ok(array)
     }
 }

@@ -4,13 +4,13 @@
 //! that arrays index are brought to the front, where a gather or a scatter finds them.
 
 use smallvec::SmallVec;
-use tilework_backend::{Gather, Nonzero, Request, Scatter, Target, ViewRef};
+use tilework_backend::{Gather, Indices, Nonzero, Request, Scatter, Target, ViewRef};
 use tilework_error::{Error, Result, tuple};
 use tilework_layout::{Dims, Index, broadcast_shapes, normalize_axis};
 use tilework_ops::DType;
 
 use super::Array;
-use super::map::{Arg, common_device, select};
+use super::map::{Arg, common_device};
 
 /// One entry of an index: something of a basic index, or an array of integers or bools.
 #[derive(Clone)]
@@ -32,8 +32,10 @@ impl<T: Into<Index>> From<T> for Indexer<'_> {
 struct Advanced {
     /// The array after its basic part, axes that arrays index first.
     front: Array,
-    /// One int64 array, inside its bounds, for each of these axes.
+    /// One int64 array for each of these axes.
     indices: Vec<Array>,
+    /// Which axes they are after the basic part.
+    axes: Dims,
     /// Where the axes of the arrays' shape belong in the result.
     place: usize,
     /// The shape that the arrays have together.
@@ -55,13 +57,22 @@ impl Array {
     /// # Ok::<(), tilework::Error>(())
     /// ```
     pub fn index(&self, indices: &[Indexer<'_>]) -> Result<Array> {
-        let Some(advanced) = self.advanced("index", indices)? else {
+        self.picked("index", indices)
+    }
+
+    fn picked(&self, operation: &'static str, indices: &[Indexer<'_>]) -> Result<Array> {
+        let Some(advanced) = self.advanced(operation, indices)? else {
             return self.slice(&basic(indices));
         };
-        let Advanced { front, indices, place, shape } = advanced;
+        let Advanced { front, indices, axes, place, shape } = advanced;
         let rest = &front.shape()[indices.len()..];
         let full: Dims = shape.iter().chain(rest).copied().collect();
-        let result = gather(&front, &indices, &shape, &full)?;
+        let mut fresh = self.device.allocate(&full, self.dtype(), false)?;
+        let arrays: SmallVec<[ViewRef<'_>; 4]> = indices.iter().map(Array::borrow).collect();
+        let indices = Indices { arrays: &arrays, axes: &axes };
+        let gather = Gather { source: front.borrow(), indices, output: fresh.target() };
+        self.device.run(operation, &Request::Gather(gather))?;
+        let result = Array::from_fresh(fresh, self.device);
         // The arrays' axes stand in front; bring them to their place.
         let from: Vec<isize> = (0..shape.len() as isize).collect();
         let to: Vec<isize> = (0..shape.len()).map(|k| (place + k) as isize).collect();
@@ -71,12 +82,15 @@ impl Array {
     /// Writes to elements picked by integers, slices and arrays: NumPy's `x[...] = source`. Where
     /// an element is picked twice, the last write stays.
     pub fn index_set<'a>(&self, indices: &[Indexer<'_>], source: impl Into<Arg<'a>>) -> Result<()> {
-        let source = source.into();
-        let Some(advanced) = self.advanced("index_set", indices)? else {
+        self.put("index_set", indices, source.into())
+    }
+
+    fn put(&self, operation: &'static str, indices: &[Indexer<'_>], source: Arg<'_>) -> Result<()> {
+        let Some(advanced) = self.advanced(operation, indices)? else {
             return self.slice(&basic(indices))?.assign(source);
         };
-        common_device("index_set", &[Arg::Array(self), source])?;
-        let Advanced { front, indices, place, shape } = advanced;
+        common_device(operation, &[Arg::Array(self), source])?;
+        let Advanced { front, indices, axes, place, shape } = advanced;
         let rest = &front.shape()[indices.len()..];
         let (before, after) = rest.split_at(place.min(rest.len()));
         let logical: Dims = before.iter().chain(&shape).chain(after).copied().collect();
@@ -84,14 +98,11 @@ impl Array {
             Arg::Array(array) => array.to_dtype(self.dtype())?,
             Arg::Number(number) => Array::full_on(self.device, &[], number, self.dtype())?,
         };
-        if !broadcast_shapes("index_set", &[values.shape(), &logical])
-            .is_ok_and(|all| all == logical)
-        {
+        let all = broadcast_shapes(operation, &[values.shape(), &logical]);
+        if !all.is_ok_and(|all| all == logical) {
             let (from, to) = (tuple(values.shape()), tuple(&logical));
-            return Err(Error::shape(
-                "index_set",
-                format!("shape {from} does not broadcast into {to}"),
-            ));
+            let message = format!("shape {from} does not broadcast into {to}");
+            return Err(Error::shape(operation, message));
         }
         let values = values.broadcast_to(&logical)?;
         let from: Vec<isize> = (0..shape.len()).map(|k| (place + k) as isize).collect();
@@ -102,7 +113,13 @@ impl Array {
             .iter()
             .map(|index| if index.shares_memory(self) { index.copy() } else { Ok(index.clone()) })
             .collect::<Result<_>>()?;
-        scatter("index_set", &values, &indices, &shape, &front)
+        let arrays: SmallVec<[ViewRef<'_>; 4]> = indices.iter().map(Array::borrow).collect();
+        let scatter = Scatter {
+            source: values.borrow(),
+            indices: Indices { arrays: &arrays, axes: &axes },
+            target: Target::shared(operation, front.borrow())?,
+        };
+        self.device.run(operation, &Request::Scatter(scatter))
     }
 
     /// Elements of one axis picked by an array of integers.
@@ -116,7 +133,7 @@ impl Array {
                 format!("indices are integers, not {}", picks.dtype()),
             ));
         }
-        self.index(&indices)
+        self.picked("take", &indices)
     }
 
     /// For each place of `picks`, the element of this array at that index along one axis; the other
@@ -124,7 +141,7 @@ impl Array {
     pub fn take_along_axis(&self, picks: &Array, axis: isize) -> Result<Array> {
         let grid = self.along_axis("take_along_axis", picks, axis)?;
         let indices: Vec<Indexer<'_>> = grid.iter().map(Indexer::Array).collect();
-        self.broadcast_around(picks, axis)?.index(&indices)
+        self.broadcast_around(picks, axis)?.picked("take_along_axis", &indices)
     }
 
     /// Writes `source` to the places that [`Array::take_along_axis`] reads.
@@ -136,7 +153,7 @@ impl Array {
     ) -> Result<()> {
         let grid = self.along_axis("put_along_axis", picks, axis)?;
         let indices: Vec<Indexer<'_>> = grid.iter().map(Indexer::Array).collect();
-        self.index_set(&indices, source)
+        self.put("put_along_axis", &indices, source.into())
     }
 
     /// This array broadcast to the shape of `picks` on all axes but one.
@@ -201,7 +218,7 @@ impl Array {
         let count = mask.count_nonzero(())?.item::<i64>()? as usize;
         let mut fresh = self.device.allocate(&[count, self.ndim()], DType::Int64, false)?;
         let (input, output) = (mask.borrow(), fresh.target());
-        self.device.run(&Request::Nonzero(Nonzero { input, output }))?;
+        self.device.run("nonzero", &Request::Nonzero(Nonzero { input, output }))?;
         Ok(Array::from_fresh(fresh, self.device))
     }
 
@@ -269,17 +286,24 @@ impl Array {
         let shape = broadcast_shapes(operation, &shapes)
             .map_err(|error| Error::Index(error.to_string()))?;
         let place = if runs == 1 { arrays.first().map_or(0, |(axis, _)| *axis) } else { 0 };
-        let mut checked = Vec::with_capacity(arrays.len());
+        let axes: Dims = arrays.iter().map(|(axis, _)| *axis).collect();
+        // The request checks the indices that it follows. It sees none where nothing is left to
+        // pick, and unsigned ones beyond int64 as negative ones.
+        let left = (0..viewed.ndim()).filter(|axis| !axes.contains(axis));
+        let nothing =
+            left.map(|axis| viewed.shape()[axis]).chain(shape.iter().copied()).any(|n| n == 0);
+        let mut indices = Vec::with_capacity(arrays.len());
         for (axis, array) in &arrays {
             common_device(operation, &[Arg::Array(self), Arg::Array(array)])?;
-            checked.push(
-                in_bounds(operation, array, *axis, viewed.shape()[*axis])?.broadcast_to(&shape)?,
-            );
+            if nothing || array.dtype() == DType::UInt64 {
+                check_bounds(operation, array, *axis, viewed.shape()[*axis])?;
+            }
+            indices.push(array.to_dtype(DType::Int64)?.broadcast_to(&shape)?);
         }
         let from: Vec<isize> = arrays.iter().map(|(axis, _)| *axis as isize).collect();
         let to: Vec<isize> = (0..arrays.len() as isize).collect();
         let front = viewed.move_axes(&from, &to)?;
-        Ok(Some(Advanced { front, indices: checked, place, shape }))
+        Ok(Some(Advanced { front, indices, axes, place, shape }))
     }
 
     /// Masks become the integer arrays of their true elements.
@@ -373,9 +397,9 @@ pub(super) fn check_bounds(
     indices: &Array,
     axis: usize,
     size: usize,
-) -> Result<bool> {
+) -> Result<()> {
     if indices.is_empty() {
-        return Ok(false);
+        return Ok(());
     }
     let (low, high) =
         (indices.min(())?.to_scalar()?.to_number(), indices.max(())?.to_scalar()?.to_number());
@@ -392,42 +416,5 @@ pub(super) fn check_bounds(
             return Err(Error::index(operation, message));
         }
     }
-    Ok(low < 0)
-}
-
-/// The indices as int64 from 0 on; an error if one is outside of its axis.
-fn in_bounds(operation: &str, indices: &Array, axis: usize, size: usize) -> Result<Array> {
-    let negative = check_bounds(operation, indices, axis, size)?;
-    let indices = indices.to_dtype(DType::Int64)?;
-    if !negative {
-        return Ok(indices);
-    }
-    select(&indices.less(0)?, &(&indices + size as i64)?, &indices)
-}
-
-fn gather(source: &Array, indices: &[Array], shape: &[usize], full: &[usize]) -> Result<Array> {
-    let device = source.device;
-    let mut fresh = device.allocate(full, source.dtype(), false)?;
-    debug_assert!(indices.iter().all(|index| index.shape() == shape));
-    let views: SmallVec<[ViewRef<'_>; 4]> = indices.iter().map(Array::borrow).collect();
-    let (source, output) = (source.borrow(), fresh.target());
-    device.run(&Request::Gather(Gather { source, indices: &views, output }))?;
-    Ok(Array::from_fresh(fresh, device))
-}
-
-fn scatter(
-    operation: &str,
-    source: &Array,
-    indices: &[Array],
-    shape: &[usize],
-    target: &Array,
-) -> Result<()> {
-    debug_assert!(indices.iter().all(|index| index.shape() == shape));
-    let views: SmallVec<[ViewRef<'_>; 4]> = indices.iter().map(Array::borrow).collect();
-    let request = Scatter {
-        source: source.borrow(),
-        indices: &views,
-        target: Target::shared(operation, target.borrow())?,
-    };
-    target.device.run(&Request::Scatter(request))
+    Ok(())
 }

@@ -186,7 +186,7 @@ impl Product {
     fn run(&self, kernel: MatmulKernel, output: Target<'_>) -> Result<()> {
         let a = self.a.borrow().with_layout(&self.a_layout)?;
         let b = self.b.borrow().with_layout(&self.b_layout)?;
-        self.a.device.run(&Request::Matmul(Matmul { a, b, output, kernel }))
+        self.a.device.run("matmul", &Request::Matmul(Matmul { a, b, output, kernel }))
     }
 
     fn final_shape(&self) -> Dims {
@@ -225,12 +225,12 @@ pub fn matmul_tiled(a: &Array, b: &Array) -> Result<Array> {
         return Err(Error::shape("matmul_tiled", message));
     }
     let mut fresh = a.device.allocate(&[rows, columns, t, t], a.dtype(), false)?;
-    let kernel = MatmulKernel::Tiled;
-    a.device.run(&Request::Matmul(Matmul {
+    let request = Matmul {
         a: a.borrow(),
         b: b.borrow(),
         output: fresh.target(),
-        kernel,
-    }))?;
+        kernel: MatmulKernel::Tiled,
+    };
+    a.device.run("matmul_tiled", &Request::Matmul(request))?;
     Ok(Array::from_fresh(fresh, a.device))
 }

@@ -318,7 +318,7 @@ fn then_cast(tape: Cow<'static, Tape>, dtype: DType) -> Cow<'static, Tape> {
 
 /// Broadcasts the operands to the target and asks the device.
 pub(super) fn run_map(
-    operation: &str,
+    operation: &'static str,
     device: Device,
     tape: &Tape,
     operands: &[Arg<'_>],
@@ -345,7 +345,8 @@ pub(super) fn run_map(
         })
     };
     // Operations have up to three operands; arrays of each length are cheaper than a growing one.
-    let run = |inputs: &[Operand<'_>]| device.run(&Request::Map(Map { tape, inputs, output }));
+    let run =
+        |inputs: &[Operand<'_>]| device.run(operation, &Request::Map(Map { tape, inputs, output }));
     match operands.len() {
         1 => run(&[input(0)?]),
         2 => run(&[input(0)?, input(1)?]),
@@ -393,9 +394,13 @@ impl Array {
     ///
     /// Integers wrap, floats are truncated to integers with saturation (NaN becomes 0).
     pub fn astype(&self, dtype: DType) -> Result<Array> {
+        self.cast("astype", dtype)
+    }
+
+    fn cast(&self, operation: &'static str, dtype: DType) -> Result<Array> {
         let mut fresh = self.device.allocate(self.shape(), dtype, false)?;
         let tape = Tape::cast(self.dtype(), dtype);
-        run_map("astype", self.device, &tape, &[Arg::Array(self)], dtype, fresh.target())?;
+        run_map(operation, self.device, &tape, &[Arg::Array(self)], dtype, fresh.target())?;
         Ok(Array::from_fresh(fresh, self.device))
     }
 
@@ -406,7 +411,7 @@ impl Array {
 
     /// A new array in row-major order.
     pub fn copy(&self) -> Result<Array> {
-        self.astype(self.dtype())
+        self.cast("copy", self.dtype())
     }
 
     /// This array if it is in row-major order, a copy otherwise.

@@ -28,6 +28,7 @@ use tilework_ops::DType;
 
 use crate::device::Device;
 
+pub(crate) use access::PIECE;
 pub use access::{Iter, ReadGuard, WriteGuard};
 pub use create::{Nested, meshgrid};
 pub use einsum::einsum;

@@ -34,7 +34,7 @@ impl Array {
 
     fn sorted(
         &self,
-        operation: &str,
+        operation: &'static str,
         axis: isize,
         descending: bool,
         indices: bool,
@@ -43,7 +43,8 @@ impl Array {
         let dtype = if indices { DType::Int64 } else { self.dtype() };
         let mut fresh = self.device.allocate(self.shape(), dtype, false)?;
         let (input, output) = (self.borrow(), fresh.target());
-        self.device.run(&Request::Sort(Sort { input, axis, descending, output, indices }))?;
+        let request = Sort { input, axis, descending, output, indices };
+        self.device.run(operation, &Request::Sort(request))?;
         Ok(Array::from_fresh(fresh, self.device))
     }
 
@@ -65,7 +66,7 @@ impl Array {
             right,
             output: fresh.target(),
         };
-        device.run(&Request::Search(request))?;
+        device.run("searchsorted", &Request::Search(request))?;
         Ok(Array::from_fresh(fresh, device))
     }
 

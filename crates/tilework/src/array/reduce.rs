@@ -94,13 +94,8 @@ impl Array {
         }
         let mut fresh = self.device.allocate(&kept, row.result(accumulates), false)?;
         let (input, output) = (self.borrow(), fresh.target());
-        self.device.run(&Request::Reduce(Reduce {
-            fold,
-            input,
-            axes: &axes,
-            correction,
-            output,
-        }))?;
+        let request = Request::Reduce(Reduce { fold, input, axes: &axes, correction, output });
+        self.device.run(row.name, &request)?;
         let result = Array::from_fresh(fresh, self.device);
         if !keepdims {
             return Ok(result);
@@ -196,7 +191,7 @@ impl Array {
         })?;
         let mut fresh = self.device.allocate(self.shape(), row.result(accumulates), false)?;
         let (input, output) = (self.borrow(), fresh.target());
-        self.device.run(&Request::Scan(Scan { fold, input, axis, output }))?;
+        self.device.run(row.name, &Request::Scan(Scan { fold, input, axis, output }))?;
         Ok(Array::from_fresh(fresh, self.device))
     }
 }

@@ -7,14 +7,13 @@ use tilework_error::{Error, Result, tuple};
 use tilework_layout::Layout;
 use tilework_ops::DType;
 
-use super::npy::each_piece;
 use crate::array::Array;
 use crate::device::Device;
 
 /// The elements' bytes.
-pub(crate) fn little_endian(operation: &str, array: &Array) -> Result<Vec<u8>> {
+pub(crate) fn little_endian(operation: &'static str, array: &Array) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    each_piece(operation, &array.compact()?, &mut |piece| {
+    array.compact()?.each_piece(operation, &mut |piece| {
         bytes.extend_from_slice(piece);
         Ok(())
     })?;
@@ -24,7 +23,7 @@ pub(crate) fn little_endian(operation: &str, array: &Array) -> Result<Vec<u8>> {
 
 /// The array of this shape whose elements have these bytes.
 pub(crate) fn from_little_endian(
-    operation: &str,
+    operation: &'static str,
     dtype: DType,
     shape: &[usize],
     mut bytes: Vec<u8>,
@@ -37,7 +36,7 @@ pub(crate) fn from_little_endian(
     }
     turn_around(dtype, &mut bytes);
     let array = Array::empty_on(Device::current(), shape, dtype)?;
-    array.device().backend().upload(&bytes, array.storage(), 0)?;
+    array.device().upload(operation, &bytes, array.storage(), 0)?;
     Ok(array)
 }
 

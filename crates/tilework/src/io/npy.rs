@@ -8,21 +8,19 @@ use std::fs::File;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
-use tilework_backend::{UserRead, UserWrite};
+use tilework_backend::{UserWrite, try_zeroed};
 use tilework_error::{Error, Result};
 
 use super::Origin;
 use super::files::replace;
 use super::header::Header;
-use crate::array::Array;
+use crate::array::{Array, PIECE};
 use crate::device::Device;
-
-/// How much goes to or from a device in one piece.
-const PIECE: usize = 1 << 22;
 
 /// Writes an array to a `.npy` file, replacing what was there: all of it or nothing.
 ///
-/// The path is used as it is; nothing is appended. Arrays in Fortran order keep it; others are
+/// The path is used as it is; nothing is appended. The array stays usable meanwhile; what others
+/// write to it while it is being saved may be in the file or not. Arrays in Fortran order keep it; others are
 /// written in row-major order. bfloat16, for which NumPy has no type, is written the way ml_dtypes
 /// does, as two bytes without a meaning (`'<V2'`): `np.load(path).view(ml_dtypes.bfloat16)` reads
 /// it in Python, and [`load`] reads it as bfloat16.
@@ -107,34 +105,9 @@ pub(super) fn write_to(origin: Origin<'_>, writer: &mut dyn Write, array: &Array
     }
     let header = Header::write(array.dtype(), &shape, fortran);
     writer.write_all(&header).map_err(|error| origin.io(error))?;
-    each_piece(origin.operation, &array, &mut |piece| {
+    array.each_piece(origin.operation, &mut |piece| {
         writer.write_all(piece).map_err(|error| origin.io(error))
     })
-}
-
-/// The bytes of a row-major array, in pieces where it does not lie in the host's memory.
-pub(crate) fn each_piece(
-    operation: &str,
-    array: &Array,
-    take: &mut dyn FnMut(&[u8]) -> Result<()>,
-) -> Result<()> {
-    let bytes = array.len() * array.dtype().size();
-    if bytes == 0 {
-        return Ok(());
-    }
-    let start = array.offset() * array.dtype().size();
-    if array.storage().is_on_host() {
-        let guard = UserRead::new(operation, array.storage())?;
-        return take(&guard[start..start + bytes]);
-    }
-    let mut piece = vec![0u8; bytes.min(PIECE)];
-    let backend = array.device().backend();
-    for at in (0..bytes).step_by(PIECE) {
-        let piece = &mut piece[..PIECE.min(bytes - at)];
-        backend.download(array.storage(), start + at, piece)?;
-        take(piece)?;
-    }
-    Ok(())
 }
 
 /// Reads an array; also how many bytes that took. `length` is what the reader holds, if known.
@@ -188,12 +161,11 @@ fn fill(
         let mut guard = UserWrite::new(origin.operation, array.storage())?;
         return next(&mut guard[..bytes]);
     }
-    let mut piece = vec![0u8; bytes.min(PIECE)];
-    let backend = array.device().backend();
+    let mut piece: Vec<u8> = try_zeroed(origin.operation, bytes.min(PIECE))?;
     for at in (0..bytes).step_by(PIECE) {
         let piece = &mut piece[..PIECE.min(bytes - at)];
         next(piece)?;
-        backend.upload(piece, array.storage(), at)?;
+        array.device().upload(origin.operation, piece, array.storage(), at)?;
     }
     Ok(())
 }

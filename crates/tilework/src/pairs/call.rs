@@ -187,7 +187,7 @@ impl<'a> Call<'a> {
         options: &Options<'_>,
         start: i64,
         wanted: Wanted,
-        door: impl FnOnce(Device, &Request<'_>) -> Result<R>,
+        door: impl FnOnce(Device, &'static str, &Request<'_>) -> Result<R>,
     ) -> Result<(R, Raw)> {
         let (reduction, extent) = (self.reduction, self.extent);
         let device = extent.device.unwrap_or_else(Device::current);
@@ -230,7 +230,7 @@ impl<'a> Call<'a> {
             indices: index_block.as_mut().map(|block| block.target()),
             progress: options.progress,
         });
-        let answer = door(device, &request)?;
+        let answer = door(device, reduction.row().fold.row().name, &request)?;
         let raw = Raw {
             values: value_block.map(|block| Array::from_fresh(block, device)),
             indices: index_block.map(|block| Array::from_fresh(block, device)),
