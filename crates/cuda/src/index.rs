@@ -21,8 +21,8 @@ const THREADS: usize = 256;
 /// Elements that a thread looks at for their truth: as in `kernels/nonzero.cu`.
 const EACH: usize = 8;
 
-fn grid(threads: usize) -> Grid {
-    Grid { blocks: [threads.div_ceil(THREADS) as u32, 1, 1], threads: THREADS as u32, shared: 0 }
+fn grid(name: &str, threads: usize) -> Result<Grid> {
+    launch::grid(name, [threads.div_ceil(THREADS), 1], THREADS)
 }
 
 /// An array walked along with the indices that lead into another.
@@ -136,7 +136,7 @@ pub(crate) fn gather(
     let function = cuda.function(name, &module, c"gather")?;
     // SAFETY: the source declares these arguments; positions are those of checked layouts under
     // indices that the kernel checks.
-    unsafe { cuda.launch(name, function, grid(n), args)? };
+    unsafe { cuda.launch(name, function, grid(name, n)?, args)? };
     outside.check(cuda, session, &request.indices, request.source.layout())
 }
 
@@ -160,7 +160,7 @@ pub(crate) fn scatter(
     let args = args.pointer(last.address).pointer(outside.0.address);
     let function = cuda.function(name, &module, c"claim")?;
     // SAFETY: as for `gather`; there is a number for each place of the indexed axes.
-    unsafe { cuda.launch(name, function, grid(places), args)? };
+    unsafe { cuda.launch(name, function, grid(name, places)?, args)? };
     outside.check(cuda, session, &request.indices, target.layout())?;
     let args = walk
         .args()
@@ -172,7 +172,7 @@ pub(crate) fn scatter(
         .pointer(outside.0.address);
     let function = cuda.function(name, &module, c"scatter")?;
     // SAFETY: as above.
-    unsafe { cuda.launch(name, function, grid(n), args) }
+    unsafe { cuda.launch(name, function, grid(name, n)?, args) }
 }
 
 fn module(
@@ -222,11 +222,11 @@ pub(crate) fn nonzero(
     let count = cuda.function(name, &module, c"count")?;
     let args = Args::new().bytes(&nest).number(n as u64).pointer(input).pointer(counts.address);
     // SAFETY: the source declares these arguments; there is a count for each block.
-    unsafe { cuda.launch(name, count, grid(threads), args)? };
+    unsafe { cuda.launch(name, count, grid(name, threads)?, args)? };
     let places = cuda.function(name, &module, c"places")?;
     let args = Args::new().pointer(counts.address).number(blocks as u64);
     // SAFETY: as above.
-    unsafe { cuda.launch(name, places, grid(THREADS), args)? };
+    unsafe { cuda.launch(name, places, grid(name, THREADS)?, args)? };
     let out = request.output.layout();
     let first = launch::target(&request.output, session) + (out.offset() * 8) as u64;
     let args = Args::new()
@@ -240,7 +240,7 @@ pub(crate) fn nonzero(
         .number(out.strides()[1] as u64);
     let write = cuda.function(name, &module, c"write")?;
     // SAFETY: as above; the output has a row for each true element.
-    unsafe { cuda.launch(name, write, grid(threads), args) }
+    unsafe { cuda.launch(name, write, grid(name, threads)?, args) }
 }
 
 /// The axes of a shape as loops, to take row-major numbers apart.

@@ -6,12 +6,16 @@ use std::ffi::c_void;
 
 use smallvec::SmallVec;
 use tilework_backend::{Session, Target, ViewRef};
+use tilework_error::{Error, Result};
 use tilework_layout::LoopNest;
 
-use crate::driver::Address;
+use crate::driver::{Address, Grid};
 
 /// The most loops that a kernel walks; nests with more are cut up by `map.rs`.
 pub(crate) const MAX_AXES: usize = 8;
+
+/// The most blocks of a launch in its first and second direction.
+pub(crate) const MAX_BLOCKS: [usize; 2] = [(1 << 31) - 1, (1 << 16) - 1];
 
 /// Arguments of a kernel, in order.
 #[derive(Debug, Default)]
@@ -165,6 +169,16 @@ fn magic(d: u32) -> (u32, u32) {
     ((((1u64 << 32) * ((1u64 << shift) - d)) / d + 1) as u32, shift)
 }
 
+/// `blocks` blocks of `threads` threads each; an error where the device cannot have so many.
+pub(crate) fn grid(operation: &str, blocks: [usize; 2], threads: usize) -> Result<Grid> {
+    let [x, y] = blocks;
+    if x > MAX_BLOCKS[0] || y > MAX_BLOCKS[1] {
+        let message = format!("{x} x {y} blocks are more than a launch can have; split the array");
+        return Err(Error::unsupported(operation, message));
+    }
+    Ok(Grid { blocks: [x as u32, y as u32, 1], threads: threads as u32, shared: 0 })
+}
+
 /// Where a view's block begins, to be read by a kernel within the session.
 pub(crate) fn source(view: &ViewRef<'_>, session: &Session<'_>) -> Address {
     view.pointer(session) as Address
@@ -211,6 +225,16 @@ mod tests {
         let mut single = Nest { lens: SmallVec::new(), strides: SmallVec::new(), ..nest };
         single.merge();
         assert_eq!((&single.lens[..], single.strides[0].len()), (&[1][..], 2));
+    }
+
+    #[test]
+    fn grids_are_never_cut() {
+        let fits = grid("scan", MAX_BLOCKS, 256).expect("as many as there can be");
+        assert_eq!((fits.blocks, fits.threads), ([(1 << 31) - 1, (1 << 16) - 1, 1], 256));
+        for blocks in [[1 << 31, 1], [(1 << 32) + 1, 1], [1, 1 << 16]] {
+            let message = grid("scan", blocks, 256).unwrap_err().to_string();
+            assert!(message.starts_with("scan: "), "{message}");
+        }
     }
 
     #[test]

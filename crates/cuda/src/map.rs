@@ -13,7 +13,7 @@ use tilework_ops::DType;
 use tilework_tape::{Action, Tape};
 
 use crate::device::Cuda;
-use crate::driver::{Address, Grid};
+use crate::driver::Address;
 use crate::launch::{self, Args, MAX_AXES, Nest, Width};
 use crate::source;
 
@@ -73,8 +73,8 @@ pub(crate) fn run(cuda: &Cuda, session: &Session<'_>, request: &Map<'_>, name: &
                 Operand::Scalar(scalar) => args.bytes(scalar.bytes()),
             };
         }
-        let blocks = packs.count.div_ceil(THREADS * UNROLL) as u32;
-        let grid = Grid { blocks: [blocks, 1, 1], threads: THREADS as u32, shared: 0 };
+        let blocks = packs.count.div_ceil(THREADS * UNROLL);
+        let grid = launch::grid(name, [blocks, 1], THREADS)?;
         // SAFETY: the source of `plan` declares these arguments; every position that the loops
         // reach lies inside of its block, since they are those of checked layouts.
         unsafe { cuda.launch(name, function, grid, args)? };

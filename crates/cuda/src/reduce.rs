@@ -9,7 +9,6 @@ use tilework_layout::ReduceNest;
 use tilework_ops::{DType, FoldId};
 
 use crate::device::Cuda;
-use crate::driver::Grid;
 use crate::launch::{self, Args, MAX_AXES, Nest, Width};
 use crate::source;
 
@@ -92,9 +91,8 @@ pub(crate) fn run(
         .pointer(launch::source(&input, session))
         .pointer(out)
         .pointer(scratch);
-    let blocks = outputs.div_ceil(THREADS / shape.lanes) as u32;
-    let grid =
-        Grid { blocks: [blocks, shape.pieces as u32, 1], threads: THREADS as u32, shared: 0 };
+    let blocks = [outputs.div_ceil(THREADS / shape.lanes), shape.pieces];
+    let grid = launch::grid(name, blocks, THREADS)?;
     let function = cuda.function(name, &module, c"reduce")?;
     // SAFETY: the source declares these arguments; the loops are those of checked layouts, and the
     // scratch has room for a state of each piece.
@@ -106,7 +104,7 @@ pub(crate) fn run(
             .number(correction)
             .pointer(out)
             .pointer(scratch);
-        let grid = Grid { blocks: [outputs as u32, 1, 1], threads: THREADS as u32, shared: 0 };
+        let grid = launch::grid(name, [outputs, 1], THREADS)?;
         let function = cuda.function(name, &module, c"finish")?;
         // SAFETY: as above.
         unsafe { cuda.launch(name, function, grid, args)? };

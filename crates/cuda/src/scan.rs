@@ -8,7 +8,6 @@ use tilework_layout::{Layout, LoopNest};
 use tilework_ops::{DType, FoldId};
 
 use crate::device::Cuda;
-use crate::driver::Grid;
 use crate::launch::{self, Args, MAX_AXES, Nest, Width};
 use crate::reduce::{STATE, fold_text, too_many_axes};
 use crate::source;
@@ -54,11 +53,7 @@ pub(crate) fn run(
     let nest = Nest::new(&nest).encode(width);
     let (input, output) =
         (launch::source(&input, session), launch::target(&request.output, session));
-    let grid = |pieces: usize| Grid {
-        blocks: [rows as u32, pieces as u32, 1],
-        threads: THREADS as u32,
-        shared: 0,
-    };
+    let grid = |pieces: usize| launch::grid(name, [rows, pieces], THREADS);
     let partial = match pieces {
         1 => None,
         _ => Some(cuda.allocate_block(rows * pieces * STATE)?),
@@ -69,17 +64,17 @@ pub(crate) fn run(
         let function = cuda.function(name, &module, c"totals")?;
         // SAFETY: the source declares these arguments; the loops are those of checked layouts, and
         // the scratch has room for a state of each piece.
-        unsafe { cuda.launch(name, function, grid(pieces), args)? };
+        unsafe { cuda.launch(name, function, grid(pieces)?, args)? };
         let args = Args::new().bytes(&shape).pointer(scratch);
         let function = cuda.function(name, &module, c"carries")?;
         // SAFETY: as above.
-        unsafe { cuda.launch(name, function, grid(1), args)? };
+        unsafe { cuda.launch(name, function, grid(1)?, args)? };
     }
     let args =
         Args::new().bytes(&nest).bytes(&shape).pointer(input).pointer(output).pointer(scratch);
     let function = cuda.function(name, &module, c"scan")?;
     // SAFETY: as above.
-    unsafe { cuda.launch(name, function, grid(pieces), args) }
+    unsafe { cuda.launch(name, function, grid(pieces)?, args) }
 }
 
 fn text(fold: FoldId, input: DType, output: DType, width: Width) -> String {

@@ -11,18 +11,18 @@ use tilework_ops::DType;
 use crate::compile::Module;
 use crate::device::Cuda;
 use crate::driver::Grid;
-use crate::launch::{self, Args, MAX_AXES, Nest, Width};
+use crate::launch::{self, Args, MAX_AXES, MAX_BLOCKS, Nest, Width};
 use crate::reduce::too_many_axes;
 use crate::source;
 
 /// Threads of a block, and elements that it sorts: as in `kernels/sort.cu`.
 const THREADS: usize = 256;
 const TILE: usize = 1024;
-/// What a grid can have in its second direction.
-const MAX_TILES: usize = 65_535;
+/// Tiles of the longest row: the second direction of a grid.
+const MAX_TILES: usize = MAX_BLOCKS[1];
 
-fn grid(blocks: [usize; 2]) -> Grid {
-    Grid { blocks: [blocks[0] as u32, blocks[1] as u32, 1], threads: THREADS as u32, shared: 0 }
+fn grid(name: &str, blocks: [usize; 2]) -> Result<Grid> {
+    launch::grid(name, blocks, THREADS)
 }
 
 pub(crate) fn run(
@@ -67,7 +67,9 @@ pub(crate) fn run(
         .pointer(indices[0].address);
     // SAFETY: the source declares these arguments; the loops are those of checked layouts, and
     // there is room for all rows in the scratch.
-    unsafe { cuda.launch(name, function(c"tiles")?, grid([rows, len.div_ceil(TILE)]), args)? };
+    unsafe {
+        cuda.launch(name, function(c"tiles")?, grid(name, [rows, len.div_ceil(TILE)])?, args)?
+    };
     let mut run = TILE;
     while run < len {
         let args = Args::new()
@@ -80,7 +82,9 @@ pub(crate) fn run(
             .pointer(values[1 - side].address)
             .pointer(indices[1 - side].address);
         // SAFETY: as above.
-        unsafe { cuda.launch(name, function(c"merge")?, grid([n.div_ceil(THREADS), 1]), args)? };
+        unsafe {
+            cuda.launch(name, function(c"merge")?, grid(name, [n.div_ceil(THREADS), 1])?, args)?
+        };
         side = 1 - side;
         run *= 2;
     }
@@ -94,7 +98,7 @@ pub(crate) fn run(
         .pointer(indices[side].address)
         .pointer(launch::target(&request.output, session));
     // SAFETY: as above; the output holds elements or, if indices are wanted, int64.
-    unsafe { cuda.launch(name, function(c"put")?, grid([n.div_ceil(THREADS), 1]), args) }
+    unsafe { cuda.launch(name, function(c"put")?, grid(name, [n.div_ceil(THREADS), 1])?, args) }
 }
 
 pub(crate) fn search(
@@ -130,7 +134,7 @@ pub(crate) fn search(
         .pointer(launch::target(&request.output, session));
     let function = cuda.function(name, &module, c"search")?;
     // SAFETY: the source declares these arguments; positions are those of checked layouts.
-    unsafe { cuda.launch(name, function, grid([n.div_ceil(THREADS), 1]), args) }
+    unsafe { cuda.launch(name, function, grid(name, [n.div_ceil(THREADS), 1])?, args) }
 }
 
 fn module(cuda: &Cuda, name: &str, dtype: DType, width: Width) -> Result<std::sync::Arc<Module>> {
