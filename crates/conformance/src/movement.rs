@@ -123,6 +123,8 @@ pub fn random(device: Device) {
         let exact = vec![
             rng.uniform(&[37], DType::Float32)?,
             rng.uniform(&[5, 7], DType::Float64)?,
+            rng.uniform(&[1001], DType::Float16)?,
+            rng.uniform(&[1001], DType::BFloat16)?,
             rng.integers(-3, 4, &[100])?,
             rng.integers(i64::MIN, i64::MAX, &[9])?,
             rng.permutation(50)?,

@@ -11,12 +11,12 @@ use std::ops::Range;
 use tilework_backend::{Random, Session};
 use tilework_error::Result;
 use tilework_layout::positions;
-use tilework_ops::random::{ROUND, WEYL, bits, integer, uniform_f32, uniform_f64};
+use tilework_ops::random::{ROUND, WEYL, bits, integer, uniform, uniform_f64};
 use tilework_ops::{DType, Distribution, Id};
 
 use crate::isa::Isa;
-use crate::map::PIECE;
 use crate::map::kernels::{self, Kernel};
+use crate::map::{PIECE, cast};
 use crate::pool;
 
 /// How many elements are made at a time where there is more than one step.
@@ -70,6 +70,8 @@ type Loop<P> = unsafe fn(P, u64, u64, usize, *mut u8);
 enum Filler {
     /// One loop.
     Direct(Loop<(i64, u64)>, (i64, u64)),
+    /// float32, then the half type that holds it exactly.
+    Half(Loop<()>, Kernel),
     /// Radii and angles in float64, then their functions, then float32 if it is to be.
     Normal { loops: [Loop<()>; 2], log: Kernel, cos: Kernel, single: bool },
 }
@@ -78,6 +80,10 @@ fn filler(distribution: Distribution, dtype: DType) -> Option<Filler> {
     let none = (0, 0);
     Some(match (distribution, dtype) {
         (Distribution::Bits, DType::UInt64) => Filler::Direct(pick::<Bits, _>(), none),
+        (Distribution::Uniform, DType::Float16) => Filler::Half(pick::<Half, _>(), narrow(dtype)?),
+        (Distribution::Uniform, DType::BFloat16) => {
+            Filler::Half(pick::<Brain, _>(), narrow(dtype)?)
+        }
         (Distribution::Uniform, DType::Float32) => Filler::Direct(pick::<Single, _>(), none),
         (Distribution::Uniform, DType::Float64) => Filler::Direct(pick::<Double, _>(), none),
         (Distribution::Integers { low, span }, DType::Int64) => {
@@ -96,6 +102,14 @@ fn filler(distribution: Distribution, dtype: DType) -> Option<Filler> {
     })
 }
 
+/// What rounds float32 to a half type.
+fn narrow(dtype: DType) -> Option<Kernel> {
+    match cast::chain(DType::Float32, dtype) {
+        [(kernel, _)] => Some(*kernel),
+        _ => None,
+    }
+}
+
 impl Filler {
     /// # Safety
     /// `out` may be written for `n` elements.
@@ -103,6 +117,19 @@ impl Filler {
         match self {
             // SAFETY: the caller's promise.
             Filler::Direct(run, parameters) => unsafe { run(parameters, key, first, n, out) },
+            Filler::Half(run, narrow) => {
+                for done in (0..n).step_by(CHUNK) {
+                    let (count, at) = (CHUNK.min(n - done), first.wrapping_add(done as u64));
+                    let mut buffer = [0f32; CHUNK];
+                    // SAFETY: the buffer holds a chunk, and the kernel is that of the current
+                    // instruction set. The caller vouches for `out`.
+                    unsafe {
+                        run((), key, at, count, buffer.as_mut_ptr().cast());
+                        let from = buffer.as_ptr().cast();
+                        narrow(count, out.add(done * 2), from, from, from);
+                    }
+                }
+            }
             Filler::Normal { loops, log, cos, single } => {
                 let mut done = 0;
                 while done < n {
@@ -157,7 +184,9 @@ const TWO_TO_53: f64 = (1u64 << 53) as f64;
 
 makes! {
     Bits (i64, u64) => u64, |_, words| bits(words);
-    Single (i64, u64) => f32, |_, words| uniform_f32(words);
+    Half () => f32, |_, words| uniform::<11>(words);
+    Brain () => f32, |_, words| uniform::<8>(words);
+    Single (i64, u64) => f32, |_, words| uniform::<24>(words);
     Double (i64, u64) => f64, |_, words| uniform_f64(words);
     Integers (i64, u64) => i64, |(low, span), words| integer(words, low, span);
     Radius32 () => f64, |_, words| (words[0] as f64 + 1.0) * (1.0 / TWO_TO_32);

@@ -7,7 +7,6 @@ use tilework_error::Result;
 use tilework_ops::{DType, Distribution};
 
 use crate::device::Cuda;
-use crate::driver::Grid;
 use crate::launch::{self, Args};
 use crate::source;
 
@@ -38,24 +37,22 @@ pub(crate) fn run(
         .number(request.counter)
         .number(low as u64)
         .number(span);
-    let grid = Grid {
-        blocks: [layout.len().div_ceil(THREADS) as u32, 1, 1],
-        threads: THREADS as u32,
-        shared: 0,
-    };
+    let grid = launch::grid(name, [layout.len().div_ceil(THREADS), 1], THREADS)?;
     let function = cuda.function(name, &module, c"random")?;
     // SAFETY: the source declares these arguments; the target is row-major and has `len` elements.
     unsafe { cuda.launch(name, function, grid, args) }
 }
 
 fn text(kind: u8, dtype: DType) -> String {
-    let (r, double) = (source::storage(dtype), dtype == DType::Float64);
-    let draw = match (kind, double) {
+    let r = source::storage(dtype);
+    let draw = match (kind, dtype) {
         (0, _) => "bits(w)",
-        (1, true) => "uniform_f64(w)",
-        (1, false) => "uniform_f32(w)",
-        (2, true) => "normal_f64(w)",
-        (2, false) => "normal_f32(w)",
+        (1, DType::Float64) => "uniform_f64(w)",
+        (1, DType::Float16) => "uniform<11>(w)",
+        (1, DType::BFloat16) => "uniform<8>(w)",
+        (1, _) => "uniform<24>(w)",
+        (2, DType::Float64) => "normal_f64(w)",
+        (2, _) => "normal_f32(w)",
         _ => "integer(w, low, span)",
     };
     format!(

@@ -12,7 +12,8 @@ use crate::number::Scalar;
 pub enum Distribution {
     /// Raw 64-bit words, as uint64.
     Bits,
-    /// Uniform on [0, 1), as float32 (24 random bits) or float64 (53 random bits).
+    /// Uniform on [0, 1), with as many random bits as the dtype holds exactly below 1: 11 in float16, 8
+    /// in bfloat16, 24 in float32, 53 in float64. So none is rounded up to 1.
     Uniform,
     /// Standard normal, as float32 or float64.
     Normal,
@@ -32,7 +33,13 @@ impl Distribution {
         match (self, dtype) {
             (Distribution::Bits, _) => Scalar::new(bits(words)).cast(dtype),
             (Distribution::Uniform, DType::Float64) => Scalar::new(uniform_f64(words)),
-            (Distribution::Uniform, _) => Scalar::new(uniform_f32(words)).cast(dtype),
+            (Distribution::Uniform, DType::Float16) => {
+                Scalar::new(uniform::<11>(words)).cast(dtype)
+            }
+            (Distribution::Uniform, DType::BFloat16) => {
+                Scalar::new(uniform::<8>(words)).cast(dtype)
+            }
+            (Distribution::Uniform, _) => Scalar::new(uniform::<24>(words)).cast(dtype),
             (Distribution::Normal, DType::Float64) => Scalar::new(normal_f64(words)),
             (Distribution::Normal, _) => Scalar::new(normal_f32(words)).cast(dtype),
             (Distribution::Integers { low, span }, _) => {
@@ -77,10 +84,10 @@ pub fn bits(words: [u32; 4]) -> u64 {
     words[0] as u64 | (words[1] as u64) << 32
 }
 
-/// Uniform on [0, 1), a multiple of 2^-24.
+/// Uniform on [0, 1), a multiple of 2^-BITS, of which there are up to 24.
 #[inline(always)]
-pub fn uniform_f32(words: [u32; 4]) -> f32 {
-    (words[0] >> 8) as f32 * (1.0 / (1u32 << 24) as f32)
+pub fn uniform<const BITS: u32>(words: [u32; 4]) -> f32 {
+    (words[0] >> (32 - BITS)) as f32 * (1.0 / (1u32 << BITS) as f32)
 }
 
 /// Uniform on [0, 1), a multiple of 2^-53.
@@ -133,6 +140,13 @@ mod tests {
         };
         assert!((mean(Distribution::Uniform) - 0.5).abs() < 0.005);
         assert!(mean(Distribution::Normal).abs() < 0.01);
+        for dtype in [DType::Float16, DType::BFloat16, DType::Float32, DType::Float64] {
+            let draw = |k| Distribution::Uniform.evaluate(7, k, dtype).get::<f64>();
+            let (low, high) = (0..n)
+                .map(draw)
+                .fold((1.0, 0.0f64), |(low, high), x| (if x < low { x } else { low }, high.max(x)));
+            assert!((0.0..0.01).contains(&low) && high > 0.99 && high < 1.0, "{dtype}: {high}");
+        }
         let dice = Distribution::Integers { low: 1, span: 6 };
         let values: Vec<i64> = (0..n).map(|k| dice.evaluate(7, k, DType::Int64).get()).collect();
         assert_eq!((values.iter().min(), values.iter().max()), (Some(&1), Some(&6)));

@@ -64,7 +64,9 @@ impl Rng {
                 format!("numbers are float32 or another float, not {dtype}"),
             ));
         }
-        self.draw(operation, distribution, shape, dtype.computes_in())?.to_dtype(dtype)
+        // Normal numbers are rounded to the half types; uniform ones are made for them, below 1.
+        let drawn = if distribution == Distribution::Normal { dtype.computes_in() } else { dtype };
+        self.draw(operation, distribution, shape, drawn)?.to_dtype(dtype)
     }
 
     /// Integers from `low` up to, not including, `high`, as int64.

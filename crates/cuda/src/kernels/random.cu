@@ -2,7 +2,8 @@
 // element; `draw`, which makes one of four words.
 
 FN u64 bits(const u32 (&w)[4]) { return w[0] | (u64)w[1] << 32; }
-FN f32 uniform_f32(const u32 (&w)[4]) { return (f32)(w[0] >> 8) * (1.0f / 16777216); }
+// Multiples of 2^-BITS below 1.
+template <int BITS> FN f32 uniform(const u32 (&w)[4]) { return (f32)(w[0] >> (32 - BITS)) * (1.0f / (1 << BITS)); }
 FN f64 uniform_f64(const u32 (&w)[4]) { return (f64)(bits(w) >> 11) * (1.0 / 9007199254740992); }
 FN f64 box_muller(f64 radius, f64 angle) { return sqrt(-2 * log(radius)) * cos(6.283185307179586477 * angle); }
 FN f64 normal_f64(const u32 (&w)[4]) {
