@@ -311,7 +311,7 @@ impl PyArray {
     ) -> PyResult<Bound<'py, PyAny>> {
         let numpy = py.import("numpy")?;
         let host = on_host(py, &self.0)?;
-        let moved = !host.shares_memory(&self.0);
+        let moved = !host.is_same_block(&self.0);
         let seen = if host.dtype() == DType::BFloat16 {
             let bits =
                 Array::from_storage(host.storage().clone(), host.layout().clone(), DType::UInt16);

@@ -259,7 +259,7 @@ pub fn asarray(
     };
     let array = asarray_on(obj, dtype.map(|dtype| dtype.0), device)?;
     let shares = match ours {
-        Some(ours) => array.shares_memory(ours),
+        Some(ours) => array.is_same_block(ours),
         // Foreign memory is foreign to the pool; what was made here is a copy.
         None => array.storage().is_foreign(),
     };

@@ -157,11 +157,11 @@ fn sliding_window_view(
     x.0.sliding_windows(&window_shape.0, &axes).py().map(PyArray)
 }
 
-/// Whether two arrays are views of one block of memory.
+/// Whether some element belongs to both arrays.
 ///
 /// >>> import tilework as tw
 /// >>> x = tw.arange(6)
-/// >>> tw.shares_memory(x, x[::2]), tw.shares_memory(x, x.copy())
+/// >>> tw.shares_memory(x, x[::2]), tw.shares_memory(x[::2], x[1::2])
 /// (True, False)
 #[pyfunction]
 #[pyo3(signature = (x1, x2, /))]

@@ -211,7 +211,7 @@ pub fn reshaped(
         Some(false) => x.reshape_view(shape),
         Some(true) => {
             let result = x.reshape(shape)?;
-            if result.shares_memory(x) { result.copy() } else { Ok(result) }
+            if result.is_same_block(x) { result.copy() } else { Ok(result) }
         }
         None => x.reshape(shape),
     })
@@ -352,7 +352,7 @@ fn astype(
     let device = device.map_or(x.0.device(), |device| device.0);
     run(py, x.0.len(), x.0.device(), || {
         let cast = x.0.to_dtype(dtype.0)?.to_device(device)?;
-        if copy && cast.shares_memory(&x.0) { cast.copy() } else { Ok(cast) }
+        if copy && cast.is_same_block(&x.0) { cast.copy() } else { Ok(cast) }
     })
     .map(PyArray)
 }

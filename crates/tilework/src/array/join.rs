@@ -122,7 +122,7 @@ impl Array {
             let picks = collected("pad", grown, sources)?;
             result = result.take(&Array::from_slice_on(self.device, &picks)?, axis as isize)?;
         }
-        if result.shares_memory(self) { result.copy() } else { Ok(result) }
+        if result.is_same_block(self) { result.copy() } else { Ok(result) }
     }
 
     /// Elements moved by `shift` places along an axis; what leaves one end enters at the other.
@@ -148,7 +148,7 @@ impl Array {
         shape[at] = grown.ok_or_else(|| Error::shape("repeat", "the axis would be too long"))?;
         let shape: Vec<isize> = shape.iter().map(|&n| n as isize).collect();
         let result = repeated.reshape(&shape)?;
-        if result.shares_memory(self) { result.copy() } else { Ok(result) }
+        if result.is_same_block(self) { result.copy() } else { Ok(result) }
     }
 
     /// Element k along an axis repeated `times[k]` times.
@@ -183,7 +183,7 @@ impl Array {
             .collect();
         let full = full.ok_or_else(|| Error::shape("tile", "an axis would be too long"))?;
         let result = self.reshape(&split)?.broadcast_to(&spread)?.reshape(&full)?;
-        if result.shares_memory(self) { result.copy() } else { Ok(result) }
+        if result.is_same_block(self) { result.copy() } else { Ok(result) }
     }
 
     /// One axis less: the array's parts along an axis.

@@ -23,7 +23,7 @@ mod view;
 
 use tilework_backend::{Fresh, Recycled, Storage, View, ViewRef};
 use tilework_error::Result;
-use tilework_layout::Layout;
+use tilework_layout::{Layout, Overlap, overlap};
 use tilework_ops::DType;
 
 use crate::device::Device;
@@ -145,9 +145,27 @@ impl Array {
         self.view.storage().is_writable()
     }
 
-    /// Whether both are views of one block.
-    pub fn shares_memory(&self, other: &Array) -> bool {
+    /// Whether both are views of one block of memory, be it of different parts.
+    pub fn is_same_block(&self, other: &Array) -> bool {
         self.storage().is_same(other.storage())
+    }
+
+    /// Whether some element belongs to both. Exact for arrays of equal element sizes and all but
+    /// contrived strides; otherwise arrays of one block are said to share.
+    ///
+    /// ```
+    /// use tilework::{Array, DType, s};
+    /// let x = Array::zeros(&[6], DType::Float32)?;
+    /// let (low, high) = (x.slice(&s![..3])?, x.slice(&s![3..])?);
+    /// assert!(x.shares_memory(&low) && !low.shares_memory(&high) && low.is_same_block(&high));
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn shares_memory(&self, other: &Array) -> bool {
+        if !self.is_same_block(other) || self.is_empty() || other.is_empty() {
+            return false;
+        }
+        self.dtype().size() != other.dtype().size()
+            || overlap(self.layout(), other.layout()) != Overlap::None
     }
 
     #[inline]

@@ -35,7 +35,7 @@ impl Renamed {
             let Some(array) = array else { continue };
             let is_it = |(known, role): &&(Array, Variable)| {
                 role.category == variable.category
-                    && known.shares_memory(array)
+                    && known.is_same_block(array)
                     && known.dtype() == array.dtype()
                     && known.layout() == array.layout()
             };
