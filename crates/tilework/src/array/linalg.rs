@@ -29,15 +29,15 @@ impl Array {
     pub fn matmul_into(&self, other: &Array, out: &Array) -> Result<()> {
         let product = Product::new(self, other)?;
         let expected = product.final_shape();
-        if expected[..] != *out.shape() || product.a.dtype() != out.dtype() {
-            let message = format!(
-                "the result is {} of shape {}, the target {} of shape {}",
-                product.a.dtype(),
-                tuple(&expected),
-                out.dtype(),
-                tuple(out.shape())
-            );
+        if expected[..] != *out.shape() {
+            let (result, target) = (tuple(&expected), tuple(out.shape()));
+            let message = format!("the result has shape {result}, the target {target}");
             return Err(Error::shape("matmul", message));
+        }
+        if product.a.dtype() != out.dtype() {
+            let (result, target) = (product.a.dtype(), out.dtype());
+            let message = format!("the result is {result}, the target {target}");
+            return Err(Error::dtype("matmul", message));
         }
         common_device("matmul", &[Arg::Array(self), Arg::Array(out)])?;
         if self.shares_memory(out) || other.shares_memory(out) {
@@ -220,7 +220,11 @@ pub fn matmul_tiled(a: &Array, b: &Array) -> Result<Array> {
     let (&[rows, inner, t, t1], &[inner1, columns, t2, t3]) = (a.shape(), b.shape()) else {
         return Err(Error::shape("matmul_tiled", "operands have four axes: [rows][columns][t][t]"));
     };
-    if inner != inner1 || t != t1 || t != t2 || t != t3 || a.dtype() != b.dtype() {
+    if a.dtype() != b.dtype() {
+        let message = format!("tiles of {} and {} do not match", a.dtype(), b.dtype());
+        return Err(Error::dtype("matmul_tiled", message));
+    }
+    if inner != inner1 || t != t1 || t != t2 || t != t3 {
         let message = format!("tiles {} and {} do not match", tuple(a.shape()), tuple(b.shape()));
         return Err(Error::shape("matmul_tiled", message));
     }
