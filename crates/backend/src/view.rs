@@ -59,6 +59,13 @@ impl View {
         View::new(self.storage.clone(), layout, self.dtype)
     }
 
+    /// The axes in reverse order: the same elements, so there is nothing to check.
+    #[inline]
+    pub fn transposed(&self) -> View {
+        let layout = self.layout.transpose();
+        View { storage: self.storage.clone(), layout, dtype: self.dtype }
+    }
+
     /// This view, to be named in a request.
     #[inline]
     pub fn borrow(&self) -> ViewRef<'_> {

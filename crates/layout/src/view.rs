@@ -3,6 +3,7 @@
 //! Axes may come from outside; the layout satisfies its invariants. Called by the view methods of
 //! the array crate and by operations that prepare their operands.
 
+use smallvec::SmallVec;
 use smallvec::smallvec;
 use tilework_error::{Error, Result, tuple};
 
@@ -63,15 +64,12 @@ impl Layout {
         }
         let from = normalize_axes(op, from, self.ndim())?;
         let to = normalize_axes(op, to, self.ndim())?;
-        let mut rest = (0..self.ndim()).filter(|axis| !from.contains(axis));
-        let order: Option<Dims> = (0..self.ndim())
-            .map(|place| match to.iter().position(|&t| t == place) {
-                Some(k) => Some(from[k]),
-                None => rest.next(),
-            })
-            .collect();
-        // As many places as axes remain free, so the order is always complete.
-        Ok(order.map_or_else(|| self.clone(), |order| self.pick(&order)))
+        let mut order: Dims = (0..self.ndim()).filter(|axis| !from.contains(axis)).collect();
+        let mut moves: SmallVec<[(usize, usize); 6]> = to.into_iter().zip(from).collect();
+        // First places first: each finds all axes that belong before it.
+        moves.sort_unstable();
+        moves.into_iter().for_each(|(place, axis)| order.insert(place, axis));
+        Ok(self.pick(&order))
     }
 
     /// A new axis of size one at place `axis` of the result.

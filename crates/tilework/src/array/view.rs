@@ -1,8 +1,9 @@
 //! Views: other shapes, strides and offsets on the same memory. Nothing here copies, but for
 //! [`Array::reshape`] where no view exists.
 
+use tilework_backend::Recycled;
 use tilework_error::{Error, Result, tuple};
-use tilework_layout::{Index, normalize_axes, normalize_axis, resolve_shape};
+use tilework_layout::{Index, Layout, normalize_axes, normalize_axis, resolve_shape};
 
 use super::Array;
 
@@ -14,11 +15,7 @@ impl Array {
         let shape = resolve_shape(self.len(), shape)?;
         match self.layout().reshape(&shape)? {
             Some(layout) => self.with_layout(layout),
-            None => {
-                let copy = self.copy()?;
-                let layout = copy.layout().reshape(&shape)?;
-                layout.map_or_else(|| Ok(copy.clone()), |layout| copy.with_layout(layout))
-            }
+            None => self.copy()?.with_layout(Layout::contiguous(&shape)?),
         }
     }
 
@@ -48,8 +45,7 @@ impl Array {
 
     /// The axes in reverse order.
     pub fn transpose(&self) -> Array {
-        let layout = self.layout().transpose();
-        self.with_layout(layout).unwrap_or_else(|_| self.clone())
+        Array { view: Recycled::new(self.view.transposed()), device: self.device }
     }
 
     /// The last two axes swapped.
