@@ -56,7 +56,7 @@ pub struct Reduce<'a> {
 /// A running reduction along one axis: each element becomes the result of all up to it.
 #[derive(Debug)]
 pub struct Scan<'a> {
-    /// Which one: sum, prod, max or min.
+    /// Which one, whose row has a running form.
     pub fold: FoldId,
     /// What is scanned.
     pub input: ViewRef<'a>,

@@ -13,9 +13,8 @@ fn bases(device: Device, id: Id, dtype: DType, special: bool) -> Result<Vec<Arra
     let draw = if special { draw_special } else { draw };
     let drawn = |k| draw(device, &BASE, dtype, row.domain_of(k), seed + k as u64);
     let mut operands = (0..row.arity).map(drawn).collect::<Result<Vec<Array>>>()?;
-    if id == Id::Pow && dtype.is_integer() {
-        // Integers refuse negative powers.
-        operands[1] = operands[1].maximum(0)?;
+    if let Some(last) = operands.last_mut().filter(|_| row.natural && dtype.is_integer()) {
+        *last = last.maximum(0)?;
     }
     Ok(operands)
 }

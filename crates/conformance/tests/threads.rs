@@ -155,6 +155,7 @@ fn refusals_name_the_operation() {
     refused("astype", done(x.astype(DType::Float32)));
     refused("copy", done(x.copy()));
     refused("argsort", done(x.argsort(0, false)));
+    refused("cumulative_sum", done(x.cumulative_sum(0)));
     refused("take", done(x.take(&picks, 0)));
     refused("index", done(x.index(&[Indexer::Array(&picks)])));
     refused("sum", done(x.sum(())));

@@ -16,9 +16,7 @@ use tilework_backend::{Scan, Session};
 use tilework_error::{Error, Result};
 use tilework_layout::{Dims, Layout, LoopNest, Strides};
 use tilework_ops::fold::{Accumulate, FOLD_COUNT};
-use tilework_ops::{
-    Complex, DType, Element, Entry, Fold, FoldColumn, Gives, Scalar, Value, bf16, f16, fold_column,
-};
+use tilework_ops::{DType, Element, Entry, Fold, FoldColumn, Gives, Scalar, Value, fold_column};
 
 use crate::pool;
 use crate::reduce::drive::each_piece;
@@ -63,31 +61,22 @@ impl FoldColumn for Kernels {
 }
 
 impl<F: Fold> Entry<Row> for At<F> {
-    const VALUE: Row = [
-        cell::<F, bool>(),
-        cell::<F, i8>(),
-        cell::<F, i16>(),
-        cell::<F, i32>(),
-        cell::<F, i64>(),
-        cell::<F, u8>(),
-        cell::<F, u16>(),
-        cell::<F, u32>(),
-        cell::<F, u64>(),
-        cell::<F, f16>(),
-        cell::<F, bf16>(),
-        cell::<F, f32>(),
-        cell::<F, f64>(),
-        cell::<F, Complex<f32>>(),
-        cell::<F, Complex<f64>>(),
-    ];
+    const VALUE: Row = {
+        let mut row = [None; DType::COUNT];
+        let mut i = 0;
+        while i < DType::COUNT {
+            row[i] = tilework_ops::with_element!(DType::ALL[i], T => cell::<F, T>());
+            i += 1;
+        }
+        row
+    };
 }
 
 static TABLE: [Row; FOLD_COUNT] = fold_column::<Kernels>();
 
 const fn cell<F: Fold, S: Source>() -> Option<Cell> {
     // Other folds have no running form; their kernels would be dead weight.
-    let runs = matches!(F::ROW.name.as_bytes(), b"sum" | b"prod" | b"max" | b"min");
-    if !runs || F::ROW.accumulates(S::DTYPE).is_none() {
+    if F::ROW.running.is_none() || F::ROW.accumulates(S::DTYPE).is_none() {
         return None;
     }
     Some(match F::ROW.accumulate {

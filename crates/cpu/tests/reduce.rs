@@ -282,6 +282,7 @@ const KINDS: [(Kind, &[FoldId]); 3] = [
         Kind::Few,
         &[
             FoldId::Sum,
+            FoldId::Norm,
             FoldId::Max,
             FoldId::Min,
             FoldId::ArgMax,

@@ -164,10 +164,33 @@ impl DType {
         self.is_float() || self.is_complex()
     }
 
+    /// Whether it is stored in 16 bits and computed in float32.
+    pub const fn is_half(self) -> bool {
+        matches!(self, Float16 | BFloat16)
+    }
+
     /// What arithmetic on it is done in: float32 for the half types, itself otherwise.
     pub const fn computes_in(self) -> DType {
+        if self.is_half() { Float32 } else { self }
+    }
+
+    /// What the definition of products sums in: floats up to 32 bits in double precision.
+    pub const fn sums_in(self) -> DType {
         match self {
-            Float16 | BFloat16 => Float32,
+            Float16 | BFloat16 | Float32 => Float64,
+            Complex64 => Complex128,
+            other => other,
+        }
+    }
+
+    /// The unsigned integer of its size if it is a signed one, itself otherwise: the same bits, and
+    /// the same results of all that wraps.
+    pub const fn unsigned(self) -> DType {
+        match self {
+            Int8 => UInt8,
+            Int16 => UInt16,
+            Int32 => UInt32,
+            Int64 => UInt64,
             other => other,
         }
     }
@@ -262,6 +285,19 @@ impl DType {
     /// `can_cast`, which is true exactly where promotion of the two gives `to`.
     pub const fn can_cast(self, to: DType) -> bool {
         self.promote(to) as u8 == to as u8
+    }
+
+    /// Whether a conversion to `to` keeps the kind or climbs, whatever the sizes: NumPy's casting rule
+    /// "same_kind", which is what may be written into a target.
+    pub const fn can_cast_kind(self, to: DType) -> bool {
+        matches!(
+            (self.kind(), to.kind()),
+            (Kind::Bool, _)
+                | (_, Kind::Complex)
+                | (Kind::Unsigned | Kind::Signed | Kind::Float, Kind::Float)
+                | (Kind::Unsigned | Kind::Signed, Kind::Signed)
+                | (Kind::Unsigned, Kind::Unsigned)
+        )
     }
 
     /// Properties of a floating-point type, of its parts if complex.

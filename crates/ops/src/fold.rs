@@ -57,6 +57,8 @@ pub struct FoldRow {
     pub gives: Rule,
     /// What it gives over nothing.
     pub nothing: OverNothing,
+    /// The public name of its running form along an axis; None if it has none.
+    pub running: Option<&'static str>,
     /// Where tests draw elements from: magnitudes.
     pub domain: Range<f64>,
     /// How far backends, which fold in other groupings, may differ from the meaning.
@@ -127,7 +129,7 @@ pub trait FoldColumn {
 macro_rules! folds {
     ($(
         $(#[doc = $doc:literal])+
-        $Type:ident $name:ident in $accumulate:ident -> $gives:ident, over nothing $nothing:ident, on [$($class:ident)+]
+        $Type:ident $name:ident in $accumulate:ident -> $gives:ident, over nothing $nothing:ident, on [$($class:ident)+] $(running $running:ident)?
         state $state:ty = $init:expr;
         step |$s:ident, $x:ident, $i:ident| $step:expr;
         merge |$a:ident, $b:ident| $merge:expr;
@@ -173,6 +175,7 @@ macro_rules! folds {
                     classes: 0 $(| Class::$class as u8)+,
                     gives: <$gives as Gives>::RULE,
                     nothing: OverNothing::$nothing,
+                    running: [$(Some(stringify!($running)),)? None][0],
                     domain: $domain,
                     tolerance: $tolerance,
                 };
@@ -191,7 +194,7 @@ macro_rules! folds {
 
 folds! {
     /// Sum of the elements; integers are summed in 64 bits.
-    Sum sum in Wide -> Same, over nothing Neutral, on [Int Real Complex]
+    Sum sum in Wide -> Same, over nothing Neutral, on [Int Real Complex] running cumulative_sum
         state V = V::ZERO;
         step |s, x, i| s.plus(x);
         merge |a, b| a.plus(b);
@@ -199,7 +202,7 @@ folds! {
         test 0.5..9.0, Ulp(64.0);
 
     /// Product of the elements; integers are multiplied in 64 bits.
-    Prod prod in Wide -> Same, over nothing Neutral, on [Int Real Complex]
+    Prod prod in Wide -> Same, over nothing Neutral, on [Int Real Complex] running cumulative_prod
         state V = V::ONE;
         step |s, x, i| s.times(x);
         merge |a, b| a.times(b);
@@ -207,7 +210,7 @@ folds! {
         test 0.9..1.1, Ulp(64.0);
 
     /// Largest element; NaN if there is one.
-    Max max in Same -> Same, over nothing Error, on [Bool Int Real Complex]
+    Max max in Same -> Same, over nothing Error, on [Bool Int Real Complex] running cumulative_max
         state Option<V> = None;
         step |s, x, i| Some(match s { Some(m) if m.is_nan() || !m.precedes(x) && !x.is_nan() => m, _ => x });
         merge |a, b| match (a, b) { (Some(_), Some(x)) => Max::step(a, x, 0), (a, None) => a, (None, b) => b };
@@ -215,7 +218,7 @@ folds! {
         test 0.5..9.0, Ulp(0.0);
 
     /// Smallest element; NaN if there is one.
-    Min min in Same -> Same, over nothing Error, on [Bool Int Real Complex]
+    Min min in Same -> Same, over nothing Error, on [Bool Int Real Complex] running cumulative_min
         state Option<V> = None;
         step |s, x, i| Some(match s { Some(m) if m.is_nan() || !x.precedes(m) && !x.is_nan() => m, _ => x });
         merge |a, b| match (a, b) { (Some(_), Some(x)) => Min::step(a, x, 0), (a, None) => a, (None, b) => b };
@@ -268,6 +271,14 @@ folds! {
         step |s, x, i| s.plus(x);
         merge |a, b| a.plus(b);
         finish |s, n, correction| s.over(n as f64);
+        test 0.5..9.0, Ulp(64.0);
+
+    /// Euclidean norm: the square root of the sum of squares.
+    Norm norm in Inexact -> Same, over nothing Neutral, on [Real]
+        state V = V::ZERO;
+        step |s, x, i| s.plus(x.times(x));
+        merge |a, b| a.plus(b);
+        finish |s, n, correction| V::of_f64(s.to_f64().sqrt());
         test 0.5..9.0, Ulp(64.0);
 
     /// Variance: the mean square distance from the mean, over count minus correction.
@@ -382,6 +393,7 @@ mod tests {
             assert_eq!(fold::<ArgMax>(&values, split), 2);
             assert_eq!(fold::<ArgMin>(&values, split), 6);
             assert_eq!(fold::<CountNonzero>(&values, split), 8);
+            assert_eq!(fold::<Norm>(&values, split), 211f64.sqrt());
             assert!((fold::<Var>(&values, split) - 22.859_375).abs() < 1e-12);
             assert!((fold::<LogSumExp>(&values, split) - direct).abs() < 1e-12);
         }

@@ -140,6 +140,8 @@ pub struct Row {
     /// The classes, as a mask, in which every element takes a function call or a division, so that
     /// the compiler finds nothing to vectorise.
     pub calls: u8,
+    /// Whether arrays refuse a negative last operand where integers are computed.
+    pub natural: bool,
     /// The body of a CUDA device function on the same operands.
     pub cuda: &'static str,
     /// Its derivative; operands without one (integers, conditions) get zero.
@@ -153,8 +155,7 @@ pub struct Row {
 impl Row {
     /// Whether it has a meaning for the class of `dtype`.
     pub const fn takes(&self, dtype: DType) -> bool {
-        let half = matches!(dtype, DType::Float16 | DType::BFloat16);
-        self.classes & dtype.class() as u8 != 0 && !(half && self.not_half)
+        self.classes & dtype.class() as u8 != 0 && !(dtype.is_half() && self.not_half)
     }
 
     /// The dtype that it computes in, given the promoted dtype of its operands; None where it has

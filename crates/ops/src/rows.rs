@@ -106,8 +106,8 @@ ops! { $
     Cbrt cbrt [a] -> Same { real calls: a.by(f64::cbrt); }
         cuda "cbrt(a)"; grad |y, g| [g / (3.0 * y * y)]; test [0.1..1e3], Ulp(2.0);
 
-    /// `a` to the power of `b`; a negative power of an integer truncates.
-    Pow pow [a, b] -> Same { int calls: a.wrapping_pow(b); real calls: a.by2(b, f64::powf); complex calls: T::lift2(a, b, cx::pow); }
+    /// `a` to the power of `b`; integers refuse negative powers.
+    Pow pow [a, b] -> Same natural { int calls: a.wrapping_pow(b); real calls: a.by2(b, f64::powf); complex calls: T::lift2(a, b, cx::pow); }
         cuda "pow(a, b)"; grad |y, g| [g * b * a.f2(Id::Pow, b - 1.0), g * y * a.f(Id::Log)]; test [0.1..10.0, -3.0..3.0], Ulp(4.0);
 
     /// Length of the hypotenuse, without overflow.
@@ -376,15 +376,15 @@ ops! { $
     // Meanings that formulas over pairs have and arrays have not.
 
     /// One over the square root, 0 at 0.
-    RsqrtOrZero rsqrt_or_zero [a] -> Same { real: if a == T::ZERO { T::ZERO } else { a.by(|x| 1.0 / x.sqrt()) }; }
+    RsqrtOrZero rsqrt_or_zero [a] -> Same inner { real: if a == T::ZERO { T::ZERO } else { a.by(|x| 1.0 / x.sqrt()) }; }
         cuda "a == 0 ? 0 : rsqrt(a)"; grad |y, g| [g * -0.5 * y * y * y]; test [0.1..1e3], Ulp(2.0);
 
     /// Square root, whose derivative at 0 is 0.
-    SqrtFlat sqrt_flat [a] -> Same { real: a.sqrt(); }
+    SqrtFlat sqrt_flat [a] -> Same inner { real: a.sqrt(); }
         cuda "sqrt(a)"; grad |y, g| [g * 0.5 * a.f(Id::RsqrtOrZero)]; test [0.1..1e3], Ulp(2.0);
 
     /// `a - n floor((a - offset) / n)`: `a` moved by multiples of `n` into [offset, offset + n).
-    ModFrom mod_from [a, n, offset] -> Same { real: a - n * ((a - offset) / n).floor(); }
+    ModFrom mod_from [a, n, offset] -> Same inner { real: a - n * ((a - offset) / n).floor(); }
         cuda "a - n * floor((a - offset) / n)";
         grad |y, g| [g, -(g * ((a - offset) / n).f(Id::Floor)), g.zero()]; test [-1e2..1e2, 0.7..9.0, -3.0..3.0], Exact;
 
@@ -400,18 +400,18 @@ ops! { $
     // of the formula crate put them in place of the rows above where a call allows it.
 
     /// 2 to the power of the operand, with an error of the operand's own rounding.
-    Exp2Pair exp2_pair [a] -> Same { real calls: a.by(f64::exp2); }
+    Exp2Pair exp2_pair [a] -> Same inner { real calls: a.by(f64::exp2); }
         cuda "exp2(a)"; grad |y, g| [g * y * LN_2]; test [-30.0..30.0], Ulp(4.0);
 
     /// One over the operand, by an estimate and a Newton step.
-    RcpPair rcp_pair [a] -> Same { real: T::ONE / a; }
+    RcpPair rcp_pair [a] -> Same inner { real: T::ONE / a; }
         cuda "reciprocal(a)"; grad |y, g| [-(g * y * y)]; test [0.1..1e3], Ulp(4.0);
 
     /// One over the square root, by an estimate and a Newton step.
-    RsqrtPair rsqrt_pair [a] -> Same { real: a.by(|x| 1.0 / x.sqrt()); }
+    RsqrtPair rsqrt_pair [a] -> Same inner { real: a.by(|x| 1.0 / x.sqrt()); }
         cuda "rsqrt(a)"; grad |y, g| [g * -0.5 * y * y * y]; test [0.1..1e3], Ulp(4.0);
 
     /// Square root, by an estimate and a Newton step.
-    SqrtPair sqrt_pair [a] -> Same { real: a.sqrt(); }
+    SqrtPair sqrt_pair [a] -> Same inner { real: a.sqrt(); }
         cuda "sqrt(a)"; grad |y, g| [g * 0.5 / y]; test [0.1..1e3], Ulp(4.0);
 }

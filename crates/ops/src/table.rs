@@ -9,11 +9,16 @@
 //! ```
 //!
 //! with a meaning for each class (`bool`, `int`, `real`, `complex`) that the operation takes, as an
-//! expression over the operands. `-> Same double` makes integers enter as float64; `-> Same not_half`
-//! leaves the half types out. `int signless:` says that the bits of the result do not depend on
+//! expression over the operands. `int signless:` says that the bits of the result do not depend on
 //! whether the operands have a sign; `real calls:` (of any class) that every element takes a function
-//! call or a division that no vector unit has. A derivative list that is empty says that the
-//! operation has none.
+//! call or a division that no vector unit has. A mark after what it gives says what else is unusual:
+//!
+//! - `double`: integers enter as float64.
+//! - `not_half`: the half types are left out.
+//! - `natural`: the last operand of integers is not negative; arrays refuse it otherwise.
+//! - `inner`: a meaning for formulas over pairs, which is no method and no function of Python.
+//!
+//! A derivative list that is empty says that the operation has none.
 
 /// See the module.
 macro_rules! ops {
@@ -62,8 +67,9 @@ macro_rules! ops {
                     arity: arity!($operands),
                     classes: 0 $(| class_bit!($class))+,
                     gives: <$gives as Gives>::RULE,
-                    ints: ints!($($mark)?),
-                    not_half: not_half!($($mark)?),
+                    ints: if marked!(double $($mark)?) { Ints::Double } else { Ints::Least },
+                    not_half: marked!(not_half $($mark)?),
+                    natural: marked!(natural $($mark)?),
                     signless: false $(| is_signless!($($how)?))+,
                     calls: 0 $(| calls_bit!($class $($how)?))+,
                     cuda: $cuda,
@@ -83,14 +89,14 @@ macro_rules! ops {
         )+
 
         /// Calls a macro with one bracket per operation:
-        /// `callback! { arguments [doc Type name [operands] Gives] ... }`.
+        /// `callback! { arguments [doc Type name [operands] Gives mark] ... }`, where few have a mark.
         ///
         /// For what needs names (methods, Python functions); everything else reads the rows.
         #[macro_export]
         macro_rules! each_op {
             ($d callback:ident $d($d arguments:tt)*) => {
                 $d callback! { $d($d arguments)*
-                    $([[$($doc)+] $Type $name $operands $gives])+
+                    $([[$($doc)+] $Type $name $operands $gives $($mark)?])+
                 }
             };
         }
@@ -142,23 +148,18 @@ macro_rules! calls_bit {
     };
 }
 
-macro_rules! ints {
-    () => {
-        Ints::Least
-    };
-    (double) => {
-        Ints::Double
-    };
-    (not_half) => {
-        Ints::Least
-    };
-}
-
-macro_rules! not_half {
-    (not_half) => {
+/// Whether a row has this mark.
+macro_rules! marked {
+    (double double) => {
         true
     };
-    ($($other:ident)?) => {
+    (not_half not_half) => {
+        true
+    };
+    (natural natural) => {
+        true
+    };
+    ($mark:ident $($other:ident)?) => {
         false
     };
 }

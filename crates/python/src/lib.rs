@@ -52,8 +52,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     public_names(module)
 }
 
-/// Leaves in `__all__` what the package shows: not the helpers, the classes that only functions
-/// make, nor the rows that mean something in formulas only.
+/// Leaves in `__all__` what the package shows: not the helpers, nor the classes that only functions
+/// make.
 fn public_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
     const INNER: &[&str] = &[
         "ArrayIterator",
@@ -64,17 +64,10 @@ fn public_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
         "Var",
         "cuda_why_not",
         "default_rng",
-        "exp2_pair",
         "finfo_object",
         "get_defaults",
         "iinfo_object",
-        "mod_from",
-        "rcp_pair",
-        "rsqrt_or_zero",
-        "rsqrt_pair",
         "set_defaults",
-        "sqrt_flat",
-        "sqrt_pair",
     ];
     let names: Vec<String> = module.index()?.extract()?;
     let shown = |name: &String| !name.starts_with('_') && !INNER.contains(&name.as_str());

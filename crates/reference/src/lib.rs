@@ -12,9 +12,9 @@ use tilework_backend::{
     Backend, DeviceId, Gather, Indices, Map, Matmul, MatmulKernel, Nonzero, Operand, Properties,
     Random, Reduce, Request, Scan, Scatter, Search, Session, Sort, Storage, Target, ViewRef,
 };
-use tilework_error::Result;
+use tilework_error::{Error, Result};
 use tilework_layout::{Layout, positions, resolve_index};
-use tilework_ops::{DType, Id, Scalar};
+use tilework_ops::{DType, FoldId, Id, Scalar};
 
 /// The reference backend.
 #[derive(Debug, Clone, Copy, Default)]
@@ -79,8 +79,7 @@ fn map(session: &Session<'_>, request: &Map<'_>) -> Result<()> {
 }
 
 fn reduce(session: &Session<'_>, request: &Reduce<'_>) -> Result<()> {
-    let dtype =
-        request.fold.row().accumulates(request.input.dtype()).unwrap_or(request.input.dtype());
+    let dtype = accumulates(session, request.fold, &request.input)?;
     for (kept, position) in indices(request.output.layout()).zip(positions(request.output.layout()))
     {
         let group = group(request.input.layout(), request.axes, &kept)?;
@@ -92,8 +91,7 @@ fn reduce(session: &Session<'_>, request: &Reduce<'_>) -> Result<()> {
 }
 
 fn scan(session: &Session<'_>, request: &Scan<'_>) -> Result<()> {
-    let dtype =
-        request.fold.row().accumulates(request.input.dtype()).unwrap_or(request.input.dtype());
+    let dtype = accumulates(session, request.fold, &request.input)?;
     for (from, to) in rows(&request.input, &request.output, request.axis)? {
         let running = request.fold.running(&load_all(session, &request.input, &from), dtype);
         for (position, value) in positions(&to).zip(running) {
@@ -115,14 +113,14 @@ fn matmul(session: &Session<'_>, request: &Matmul<'_>) -> Result<()> {
     };
     let axes = c.ndim();
     let (inner, dtype) = (a.shape()[axes - 1], request.a.dtype());
-    let wide = wide(dtype);
+    let wide = dtype.sums_in();
     for (index, position) in indices(&c).zip(positions(&c)) {
         let (batch, row, column) = (&index[..axes - 2], index[axes - 2], index[axes - 1]);
         let mut sum = Scalar::zero(wide);
         for k in 0..inner {
             let left = request.a.load(session, a.position(&[batch, &[row, k]].concat()));
             let right = request.b.load(session, b.position(&[batch, &[k, column]].concat()));
-            sum = multiply_add(left.cast(wide), right.cast(wide), sum);
+            sum = multiply_add(session, left.cast(wide), right.cast(wide), sum)?;
         }
         request.output.store(session, position, sum.cast(dtype));
     }
@@ -134,30 +132,33 @@ fn tiled_matmul(session: &Session<'_>, request: &Matmul<'_>) -> Result<()> {
     let (inner, t, dtype) = (a.shape()[1], c.shape()[3], request.a.dtype());
     for (index, position) in indices(c).zip(positions(c)) {
         let [row, column, i, j] = [index[0], index[1], index[2], index[3]];
-        let mut sum = Scalar::zero(wide(dtype));
+        let wide = dtype.sums_in();
+        let mut sum = Scalar::zero(wide);
         for k in 0..inner * t {
             let left = request.a.load(session, a.position(&[row, k / t, i, k % t]));
             let right = request.b.load(session, b.position(&[k / t, column, k % t, j]));
-            sum = multiply_add(left.cast(wide(dtype)), right.cast(wide(dtype)), sum);
+            sum = multiply_add(session, left.cast(wide), right.cast(wide), sum)?;
         }
         request.output.store(session, position, sum.cast(dtype));
     }
     Ok(())
 }
 
-/// Sums of products of floats up to 32 bits are taken in double precision.
-fn wide(dtype: DType) -> DType {
-    match dtype {
-        DType::Float16 | DType::BFloat16 | DType::Float32 => DType::Float64,
-        DType::Complex64 => DType::Complex128,
-        other => other,
-    }
+/// What a fold of these elements is computed in.
+fn accumulates(session: &Session<'_>, fold: FoldId, input: &ViewRef<'_>) -> Result<DType> {
+    let dtype = input.dtype();
+    fold.row().accumulates(dtype).ok_or_else(|| no_meaning(session, dtype))
 }
 
-fn multiply_add(a: Scalar, b: Scalar, sum: Scalar) -> Scalar {
+/// The error of a request that should not have been made.
+fn no_meaning(session: &Session<'_>, dtype: DType) -> Error {
+    Error::unsupported(session.operation(), format!("{dtype} has no meaning here"))
+}
+
+fn multiply_add(session: &Session<'_>, a: Scalar, b: Scalar, sum: Scalar) -> Result<Scalar> {
     let product = Id::Multiply.evaluate(&[a, b]);
     let sum = product.and_then(|product| Id::Add.evaluate(&[product, sum]));
-    sum.unwrap_or(a)
+    sum.ok_or_else(|| no_meaning(session, a.dtype()))
 }
 
 fn gather(session: &Session<'_>, request: &Gather<'_>) -> Result<()> {

@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 use std::sync::OnceLock;
 
 use smallvec::SmallVec;
-use tilework_ops::{Complex, DType, Element, Kind, Value};
+use tilework_ops::{Complex, DType, Element, Value};
 
 use super::by_hand;
 use super::kernels::Kernel;
@@ -116,18 +116,10 @@ fn direct(from: DType, to: DType, isa: Isa) -> Option<Kernel> {
 /// The pair of integer types whose kernel also serves this one: wrapping makes the target's sign
 /// irrelevant, and the source's too unless the target is wider.
 fn stand_in(from: DType, to: DType) -> (DType, DType) {
-    let unsigned = |dtype: DType| match dtype {
-        DType::Int8 => DType::UInt8,
-        DType::Int16 => DType::UInt16,
-        DType::Int32 => DType::UInt32,
-        DType::Int64 => DType::UInt64,
-        other => other,
-    };
-    let is_integer = |dtype: DType| matches!(dtype.kind(), Kind::Signed | Kind::Unsigned);
-    match (is_integer(from) || from == DType::Bool, is_integer(to)) {
-        (true, true) if to.size() <= from.size() => (unsigned(from), unsigned(to)),
-        (true, true) => (from, unsigned(to)),
-        _ if to == DType::Bool => (unsigned(from), to),
+    match (from.is_integer() || from == DType::Bool, to.is_integer()) {
+        (true, true) if to.size() <= from.size() => (from.unsigned(), to.unsigned()),
+        (true, true) => (from, to.unsigned()),
+        _ if to == DType::Bool => (from.unsigned(), to),
         _ => (from, to),
     }
 }

@@ -46,8 +46,7 @@ impl<O: Op<N>, const N: usize> Entry<[ByIsa; DType::COUNT]> for At<O, N> {
         let mut i = 0;
         while i < DType::COUNT {
             let dtype = DType::ALL[i];
-            let half = matches!(dtype, DType::Float16 | DType::BFloat16);
-            if O::ROW.takes(dtype) && !half {
+            if O::ROW.takes(dtype) && !dtype.is_half() {
                 cells[i] =
                     tilework_ops::with_element!(stand_in(&O::ROW, dtype), T => by_isa::<O, T, N>());
             }
@@ -59,13 +58,7 @@ impl<O: Op<N>, const N: usize> Entry<[ByIsa; DType::COUNT]> for At<O, N> {
 
 /// The dtype whose kernel also serves `dtype`.
 const fn stand_in(row: &Row, dtype: DType) -> DType {
-    match dtype {
-        DType::Int8 if row.signless => DType::UInt8,
-        DType::Int16 if row.signless => DType::UInt16,
-        DType::Int32 if row.signless => DType::UInt32,
-        DType::Int64 if row.signless => DType::UInt64,
-        other => other,
-    }
+    if row.signless { dtype.unsigned() } else { dtype }
 }
 
 /// Whether the loop is function calls or scalar divisions in all instruction sets.

@@ -10,7 +10,7 @@
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-use tilework_ops::fold::{All, Any, CountNonzero, Max, Mean, Min, Prod, Sum};
+use tilework_ops::fold::{All, Any, CountNonzero, Max, Mean, Min, Norm, Prod, Sum};
 use tilework_ops::{Class, Element, Fold, Value};
 
 use super::body::{Body, each_isa};
@@ -88,6 +88,31 @@ macro_rules! by_arithmetic {
 by_arithmetic! {
     Sum ZERO plus INT | REAL | COMPLEX;
     Prod ONE times REAL;
+}
+
+impl<V: Value> LaneFold<V> for Norm {
+    type Lane = V;
+    const CLASSES: u8 = REAL;
+    #[inline(always)]
+    fn lift(x: V) -> V {
+        x.times(x)
+    }
+    #[inline(always)]
+    fn start(_: V) -> V {
+        V::ZERO
+    }
+    #[inline(always)]
+    fn take(lane: V, x: V) -> V {
+        lane.plus(x.times(x))
+    }
+    #[inline(always)]
+    fn join(a: V, b: V) -> V {
+        a.plus(b)
+    }
+    #[inline(always)]
+    fn state(lane: V) -> V {
+        lane
+    }
 }
 
 /// The larger of two; NaN if one is. Not for complex numbers: those that hold a NaN may precede.

@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 
 use tilework_ops::fold::{
     Accumulate, All, Any, ArgMax, ArgMin, CountNonzero, FOLD_COUNT, LogSumExp, Max, Mean, Min,
-    Prod, Sum, Var,
+    Norm, Prod, Sum, Var,
 };
 use tilework_ops::{
     Complex, DType, Element, Entry, Fold, FoldColumn, FoldId, Rule, bf16, f16, fold_column,
@@ -238,6 +238,7 @@ static TABLE: [Row; FOLD_COUNT] = {
     let mut table = fold_column::<Definitions>();
     table[FoldId::Sum as usize] = row!(Sum, Lanes);
     table[FoldId::Mean as usize] = row!(Mean, LanesOfSum);
+    table[FoldId::Norm as usize] = row!(Norm, Lanes);
     table[FoldId::Prod as usize] = row!(Prod, Lanes);
     table[FoldId::Max as usize] = with_rows(row!(Max, Lanes), MANY_ROWS);
     table[FoldId::Min as usize] = with_rows(row!(Min, Lanes), MANY_ROWS);

@@ -29,6 +29,10 @@ template <class V> struct Sum {
 template <class V> struct Mean : Sum<V> {
     FN V finish(V s, f64 n, f64) { return over(s, n); }
 };
+template <class V> struct Norm : Sum<V> {
+    FN V step(V s, V x, i64) { return plus(s, times(x, x)); }
+    FN V finish(V s, f64, f64) { return (V)sqrt((f64)s); }
+};
 template <class V> struct Prod {
     typedef V State;
     FN State init() { return Number<V>::of(1); }

@@ -14,7 +14,7 @@ use tilework_tape::{Action, SlotId, Step, Tape};
 use super::{constant, storage, value};
 
 macro_rules! operand_names {
-    ($([[$($doc:tt)+] $Type:ident $name:ident [$($operand:ident),+] $gives:ident])+) => {
+    ($([[$($doc:tt)+] $Type:ident $name:ident [$($operand:ident),+] $gives:ident $($mark:ident)?])+) => {
         /// The operands of each row, as its CUDA expression names them.
         static OPERANDS: [&[&str]; COUNT] = [$(&[$(stringify!($operand)),+]),+];
     };

@@ -61,14 +61,26 @@ fn call<'py>(
 }
 
 macro_rules! functions {
-    ($([[$($doc:literal)+] $Type:ident $name:ident $operands:tt $gives:ident])+) => {
-        $(functions! { @one [$($doc)+] $Type $name $operands })+
+    ($([[$($doc:literal)+] $Type:ident $name:ident $operands:tt $gives:ident $($mark:ident)?])+) => {
+        $(functions! { @one $($mark)? [$($doc)+] $Type $name $operands })+
 
         /// Adds the functions to the module.
         pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-            $(module.add_function(wrap_pyfunction!($name, module)?)?;)+
+            $(functions! { @add $($mark)? [module $name] })+
             Ok(())
         }
+    };
+    // Rows for formulas only.
+    (@one inner $($row:tt)+) => {};
+    (@add inner $names:tt) => {};
+    (@one $mark:ident [$($doc:literal)+] $($row:tt)+) => {
+        functions! { @one [$($doc)+] $($row)+ }
+    };
+    (@add $mark:ident $names:tt) => {
+        functions! { @add $names }
+    };
+    (@add [$module:ident $name:ident]) => {
+        $module.add_function(wrap_pyfunction!($name, $module)?)?;
     };
     (@one $doc:tt Clip $name:ident $operands:tt) => {};
     (@one [$($doc:literal)+] $Type:ident $name:ident [$a:ident]) => {

@@ -69,7 +69,7 @@ impl NamespaceInfo {
         let found = PyDict::new(py);
         for candidate in DType::ALL {
             // The half types are ours; the standard does not know them.
-            if matches!(candidate, DType::Float16 | DType::BFloat16) {
+            if candidate.is_half() {
                 continue;
             }
             let mut wanted = kinds.is_none();

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use tilework_error::{Error, Result};
-use tilework_ops::{DType, Id, Kind, Number, Row, Rule};
+use tilework_ops::{DType, Kind, Number, Row, Rule};
 
 use super::Array;
 use super::map::{Arg, result_type};
@@ -33,22 +33,25 @@ pub(super) fn in_range<'a, 'b>(row: &Row, operands: &'a [Arg<'b>]) -> Cow<'a, [A
     Cow::Owned(operands.iter().map(infinite).collect())
 }
 
-/// Integers have no negative powers; NumPy refuses them too.
+/// That the last operand of integers is not negative where the row says so (powers; NumPy refuses
+/// them too). An array of exponents is looked at once.
 #[inline]
-pub(super) fn refuse_negative_powers(id: Id, operands: &[Arg<'_>], computes: DType) -> Result<()> {
-    if id != Id::Pow || !computes.is_integer() {
+pub(super) fn check_natural(row: &Row, operands: &[Arg<'_>], computes: DType) -> Result<()> {
+    if !row.natural || !computes.is_integer() {
         return Ok(());
     }
-    let negative = match operands {
-        [_, Arg::Number(Number::Int(exponent))] => *exponent < 0,
-        [_, Arg::Array(exponents)] if exponents.dtype().kind() == Kind::Signed => {
-            exponents.less(0)?.any(())?.item::<bool>()?
+    let negative = match operands.last() {
+        Some(Arg::Number(Number::Int(exponent))) => *exponent < 0,
+        Some(Arg::Array(exponents))
+            if exponents.dtype().kind() == Kind::Signed && !exponents.is_empty() =>
+        {
+            exponents.min(())?.item::<i64>()? < 0
         }
         _ => false,
     };
     if negative {
         let message = "integers have no negative powers; cast one operand to a float";
-        return Err(Error::value(id.row().name, message));
+        return Err(Error::value(row.name, message));
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use tilework_ops::{DType, Id, Number, Row};
 use tilework_tape::{Action, Builder, Per, Slot, Tape};
 
 use super::Array;
-use super::integers::{in_range, refuse_negative_powers};
+use super::integers::{check_natural, in_range};
 use crate::device::Device;
 
 /// An operand: an array, or a number that takes the array's dtype.
@@ -167,7 +167,7 @@ pub fn apply(id: Id, operands: &[Arg<'_>]) -> Result<Array> {
     let row = id.row();
     let operands = &*in_range(row, operands);
     let Settled { computes, device, shape } = settle(row, operands)?;
-    refuse_negative_powers(id, operands, computes)?;
+    check_natural(row, operands, computes)?;
     let tape = tape_of(id, operands, computes);
     let mut fresh = device.allocate(&shape, row.result(computes), false)?;
     run_map(row.name, device, &tape, operands, computes, fresh.target())?;
@@ -180,7 +180,7 @@ pub fn apply_into(id: Id, operands: &[Arg<'_>], out: &Array) -> Result<()> {
     let row = id.row();
     let operands = &*in_range(row, operands);
     let Settled { computes, device, shape } = settle(row, operands)?;
-    refuse_negative_powers(id, operands, computes)?;
+    check_natural(row, operands, computes)?;
     if device != out.device {
         let message = format!(
             "operands are on {device} and {}; move one with to_device(\"{device}\")",
@@ -201,7 +201,7 @@ pub fn apply_into(id: Id, operands: &[Arg<'_>], out: &Array) -> Result<()> {
         }
     }
     let result = row.result(computes);
-    if !same_kind(result, out.dtype()) {
+    if !result.can_cast_kind(out.dtype()) {
         let message = format!(
             "the result is {result} and is not cast to a target of {}; make a new array",
             out.dtype()
@@ -216,19 +216,6 @@ pub fn apply_into(id: Id, operands: &[Arg<'_>], out: &Array) -> Result<()> {
         .map(|(given, held)| held.as_ref().map_or(*given, Arg::Array))
         .collect();
     run_map(row.name, device, &tape, &operands, computes, Target::shared(row.name, out.borrow())?)
-}
-
-/// Whether a cast keeps the kind or climbs: what may be written into a target.
-fn same_kind(from: DType, to: DType) -> bool {
-    use tilework_ops::Kind::*;
-    matches!(
-        (from.kind(), to.kind()),
-        (Bool, _)
-            | (_, Complex)
-            | (Unsigned | Signed | Float, Float)
-            | (Unsigned | Signed, Signed)
-            | (Unsigned, Unsigned)
-    )
 }
 
 /// Copies of the operands that overlap the target other than element by element.
@@ -421,7 +408,7 @@ impl Array {
 
     /// Whether writing `other` could change what is read of `self` at another index.
     pub(crate) fn overlaps(&self, other: &Array) -> Result<bool> {
-        if !self.shares_memory(other) || self.is_empty() || other.is_empty() {
+        if !self.is_same_block(other) || self.is_empty() || other.is_empty() {
             return Ok(false);
         }
         if self.dtype().size() != other.dtype().size() {
@@ -485,11 +472,16 @@ pub fn complex(real: &Array, imag: &Array) -> Result<Array> {
 
 /// Methods from the rows: `x.exp()`, `x.add(&y)`, `x.clip(0.0, 1.0)`.
 macro_rules! methods {
-    ($([[$($doc:literal)+] $Type:ident $name:ident $operands:tt $gives:ident])+) => {
+    ($([[$($doc:literal)+] $Type:ident $name:ident $operands:tt $gives:ident $($mark:ident)?])+) => {
         /// One method for each row of the operation table.
         impl Array {
-            $(methods! { @one [$($doc)+] $Type $name $operands })+
+            $(methods! { @one $($mark)? [$($doc)+] $Type $name $operands })+
         }
+    };
+    // Rows for formulas only.
+    (@one inner $doc:tt $Type:ident $name:ident $operands:tt) => {};
+    (@one $mark:ident $($row:tt)+) => {
+        methods! { @one $($row)+ }
     };
     (@one [$($doc:literal)+] $Type:ident $name:ident [$a:ident]) => {
         $(#[doc = $doc])+

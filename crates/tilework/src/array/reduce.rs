@@ -2,7 +2,7 @@
 
 use tilework_backend::{Reduce, Request, Scan};
 use tilework_error::{Error, Result, tuple};
-use tilework_layout::{Dims, normalize_axes, normalize_axis};
+use tilework_layout::{Dims, Layout, normalize_axes, normalize_axis};
 use tilework_ops::fold::OverNothing;
 use tilework_ops::{DType, FoldId};
 
@@ -103,20 +103,27 @@ impl Array {
         let shape: Dims = (0..self.ndim())
             .map(|axis| if axes.contains(&axis) { 1 } else { self.shape()[axis] })
             .collect();
-        match result.layout().reshape(&shape)? {
-            Some(layout) => result.with_layout(layout),
-            None => Ok(result),
-        }
+        result.with_layout(Layout::contiguous(&shape)?)
     }
 
     /// Square root of the variance.
     pub fn std(&self, axes: impl Into<Axes>, correction: f64) -> Result<Array> {
-        self.reduce(FoldId::Var, axes, false, correction)?.sqrt()
+        self.var(axes, correction)?.sqrt()
+    }
+
+    /// Square root of the variance, with axes of length 1.
+    pub fn std_keepdims(&self, axes: impl Into<Axes>, correction: f64) -> Result<Array> {
+        self.var_keepdims(axes, correction)?.sqrt()
     }
 
     /// Variance over count minus `correction`.
     pub fn var(&self, axes: impl Into<Axes>, correction: f64) -> Result<Array> {
         self.reduce(FoldId::Var, axes, false, correction)
+    }
+
+    /// Variance over count minus `correction`, with axes of length 1.
+    pub fn var_keepdims(&self, axes: impl Into<Axes>, correction: f64) -> Result<Array> {
+        self.reduce(FoldId::Var, axes, true, correction)
     }
 
     /// Exponentials that sum to one along an axis, without overflow.
@@ -152,17 +159,23 @@ impl Array {
     /// # Ok::<(), tilework::Error>(())
     /// ```
     pub fn norm(&self, order: f64, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
-        let dtype = if self.dtype().is_inexact() { self.dtype() } else { DType::Float64 };
-        let (size, axes) = (self.to_dtype(dtype)?.abs()?, axes.into());
+        let dtype = if self.dtype().is_inexact() { self.dtype().part() } else { DType::Float64 };
+        let axes = axes.into();
         let fold = |array: &Array, fold| array.reduce(fold, axes.clone(), keepdims, 0.0);
-        match order {
+        if order == 2.0 && !self.dtype().is_complex() {
+            return fold(self, FoldId::Norm);
+        }
+        // Powers of the half types are summed before they are rounded to them.
+        let size = self.abs()?.to_dtype(dtype.computes_in())?;
+        let norm = match order {
             f64::INFINITY => fold(&size, FoldId::Max),
             f64::NEG_INFINITY => fold(&size, FoldId::Min),
-            0.0 => fold(&size, FoldId::CountNonzero)?.to_dtype(size.dtype()),
+            0.0 => fold(&size, FoldId::CountNonzero),
             1.0 => fold(&size, FoldId::Sum),
-            2.0 => fold(&size.square()?, FoldId::Sum)?.sqrt(),
+            2.0 => fold(&size, FoldId::Norm),
             _ => fold(&size.pow(order)?, FoldId::Sum)?.pow(1.0 / order),
-        }
+        };
+        norm?.to_dtype(dtype)
     }
 
     /// Running sums along an axis.
@@ -175,23 +188,23 @@ impl Array {
         self.scan(FoldId::Prod, axis)
     }
 
-    /// A running reduction along an axis: sum, prod, max or min.
+    /// A running reduction along an axis, for folds whose row names one: sum, prod, max, min.
     pub fn scan(&self, fold: FoldId, axis: isize) -> Result<Array> {
         let row = fold.row();
-        let operation = &format!("cumulative {}", row.name);
-        if !matches!(fold, FoldId::Sum | FoldId::Prod | FoldId::Max | FoldId::Min) {
-            return Err(Error::unsupported(
-                operation,
-                "only sum, prod, max and min run along an axis",
-            ));
-        }
+        let operation = row.running.ok_or_else(|| {
+            let running =
+                FoldId::ALL.into_iter().map(FoldId::row).filter(|row| row.running.is_some());
+            let names: Vec<&str> = running.map(|row| row.name).collect();
+            let message = format!("only {} run along an axis", names.join(", "));
+            Error::unsupported(row.name, message)
+        })?;
         let axis = normalize_axis(operation, axis, self.ndim())?;
         let accumulates = row.accumulates(self.dtype()).ok_or_else(|| {
             Error::dtype(operation, format!("{} has no meaning here", self.dtype()))
         })?;
         let mut fresh = self.device.allocate(self.shape(), row.result(accumulates), false)?;
         let (input, output) = (self.borrow(), fresh.target());
-        self.device.run(row.name, &Request::Scan(Scan { fold, input, axis, output }))?;
+        self.device.run(operation, &Request::Scan(Scan { fold, input, axis, output }))?;
         Ok(Array::from_fresh(fresh, self.device))
     }
 }
