@@ -40,6 +40,15 @@ impl fmt::Display for DeviceId {
     }
 }
 
+/// Where a device's memory lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Memory {
+    /// In the host: its blocks can be read and written directly.
+    Host,
+    /// On a card of NVIDIA's.
+    Cuda,
+}
+
 /// What a device can tell about itself, as pairs of a name and a value, in the order to be shown.
 pub type Properties = Vec<(&'static str, String)>;
 
@@ -50,6 +59,17 @@ pub trait Backend: Send + Sync + 'static {
 
     /// What there is to know about the device.
     fn properties(&self) -> Properties;
+
+    /// Where its memory lies.
+    fn memory(&self) -> Memory {
+        Memory::Host
+    }
+
+    /// Whether work on a few thousand elements is done within microseconds, so that whoever asks for
+    /// it may as well wait.
+    fn is_quick(&self) -> bool {
+        false
+    }
 
     /// A new block, with every byte zero if that is asked for.
     fn allocate(&self, bytes: usize, zeroed: bool) -> Result<Storage>;

@@ -24,6 +24,10 @@ impl Backend for Cpu {
         Cpu::ID
     }
 
+    fn is_quick(&self) -> bool {
+        true
+    }
+
     fn properties(&self) -> Properties {
         let CacheSizes { l1, l2, l3 } = CacheSizes::of_this_machine();
         let caches = [l1, l2, l3].map(|bytes| format!("{} KiB", bytes >> 10)).join(", ");

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use tilework_backend::{Backend, DeviceId, Properties, Request, Session, Storage};
+use tilework_backend::{Backend, DeviceId, Memory, Properties, Request, Session, Storage};
 use tilework_error::{Error, Result};
 
 use crate::compile::Kernels;
@@ -175,6 +175,10 @@ impl Backend for Cuda {
             .collect(),
             Err(error) => versions.chain([("error", error.to_string())]).collect(),
         }
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::Cuda
     }
 
     fn allocate(&self, bytes: usize, zeroed: bool) -> Result<Storage> {

@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tilework::{Array, DType, Device};
+use tilework::{Array, DType, Device, Memory};
 use tilework_ops::Kind;
 
 use crate::array::PyArray;
@@ -94,10 +94,10 @@ fn dtype_from(dtype: DlDType) -> PyResult<DType> {
 }
 
 fn device_of(array: &Array) -> DlDevice {
-    let id = array.device().id();
-    match id.backend {
-        "cuda" => DlDevice { kind: CUDA, id: id.index.unwrap_or(0) as i32 },
-        _ => DlDevice { kind: CPU, id: 0 },
+    let device = array.device();
+    match device.memory() {
+        Memory::Host => DlDevice { kind: CPU, id: 0 },
+        Memory::Cuda => DlDevice { kind: CUDA, id: device.id().index.unwrap_or(0) as i32 },
     }
 }
 

@@ -7,7 +7,7 @@ use std::any::Any;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tilework::{Array, DType, Device, Layout, Storage};
+use tilework::{Array, DType, Device, Error, Layout, Memory, Result, Storage};
 
 use crate::bytes;
 use crate::errors::OrRaise;
@@ -28,7 +28,10 @@ pub struct Foreign<'a> {
 
 /// The device that stands for host memory when something is meant for `device`.
 pub fn host_of(device: Device) -> Device {
-    if device.id().backend == "cuda" { Device::cpu() } else { device }
+    match device.memory() {
+        Memory::Host => device,
+        Memory::Cuda => Device::cpu(),
+    }
 }
 
 /// The array on foreign memory, which lives until `keep` is dropped, for a device of the host.
@@ -55,7 +58,7 @@ pub unsafe fn array(
         && low % size == 0;
     if !fits {
         // SAFETY: the caller promises that every element may be read; `keep` lives until the end.
-        let copied = unsafe { gather(foreign) };
+        let copied = unsafe { gather(foreign) }.py()?;
         return bytes::array(dtype, shape, &copied, device).py();
     }
     let steps: Vec<isize> = strides
@@ -86,14 +89,20 @@ fn reach(shape: &[usize], strides: &[isize]) -> Option<(isize, isize)> {
     Some((low, high))
 }
 
-/// The bytes of all elements in row-major order, whatever their address.
+/// The bytes of all elements in row-major order, whatever their address. A view that repeats its
+/// elements may have more than there is memory for: that is an error.
 ///
 /// # Safety
 /// As for [`array`]; no axis has length 0.
-unsafe fn gather(foreign: &Foreign<'_>) -> Vec<u8> {
+unsafe fn gather(foreign: &Foreign<'_>) -> Result<Vec<u8>> {
     let Foreign { address, shape, strides, dtype, .. } = *foreign;
-    let count: usize = shape.iter().product();
-    let mut bytes = Vec::with_capacity(count * dtype.size());
+    let count = Layout::contiguous(shape)?.len();
+    let mut bytes = Vec::new();
+    let size = count.checked_mul(dtype.size());
+    if size.is_none_or(|size| bytes.try_reserve_exact(size).is_err()) {
+        let message = format!("no memory for a copy of {count} elements of {dtype}");
+        return Err(Error::out_of_memory("asarray", message));
+    }
     let mut index = vec![0usize; shape.len()];
     for _ in 0..count {
         let shift: isize =
@@ -110,5 +119,5 @@ unsafe fn gather(foreign: &Foreign<'_>) -> Vec<u8> {
             index[axis] = 0;
         }
     }
-    bytes
+    Ok(bytes)
 }

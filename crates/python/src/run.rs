@@ -26,7 +26,7 @@ const SHORT: usize = 8 << 10;
 /// Whether work on so many elements takes longer than a few microseconds.
 #[inline]
 fn is_long(elements: usize, device: Device) -> bool {
-    elements > FEW && (elements > SHORT || device.id().backend != "cpu")
+    elements > FEW && (elements > SHORT || !device.is_quick())
 }
 
 /// Does work on about so many elements of a device. Since the work may be begun twice, it must not

@@ -285,6 +285,12 @@ def test_errors() -> None:
     assert isinstance(raised.value, ValueError) and isinstance(raised.value, IndexError)
     with pytest.raises(MemoryError):
         tw.empty(2**60)
+    odd = np.frombuffer(bytes(17), np.uint8)[1:].view(np.float64)
+    with pytest.raises(MemoryError):
+        tw.asarray(np.broadcast_to(odd[:1], 2**58))
+    assert not tw.shares_memory(x[:1], x[1:]) and tw.shares_memory(x[:2], x[1:])
+    with pytest.raises(TypeError):
+        tw.matmul(x, tw.zeros((4, 3)), out=tw.zeros((3, 3), dtype=tw.float16))
     with pytest.raises(ValueError):
         tw.zeros((-1,))
     with pytest.raises(TypeError):

@@ -5,10 +5,12 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::str::FromStr;
 use std::sync::RwLock;
 
 use tilework_backend::{
-    Backend, DeviceId, Fresh, Properties, Request, Storage, download, explain, run, upload,
+    Backend, DeviceId, Fresh, Memory, Properties, Request, Storage, download, explain, run, upload,
 };
 use tilework_cpu::Cpu;
 use tilework_error::{Error, Result};
@@ -125,6 +127,17 @@ impl Device {
         self.0.id()
     }
 
+    /// Where its memory lies.
+    pub fn memory(self) -> Memory {
+        self.0.memory()
+    }
+
+    /// Whether work on a few thousand elements is done within microseconds.
+    #[inline]
+    pub fn is_quick(self) -> bool {
+        self.0.is_quick()
+    }
+
     /// What the device tells about itself.
     pub fn properties(self) -> Properties {
         self.0.properties()
@@ -133,10 +146,6 @@ impl Device {
     /// Waits until everything asked of the device is done.
     pub fn synchronize(self) -> Result<()> {
         self.0.synchronize()
-    }
-
-    pub(crate) fn backend(self) -> &'static dyn Backend {
-        self.0
     }
 
     pub(crate) fn run(self, operation: &'static str, request: &Request<'_>) -> Result<()> {
@@ -207,6 +216,21 @@ impl PartialEq for Device {
 }
 
 impl Eq for Device {}
+
+impl Hash for Device {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id().hash(state);
+    }
+}
+
+impl FromStr for Device {
+    type Err = Error;
+
+    /// [`Device::parse`].
+    fn from_str(name: &str) -> Result<Device> {
+        Device::parse(name)
+    }
+}
 
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

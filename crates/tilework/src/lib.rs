@@ -30,8 +30,10 @@ pub use io::{
     save_npz_compressed, write_npy,
 };
 pub use random::Rng;
-pub use tilework_backend::{Storage, empty_cache, interruptible};
+pub use tilework_backend::{DeviceId, Memory, Properties, Storage, empty_cache, interruptible};
 pub use tilework_error::{Error, Result};
 pub use tilework_formula as formula;
 pub use tilework_layout::{Index, Layout, broadcast_shapes, s};
-pub use tilework_ops::{Complex, DType, Element, FoldId, Id, Number, Scalar, bf16, f16};
+pub use tilework_ops::{
+    Complex, DType, Element, FInfo, FoldId, IInfo, Id, Kind, Number, Scalar, bf16, f16,
+};

@@ -170,7 +170,8 @@ impl Settings {
                 return Err(PyValueError::new_err(message));
             }
         }
-        let cards = tilework::Device::all().into_iter().any(|d| d.id().backend == "cuda");
+        let on_card = |device: tilework::Device| device.memory() != tilework::Memory::Host;
+        let cards = tilework::Device::all().into_iter().any(on_card);
         if name.starts_with("GPU") && !cards {
             let message = format!("backend={name:?}: there is no card; the arrays' device decides");
             return Err(DeviceError::new_err(message));

@@ -6,7 +6,7 @@
 use std::io::BufReader;
 use std::path::Path;
 
-use tilework_backend::{Mapping, map_file};
+use tilework_backend::{Mapping, Memory, map_file};
 use tilework_error::Result;
 
 use super::Origin;
@@ -61,8 +61,7 @@ fn map(operation: &'static str, path: &Path, mapping: Mapping) -> Result<Array> 
     let origin = Origin::new(operation, &name);
     let (file, length) = open(origin, path)?;
     let device = Device::current();
-    let host = device.backend().allocate(0, false)?.is_on_host();
-    let (Some(length), true) = (length, host) else {
+    let (Some(length), Memory::Host) = (length, device.memory()) else {
         return load(path);
     };
     let (header, taken) = Header::read(origin, &mut BufReader::new(&file))?;
