@@ -5,9 +5,14 @@
 //! [`convert`] turns half floats into `f32` and back; [`order`] sorts integers. Knows nothing of
 //! arrays; called by the CPU backend, which picks the [`Level`].
 
+// Safe functions of these types run instructions that the CPU may not have (the rule of
+// [`Vector`]), so they are shown to nobody; drivers of the CPU backend name them below a function
+// with the target features.
 #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+#[doc(hidden)]
 pub mod avx2;
 #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+#[doc(hidden)]
 pub mod avx512;
 pub mod convert;
 mod functions;
