@@ -185,7 +185,7 @@ const METHODS: &[Method] = &[
     |d, _, _| done(Rng::new(1).integers(d.integer() as i64, d.integer() as i64, &[3])),
     |d, x, _| done(x.get::<f32>(&d.integers())),
     |_, x, _| done(x.item::<i8>()).and(done(x.to_vec::<f32>())),
-    |_, x, _| done(x.read::<f64>()).and(done(x.write_slice::<i32>())),
+    |_, x, _| done(x.read::<f64>()).and(done(x.write::<i32>())),
     |_, x, _| {
         let _text = format!("{x:?} {x}");
         Ok(())

@@ -106,11 +106,11 @@ fn guards_refuse_what_conflicts_and_never_wait() {
         let second = view.read::<f32>().expect("readers share");
         assert_eq!((read.len(), second.len()), (4, 3));
         assert!(matches!(view.fill(1.0), Err(Error::Borrowed(_))));
-        assert!(matches!(x.write_slice::<f32>(), Err(Error::Borrowed(_))));
+        assert!(matches!(x.write::<f32>(), Err(Error::Borrowed(_))));
         assert!(x.sum(()).is_ok(), "operations that read go on");
     }
     {
-        let mut write = view.write_slice::<f32>().expect("write");
+        let mut write = view.write::<f32>().expect("write");
         write[2] = 5.0;
         assert!(matches!(x.sum(()), Err(Error::Borrowed(_))));
         assert!(matches!(x.read::<f32>(), Err(Error::Borrowed(_))));
@@ -148,7 +148,7 @@ fn refusals_name_the_operation() {
     refused("index_set", x.index_set(&[Indexer::Array(&picks)], 1.0));
     refused("put_along_axis", x.put_along_axis(&picks, 1.0, 0));
     drop(read);
-    let write = x.write_slice::<f64>().expect("write");
+    let write = x.write::<f64>().expect("write");
     let done = |result: Result<Array, Error>| result.map(drop);
     refused("add", done(x.add(&halves)));
     refused("where", done(tilework::select(&x, 1.0, 0.0)));

@@ -269,7 +269,7 @@ fn saving_replaces_all_or_nothing() {
     let path = folder.file("x.npy");
     let x = numbers(DType::Float32, &[5]);
     x.save(&path).unwrap();
-    let guard = x.write_slice::<f32>().unwrap();
+    let guard = x.write::<f32>().unwrap();
     assert!(matches!(save(&path, &x), Err(Error::Borrowed(_))));
     assert!(matches!(save_npz(&path, &[("x", &x)]), Err(Error::Borrowed(_))));
     drop(guard);
@@ -290,7 +290,7 @@ fn mapped_files_are_not_copied_and_survive_replacement() {
     let mapped = load_mapped(&path).unwrap();
     assert!(!mapped.is_writable() && mapped.storage().bytes() == 8000);
     assert!(matches!(mapped.fill(0.0), Err(Error::ReadOnly(_))));
-    assert!(matches!(mapped.write_slice::<f64>(), Err(Error::ReadOnly(_))));
+    assert!(matches!(mapped.write::<f64>(), Err(Error::ReadOnly(_))));
     assert_eq!(mapped.sum(()).unwrap().item::<f64>().unwrap(), 499500.0);
     let view = mapped.slice(&s![..;-1, 3]).unwrap();
     drop(mapped);

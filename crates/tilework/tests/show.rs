@@ -123,7 +123,7 @@ fn options_are_per_process_and_format_strings_have_a_say() {
 #[test]
 fn memory_that_is_in_use_is_said_and_not_a_panic() {
     let x = Array::from_slice(&[1.0f32, 2.0]).unwrap();
-    let _guard = x.write_slice::<f32>().unwrap();
+    let _guard = x.write::<f32>().unwrap();
     let text = format!("{x} {x:?}");
     assert!(text.contains("array(..., shape=(2,), dtype=float32) <"), "{text}");
 }

@@ -35,9 +35,9 @@ impl Array {
     /// The elements as a slice, for writing. The array must be in row-major order.
     ///
     /// While the guard lives, every other use of the memory fails with `Borrowed`.
-    pub fn write_slice<T: Element<Raw = T> + bytemuck::Pod>(&self) -> Result<WriteGuard<T>> {
-        let range = self.byte_range::<T>("write_slice")?;
-        let bytes = UserWrite::new("write_slice", self.storage())?;
+    pub fn write<T: Element<Raw = T> + bytemuck::Pod>(&self) -> Result<WriteGuard<T>> {
+        let range = self.byte_range::<T>("write")?;
+        let bytes = UserWrite::new("write", self.storage())?;
         Ok(WriteGuard { bytes, range, element: PhantomData })
     }
 

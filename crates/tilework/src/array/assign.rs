@@ -11,7 +11,7 @@ use super::map::{Arg, common_device, run_map};
 impl Array {
     /// Sets every element.
     pub fn fill<'a>(&self, value: impl Into<Arg<'a>>) -> Result<()> {
-        self.write("fill", value.into())
+        self.store("fill", value.into())
     }
 
     /// Copies `source`, broadcast and cast, into this array.
@@ -24,15 +24,15 @@ impl Array {
     /// # Ok::<(), tilework::Error>(())
     /// ```
     pub fn assign<'a>(&self, source: impl Into<Arg<'a>>) -> Result<()> {
-        self.write("assign", source.into())
+        self.store("assign", source.into())
     }
 
     /// Copies `source` into the part that `indices` select: NumPy's `x[...] = source`.
     pub fn set<'a>(&self, indices: &[Index], source: impl Into<Arg<'a>>) -> Result<()> {
-        self.slice(indices)?.write("set", source.into())
+        self.slice(indices)?.store("set", source.into())
     }
 
-    fn write(&self, operation: &'static str, source: Arg<'_>) -> Result<()> {
+    fn store(&self, operation: &'static str, source: Arg<'_>) -> Result<()> {
         common_device(operation, &[Arg::Array(self), source])?;
         let target = Target::shared(operation, self.borrow())?;
         let held = match source {

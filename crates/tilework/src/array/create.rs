@@ -31,7 +31,12 @@ impl Array {
 
     /// An array of ones.
     pub fn ones(shape: &[usize], dtype: DType) -> Result<Array> {
-        Array::full(shape, Number::from(1), dtype)
+        Array::ones_on(Device::current(), shape, dtype)
+    }
+
+    /// [`Array::ones`] on a device.
+    pub fn ones_on(device: Device, shape: &[usize], dtype: DType) -> Result<Array> {
+        Array::full_on(device, shape, Number::from(1), dtype)
     }
 
     /// An array of one value, which `dtype` must be able to hold.
@@ -66,9 +71,20 @@ impl Array {
         step: impl Into<Number>,
         dtype: DType,
     ) -> Result<Array> {
+        Array::arange_on(Device::current(), start, stop, step, dtype)
+    }
+
+    /// [`Array::arange`] on a device.
+    pub fn arange_on(
+        device: Device,
+        start: impl Into<Number>,
+        stop: impl Into<Number>,
+        step: impl Into<Number>,
+        dtype: DType,
+    ) -> Result<Array> {
         let (start, stop, step) = (start.into(), stop.into(), step.into());
         if let (Number::Int(start), Number::Int(stop), Number::Int(step)) = (start, stop, step) {
-            return arange_integers(start, stop, step, dtype);
+            return arange_integers(device, start, stop, step, dtype);
         }
         let real = |number: Number| number.cast(DType::Float64).get::<f64>();
         let (start, stop, step) = (real(start), real(stop), real(step));
@@ -79,7 +95,7 @@ impl Array {
                 format!("no range from {start} to {stop} in steps of {step}"),
             ));
         }
-        let numbers = Array::count(count.max(0.0) as usize)?.astype(DType::Float64)?;
+        let numbers = Array::count_on(device, count.max(0.0) as usize)?.astype(DType::Float64)?;
         numbers.mul_assign(step)?;
         numbers.add_assign(start)?;
         numbers.to_dtype(dtype)
@@ -93,8 +109,20 @@ impl Array {
         endpoint: bool,
         dtype: DType,
     ) -> Result<Array> {
+        Array::linspace_on(Device::current(), start, stop, count, endpoint, dtype)
+    }
+
+    /// [`Array::linspace`] on a device.
+    pub fn linspace_on(
+        device: Device,
+        start: f64,
+        stop: f64,
+        count: usize,
+        endpoint: bool,
+        dtype: DType,
+    ) -> Result<Array> {
         let steps = if endpoint { count.saturating_sub(1) } else { count };
-        let numbers = Array::count(count)?.astype(DType::Float64)?;
+        let numbers = Array::count_on(device, count)?.astype(DType::Float64)?;
         let step = (stop - start) / steps.max(1) as f64;
         if step == 0.0 || !step.is_finite() {
             // A step that vanishes or overflows: scale the fraction instead.
@@ -111,10 +139,6 @@ impl Array {
     }
 
     /// 0, 1, 2, ... as int64.
-    pub(crate) fn count(count: usize) -> Result<Array> {
-        Array::count_on(Device::current(), count)
-    }
-
     pub(crate) fn count_on(device: Device, count: usize) -> Result<Array> {
         Array::ramp_on(device, count, 0, 1)
     }
@@ -139,7 +163,18 @@ impl Array {
 
     /// Ones on a diagonal, zeros elsewhere.
     pub fn eye(rows: usize, columns: usize, diagonal: isize, dtype: DType) -> Result<Array> {
-        let array = Array::zeros(&[rows, columns], dtype)?;
+        Array::eye_on(Device::current(), rows, columns, diagonal, dtype)
+    }
+
+    /// [`Array::eye`] on a device.
+    pub fn eye_on(
+        device: Device,
+        rows: usize,
+        columns: usize,
+        diagonal: isize,
+        dtype: DType,
+    ) -> Result<Array> {
+        let array = Array::zeros_on(device, &[rows, columns], dtype)?;
         array.diagonal(diagonal, 0, 1)?.fill(1)?;
         Ok(array)
     }
@@ -208,13 +243,20 @@ impl Array {
 
     /// An array of this shape with these elements in row-major order.
     pub fn from_shape<T: Element>(shape: &[usize], elements: &[T]) -> Result<Array> {
+        Array::from_shape_on(Device::current(), shape, elements)
+    }
+
+    /// [`Array::from_shape`] on a device.
+    pub fn from_shape_on<T: Element>(
+        device: Device,
+        shape: &[usize],
+        elements: &[T],
+    ) -> Result<Array> {
         if Layout::contiguous(shape)?.len() != elements.len() {
             let message = format!("{} elements do not fill shape {}", elements.len(), tuple(shape));
             return Err(Error::shape("from_shape", message));
         }
-        let flat = Array::from_slice(elements)?;
-        let layout = Layout::contiguous(shape)?;
-        flat.with_layout(layout)
+        Array::from_slice_on(device, elements)?.with_layout(Layout::contiguous(shape)?)
     }
 
     /// An array from nested vectors, arrays or slices of one shape.
@@ -226,10 +268,15 @@ impl Array {
     /// # Ok::<(), tilework::Error>(())
     /// ```
     pub fn from_nested<N: Nested>(nested: &N) -> Result<Array> {
+        Array::from_nested_on(Device::current(), nested)
+    }
+
+    /// [`Array::from_nested`] on a device.
+    pub fn from_nested_on<N: Nested>(device: Device, nested: &N) -> Result<Array> {
         let shape = nested.shape();
         let mut elements = Vec::new();
         nested.flatten(&shape, &mut elements)?;
-        Array::from_shape(&shape, &elements)
+        Array::from_shape_on(device, &shape, &elements)
     }
 
     /// An array of no axes.
@@ -253,7 +300,13 @@ impl Array {
     }
 }
 
-fn arange_integers(start: i128, stop: i128, step: i128, dtype: DType) -> Result<Array> {
+fn arange_integers(
+    device: Device,
+    start: i128,
+    stop: i128,
+    step: i128,
+    dtype: DType,
+) -> Result<Array> {
     if step == 0 {
         return Err(Error::value("arange", "the step is zero"));
     }
@@ -273,7 +326,7 @@ fn arange_integers(start: i128, stop: i128, step: i128, dtype: DType) -> Result<
         return Err(Error::value("arange", format!("{number} is out of range")));
     }
     // Both ends fit 64 bits, so the bits between them are right, whatever was cut off the step.
-    Array::ramp_on(Device::current(), count, start as i64, step as i64)?.to_dtype(dtype)
+    Array::ramp_on(device, count, start as i64, step as i64)?.to_dtype(dtype)
 }
 
 /// Coordinates of a grid: from arrays of one axis, arrays of one axis per array.

@@ -1,0 +1,115 @@
+//! What the documentation of arrays promises, beside what backends are compared for: kinds of
+//! errors, ranges, accuracy, and names.
+
+use std::collections::HashSet;
+
+use tilework::{Array, DType, Device, Error, FInfo, FoldId, IInfo, Kind, Properties, Rng, s};
+
+const FLOATS: [DType; 4] = [DType::Float16, DType::BFloat16, DType::Float32, DType::Float64];
+
+#[test]
+fn uniform_numbers_stay_below_one() {
+    for dtype in FLOATS {
+        let x = Rng::new(11).uniform(&[100_000], dtype).unwrap();
+        assert_eq!(x.dtype(), dtype);
+        let (low, high) = (x.min(()).unwrap(), x.max(()).unwrap());
+        let (low, high) = (low.item::<f64>().unwrap(), high.item::<f64>().unwrap());
+        assert!((0.0..0.01).contains(&low), "{dtype}: {low}");
+        assert!(high > 0.99 && high < 1.0, "{dtype}: {high}");
+    }
+}
+
+/// Squares and powers of half types neither overflow nor lose bits before they are summed.
+#[test]
+fn norms_accumulate_like_sums() {
+    for dtype in FLOATS {
+        let x = Array::from_slice(&[300.0f64, -400.0]).unwrap().astype(dtype).unwrap();
+        for order in [2.0, 3.0] {
+            let norm = x.norm(order, (), false).unwrap();
+            let exact = (300f64.powf(order) + 400f64.powf(order)).powf(1.0 / order);
+            assert_eq!(norm.dtype(), dtype);
+            let error = (norm.item::<f64>().unwrap() / exact - 1.0).abs();
+            assert!(error < 2.0 * dtype.finfo().unwrap().eps, "{dtype}, order {order}: {error}");
+        }
+    }
+    let z = Array::from_slice(&[tilework::Complex::new(3.0f32, 4.0)]).unwrap();
+    let norm = z.norm(2.0, 0, true).unwrap();
+    assert_eq!((norm.dtype(), norm.to_vec::<f32>().unwrap()), (DType::Float32, vec![5.0]));
+    let counts = Array::from_slice(&[3i8, 0, 4]).unwrap().norm(2.0, (), false).unwrap();
+    assert_eq!(counts.item::<f64>().unwrap(), 5.0);
+}
+
+#[test]
+fn integers_refuse_negative_powers() {
+    let x = Array::from_slice(&[2i32, 3]).unwrap();
+    for exponents in [Array::from_slice(&[1i32, -1]), Array::from_slice(&[-1i32])] {
+        let error = x.pow(&exponents.unwrap()).unwrap_err();
+        assert!(matches!(&error, Error::Value(_)), "{error}");
+        assert!(error.to_string().starts_with("pow: integers have no negative powers"), "{error}");
+    }
+    assert!(matches!(x.pow(-1), Err(Error::Value(_))));
+    assert!(x.pow(&Array::from_slice::<i32>(&[]).unwrap().reshape(&[0, 1]).unwrap()).is_ok());
+    assert_eq!(x.pow(2).unwrap().to_vec::<i32>().unwrap(), [4, 9]);
+}
+
+#[test]
+fn only_some_folds_run_along_an_axis() {
+    let x = Array::from_slice(&[3i64, 1, 2]).unwrap();
+    assert_eq!(x.scan(FoldId::Min, 0).unwrap().to_vec::<i64>().unwrap(), [3, 1, 1]);
+    let error = x.scan(FoldId::Mean, 0).unwrap_err().to_string();
+    assert_eq!(error, "mean: only sum, prod, max, min run along an axis");
+    let error = x.cumulative_sum(1).unwrap_err().to_string();
+    assert!(error.starts_with("cumulative_sum: "), "{error}");
+}
+
+#[test]
+fn products_tell_dtypes_from_shapes() {
+    let (a, b) = (Array::ones(&[2, 2], DType::Float32), Array::ones(&[2, 2], DType::Float64));
+    let (a, b) = (a.unwrap(), b.unwrap());
+    assert!(matches!(a.matmul_into(&a, &b), Err(Error::DType(_))));
+    let wide = Array::ones(&[2, 3], DType::Float32).unwrap();
+    assert!(matches!(a.matmul_into(&a, &wide), Err(Error::Shape(_))));
+    let tiles = |dtype| Array::ones(&[2, 2, 8, 8], dtype).unwrap();
+    let error = tilework::matmul_tiled(&tiles(DType::Float32), &tiles(DType::Float64));
+    let error = error.unwrap_err();
+    assert!(matches!(error, Error::DType(_)), "{error}");
+    assert_eq!(error.to_string(), "matmul_tiled: tiles of float32 and float64 do not match");
+}
+
+/// Halves of one block are not copied: what is written to one is not seen in the other.
+#[test]
+fn disjoint_parts_of_one_block() {
+    let x = Array::arange(0, 8, 1, DType::Float32).unwrap();
+    let (low, high) = (x.slice(&s![..4]).unwrap(), x.slice(&s![4..]).unwrap());
+    assert!(!low.shares_memory(&high) && low.is_same_block(&high) && low.shares_memory(&x));
+    let square = |part: &Array| part.reshape(&[2, 2]).unwrap();
+    square(&low).matmul_into(&square(&low), &square(&high)).unwrap();
+    assert_eq!(x.to_vec::<f32>().unwrap(), [0.0, 1.0, 2.0, 3.0, 2.0, 3.0, 6.0, 11.0]);
+    square(&low).matmul_into(&square(&low), &square(&low)).unwrap();
+    assert_eq!(low.to_vec::<f32>().unwrap(), [2.0, 3.0, 6.0, 11.0]);
+}
+
+#[test]
+fn devices_are_values_with_names() {
+    let parsed: Device = "reference".parse().unwrap();
+    let devices: HashSet<Device> = [Device::cpu(), Device::reference(), parsed].into();
+    assert_eq!(devices.len(), 2);
+    assert!("nowhere".parse::<Device>().is_err());
+    let _: Properties = Device::cpu().properties();
+    let info: (FInfo, IInfo) = (DType::Float32.finfo().unwrap(), DType::Int8.iinfo().unwrap());
+    assert_eq!((info.0.bits, info.1.bits, DType::Int8.kind()), (32, 8, Kind::Signed));
+}
+
+#[test]
+fn constructors_work_on_any_device() {
+    let there = Device::reference();
+    let arrays = [
+        Array::ones_on(there, &[2], DType::Int8),
+        Array::arange_on(there, 0, 4, 2, DType::Int8),
+        Array::linspace_on(there, 0.0, 1.0, 2, true, DType::Float32),
+        Array::eye_on(there, 2, 2, 0, DType::Float32),
+        Array::from_shape_on(there, &[1, 2], &[1i32, 2]),
+        Array::from_nested_on(there, &[[1i32, 2]]),
+    ];
+    assert!(arrays.into_iter().all(|array| array.unwrap().device() == there));
+}
