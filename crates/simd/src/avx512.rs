@@ -135,8 +135,13 @@ impl Vector for Avx512F32 {
     }
     binary! { Avx512F32,
         min = _mm512_min_ps; max = _mm512_max_ps; scalef = _mm512_scalef_ps;
-        scalef_floor = _mm512_scalef_ps;
         and = _mm512_and_ps; or = _mm512_or_ps; xor = _mm512_xor_ps;
+    }
+    #[inline(always)]
+    fn scalef_floor(self, t: Self) -> Self {
+        // Lanes that are masked out do not underflow; NaN is not less.
+        let normal = ins!(_mm512_cmp_ps_mask::<_CMP_NLT_UQ>(t.0, _mm512_set1_ps(-126.0)));
+        Avx512F32(ins!(_mm512_maskz_scalef_ps(normal, self.0, t.0)))
     }
     compare! { Avx512F32, __mmask16, _mm512_cmp_ps_mask,
         lt = _CMP_LT_OQ; le = _CMP_LE_OQ; eq = _CMP_EQ_OQ; unordered = _CMP_UNORD_Q;
@@ -202,8 +207,13 @@ impl Vector for Avx512F64 {
     }
     binary! { Avx512F64,
         min = _mm512_min_pd; max = _mm512_max_pd; scalef = _mm512_scalef_pd;
-        scalef_floor = _mm512_scalef_pd;
         and = _mm512_and_pd; or = _mm512_or_pd; xor = _mm512_xor_pd;
+    }
+    #[inline(always)]
+    fn scalef_floor(self, t: Self) -> Self {
+        // Lanes that are masked out do not underflow; NaN is not less.
+        let normal = ins!(_mm512_cmp_pd_mask::<_CMP_NLT_UQ>(t.0, _mm512_set1_pd(-1022.0)));
+        Avx512F64(ins!(_mm512_maskz_scalef_pd(normal, self.0, t.0)))
     }
     compare! { Avx512F64, __mmask8, _mm512_cmp_pd_mask,
         lt = _CMP_LT_OQ; le = _CMP_LE_OQ; eq = _CMP_EQ_OQ; unordered = _CMP_UNORD_Q;

@@ -46,6 +46,8 @@ pub enum Op {
     Trunc,
     Fract,
     Scalef,
+    /// A scaling of the second operand by the third where a mask says so, 0 elsewhere.
+    ScalefWhere,
     /// The mantissa in [0.75, 1.5) of the magnitude, and the exponent as a number.
     Mantissa,
     Exponent,
@@ -66,6 +68,8 @@ pub enum Op {
     Select,
     Lt,
     Le,
+    /// Not less, so true for NaN.
+    NotLess,
     Eq,
     Unordered,
     SignMask,
@@ -78,7 +82,7 @@ impl Op {
     /// Whether the result is a mask.
     pub fn gives_mask(self) -> bool {
         use Op::*;
-        matches!(self, Lt | Le | Eq | Unordered | SignMask | MaskAnd | MaskOr | MaskNot)
+        matches!(self, Lt | Le | NotLess | Eq | Unordered | SignMask | MaskAnd | MaskOr | MaskNot)
     }
 }
 
@@ -156,12 +160,15 @@ pub struct Mask(Elem, Value);
 pub trait Lane: Real {
     /// Its name.
     const ELEM: Elem;
+    /// The exponent of the smallest normal number.
+    const LEAST_EXPONENT: f64;
     /// The bits of a number.
     fn bits_of(x: f64) -> u64;
 }
 
 impl Lane for f32 {
     const ELEM: Elem = Elem::F32;
+    const LEAST_EXPONENT: f64 = -126.0;
     fn bits_of(x: f64) -> u64 {
         u64::from((x as f32).to_bits())
     }
@@ -169,6 +176,7 @@ impl Lane for f32 {
 
 impl Lane for f64 {
     const ELEM: Elem = Elem::F64;
+    const LEAST_EXPONENT: f64 = -1022.0;
     fn bits_of(x: f64) -> u64 {
         x.to_bits()
     }
@@ -305,7 +313,13 @@ macro_rules! common {
 macro_rules! wide {
     () => {
         common! {}
-        methods! { fract = Fract(); scalef = Scalef(b); scalef_floor = Scalef(b); }
+        methods! { fract = Fract(); scalef = Scalef(b); }
+        fn scalef_floor(self, t: Self) -> Self {
+            let least = Self::lit(<Self::Elem as Lane>::LEAST_EXPONENT);
+            let normal =
+                push(Op::NotLess, <Self::Elem as Lane>::ELEM, [t.value, least.value, NONE]);
+            Recorded::op(Op::ScalefWhere, &[normal, self.value, t.value])
+        }
         fn frexp(self) -> (Self, Self) {
             let m = Recorded::op(Op::Mantissa, &[self.value]);
             let e = Recorded::op(Op::Exponent, &[self.value]);
@@ -408,11 +422,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_exponential_of_pairs_is_eight_instructions() {
+    fn the_exponential_of_pairs_is_nine_instructions() {
         let (program, _) = recording(|| {
             pair::exp2_pair32(Recorded::<f32, Wide>::leaf(0));
         });
         let runs = |i: &&Instruction| !matches!(i.op, Op::Bits(_) | Op::Leaf(_));
-        assert_eq!(program.iter().filter(runs).count(), 8);
+        assert_eq!(program.iter().filter(runs).count(), 9);
     }
 }

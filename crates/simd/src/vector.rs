@@ -146,8 +146,9 @@ pub trait Vector:
     fn pow2(n: Self) -> Self;
     /// `self - floor(self)`, 0 for infinities.
     fn fract(self) -> Self;
-    /// `self * 2^floor(t)` for any `t`, overflowing to infinity and underflowing gradually;
-    /// |self| as for [`scalef`](Vector::scalef).
+    /// `self * 2^floor(t)` for any `t`, overflowing to infinity, and 0 where `t` is below the
+    /// exponent of the smallest normal number: subnormal results cost a hundred times as much as
+    /// others. |self| in [1, 2], or NaN.
     fn scalef_floor(self, t: Self) -> Self;
     /// `(m, e)` with `self = m * 2^e`, `m` in [0.75, 1.5), for finite `self > 0`, subnormals too.
     /// For all other values `m` and `e` mean nothing.
@@ -259,8 +260,9 @@ macro_rules! exponent_ops {
         }
         #[inline(always)]
         fn scalef_floor(self, t: Self) -> Self {
-            let t = Self::lit(-$huge).max(Self::lit($huge).min(t));
-            self.scalef(t.floor())
+            let least = Self::lit(1.0 - $bias);
+            let n = least.max(Self::lit($huge).min(t)).floor();
+            Self::select(t.lt(least), Self::lit(0.0), self.scalef(n))
         }
         #[inline(always)]
         fn frexp(self) -> (Self, Self) {

@@ -1,7 +1,8 @@
 //! Cheaper rows for the inner loops of pair formulas, each with its own name and bound.
 //!
 //! `exp2_pair`: relative error about |x| 2^-24 (`f32`) or |x| 2^-53 (`f64`), no more than what the
-//! rounding of its own argument costs; overflow, gradual underflow, infinities and NaN are right.
+//! rounding of its own argument costs; overflow, infinities and NaN are right, and what would be
+//! subnormal is 0 (a subnormal result takes as long as a hundred others).
 //! `rcp_pair`, `rsqrt_pair`, `sqrt_pair`: a few ulp for every value, by estimates where these know
 //! subnormal numbers. `rsqrt_or_zero` is no cheaper form but a meaning that only formulas have.
 //! Called by the pair plans of the CPU backend, run or recorded.

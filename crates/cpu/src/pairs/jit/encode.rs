@@ -82,11 +82,20 @@ impl Target {
         let predicate = match op {
             Op::Lt => 0x11,
             Op::Le => 0x12,
+            Op::NotLess => 0x15,
             Op::Eq => 0x00,
             Op::Unordered => 0x03,
             _ => return None,
         };
         Some((self.of(&COMPARE), predicate))
+    }
+
+    /// The scaling by a power of two, which has a form with a mask.
+    pub(super) fn scale(self) -> Code {
+        match self.elem {
+            Elem::F32 => Code::EVEX_Vscalefps_zmm_k1z_zmm_zmmm512b32_er,
+            Elem::F64 => Code::EVEX_Vscalefpd_zmm_k1z_zmm_zmmm512b64_er,
+        }
     }
 
     /// The second source where the mask says so, else the first.

@@ -37,6 +37,15 @@ impl Assembler<'_> {
                 blend.set_op_mask(mask);
                 self.push(blend)
             }
+            Op::ScalefWhere => {
+                let mask = self.mask_of(args[0])?;
+                let (a, b) = (self.register(args[1])?, self.source(args[2])?);
+                let (a, d) = (self.vector(a), self.define(result, &args)?);
+                let mut scaled = three(target.scale(), d, a, b)?;
+                scaled.set_op_mask(mask);
+                scaled.set_zeroing_masking(true);
+                self.push(scaled)
+            }
             Op::Select => {
                 let (mask, b) = (self.register(args[0])?, self.register(args[2])?);
                 let a = self.source(args[1])?;
@@ -181,6 +190,7 @@ impl Assembler<'_> {
                     (first, second) = (second, first);
                     predicate = match op {
                         Op::Lt => 0x1E,
+                        Op::NotLess => 0x1A,
                         Op::Le => 0x1D,
                         _ => predicate,
                     };
