@@ -56,7 +56,7 @@ fn refusing(most: usize, request: &Request<'_>) -> (Result<()>, usize) {
     empty_cache();
     REFUSED.store(0, Relaxed);
     MOST.store(most, Relaxed);
-    let result = run(&Cpu, request);
+    let result = run(&Cpu, "test", request);
     MOST.store(usize::MAX, Relaxed);
     (result, REFUSED.load(Relaxed))
 }
@@ -78,7 +78,7 @@ fn fails_whole<'a>(name: &str, out: &'a View, request: impl Fn(Target<'a>) -> Re
     let message = result.unwrap_err().to_string();
     assert!(message.starts_with(&format!("{name}: no memory for ")), "{message}");
     assert_eq!(read(out), old, "{name}: the target was written");
-    run(&Cpu, &request).unwrap();
+    run(&Cpu, "test", &request).unwrap();
     assert_ne!(read(out), old, "{name}");
 }
 
@@ -118,7 +118,7 @@ fn products_with_little_memory() {
     let expected = |a: &View, b: &View, dtype: DType| {
         let out = small_numbers(&[64, 64], dtype, 1);
         let output = Target::shared("test", out.borrow()).unwrap();
-        run(&Cpu, &matmul(a, b, output, MatmulKernel::Naive)).unwrap();
+        run(&Cpu, "test", &matmul(a, b, output, MatmulKernel::Naive)).unwrap();
         read(&out)
     };
     for (dtype, kernel) in
@@ -185,7 +185,7 @@ fn recycled_blocks_make_room() {
     drop(Storage::host(Cpu::ID, 50_000, false).unwrap());
     RELENTS.store(true, Relaxed);
     MOST.store(40_000, Relaxed);
-    let result = run(&Cpu, &request);
+    let result = run(&Cpu, "test", &request);
     assert_eq!(MOST.swap(usize::MAX, Relaxed), usize::MAX, "the kept block was not given back");
     RELENTS.store(false, Relaxed);
     result.unwrap();
