@@ -4,6 +4,7 @@ use tilework_error::{Error, Result, tuple};
 use tilework_layout::Layout;
 use tilework_ops::{DType, Scalar};
 
+use crate::interrupt;
 use crate::recycled::Recycled;
 use crate::session::Session;
 use crate::storage::Storage;
@@ -146,10 +147,13 @@ impl<'a> ViewRef<'a> {
     ///
     /// # Panics
     /// If the position is outside of the block or the session does not hold the block's guard.
+    /// Unwinds if the request is to be stopped, as [`interrupt::check`] does.
     pub fn load(&self, session: &Session<'_>, position: usize) -> Scalar {
         let size = self.dtype.size();
         assert!(position < self.block_elements(), "position {position} is outside");
         session.assert_reads(self.storage);
+        // Who goes through here element by element takes his time.
+        interrupt::check();
         let mut bytes = [0u8; 16];
         // SAFETY: the element lies inside the block, and the session holds the block's guard, so
         // nobody writes it meanwhile.
@@ -276,12 +280,13 @@ impl<'a> Target<'a> {
     ///
     /// # Panics
     /// If the position is outside of the block, the dtype is another, or the session does not hold
-    /// the block's guard for writing.
+    /// the block's guard for writing. Unwinds as [`ViewRef::load`] does.
     pub fn store(&self, session: &Session<'_>, position: usize, value: Scalar) {
         let size = self.view.dtype.size();
         assert!(value.dtype() == self.view.dtype, "{} is not {}", value.dtype(), self.view.dtype);
         assert!(position < self.view.block_elements(), "position {position} is outside");
         session.assert_writes(self.view.storage);
+        interrupt::check();
         // SAFETY: the element lies inside the block, and the session, which stays on one thread,
         // holds the block's guard for writing.
         unsafe {

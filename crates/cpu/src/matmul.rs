@@ -127,6 +127,7 @@ fn naive<T: Element>(session: &Session<'_>, request: &Matmul<'_>) -> Result<()> 
     let Products { product: p, starts } = products::<T>(session, request)?;
     for (a, b, c) in starts {
         for i in 0..p.m.cast_signed() {
+            pool::check();
             for j in 0..p.n.cast_signed() {
                 let mut sum = T::V::ZERO;
                 for k in 0..p.k.cast_signed() {
@@ -189,6 +190,7 @@ fn tiled<T: Element + gemm::Element>(session: &Session<'_>, request: &Matmul<'_>
         // Half types keep the sum of all tiles in float32, and round once.
         let mut sums: Vec<T::V> = room_for(t * t)?;
         for (row, column) in tiles {
+            pool::check();
             sums.clear();
             sums.resize(t * t, T::V::ZERO);
             for k in 0..inner {

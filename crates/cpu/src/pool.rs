@@ -21,6 +21,7 @@ mod sync;
 
 use std::cell::Cell;
 use std::ops::Range;
+use std::panic::resume_unwind;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::thread;
@@ -52,11 +53,11 @@ thread_local! {
 /// One piece, one thread or a call from inside a piece: a plain loop on this thread. If a piece
 /// panics, the panic goes on in the caller after all pieces that had begun have ended; whether the
 /// others have run is then not said. A request that may be stopped is stopped between pieces, in
-/// the same way ([`interrupt`]).
+/// the same way ([`interrupt`]); long pieces call [`check`].
 #[inline]
 pub fn run(pieces: usize, work: &(dyn Fn(usize) + Sync)) {
     let piece = |piece| {
-        interrupt::check();
+        check();
         work(piece);
     };
     if pieces <= 1 {
@@ -67,6 +68,16 @@ pub fn run(pieces: usize, work: &(dyn Fn(usize) + Sync)) {
         (0..pieces).for_each(piece);
     } else {
         run_shared(pieces, &piece);
+    }
+}
+
+/// Unwinds out of a piece that nobody will look at, since its request is to be stopped or another
+/// piece has panicked. For pieces that take longer than a tenth of a second, several times in each.
+#[inline]
+pub fn check() {
+    interrupt::check();
+    if claim::is_in_vain() {
+        resume_unwind(Box::new(()));
     }
 }
 
@@ -159,7 +170,7 @@ fn run_shared(pieces: usize, work: &(dyn Fn(usize) + Sync)) {
     let _inside = Inside;
     let pool = staffed_pool();
     if pieces <= MAX_PIECES {
-        if !pool.run(pieces, work) {
+        if !pool.run(pieces, work, &interrupt::check) {
             (0..pieces).for_each(work);
         }
         return;
@@ -168,7 +179,7 @@ fn run_shared(pieces: usize, work: &(dyn Fn(usize) + Sync)) {
     while first < pieces {
         let batch = (pieces - first).min(MAX_PIECES);
         let work = |index| work(first + index);
-        if !pool.run(batch, &work) {
+        if !pool.run(batch, &work, &interrupt::check) {
             (0..batch).for_each(work);
         }
         first += batch;

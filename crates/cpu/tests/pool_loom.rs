@@ -74,7 +74,7 @@ fn one_job_one_worker() {
     explore(4, || {
         let (claims, threads) = pool(1, 1);
         let cells = Cells::new(2);
-        assert!(claims.run(2, &|piece| cells.add(piece)));
+        assert!(claims.run(2, &|piece| cells.add(piece), &|| ()));
         cells.check(1);
         drop(cells);
         close(&claims, threads);
@@ -88,7 +88,7 @@ fn two_jobs_one_worker() {
         let (claims, threads) = pool(1, 1);
         for _ in 0..2 {
             let cells = Cells::new(2);
-            assert!(claims.run(2, &|piece| cells.add(piece)));
+            assert!(claims.run(2, &|piece| cells.add(piece), &|| ()));
             cells.check(1);
         }
         close(&claims, threads);
@@ -100,7 +100,7 @@ fn one_job_two_workers() {
     explore(1, || {
         let (claims, threads) = pool(1, 2);
         let cells = Cells::new(3);
-        assert!(claims.run(3, &|piece| cells.add(piece)));
+        assert!(claims.run(3, &|piece| cells.add(piece), &|| ()));
         cells.check(1);
         drop(cells);
         close(&claims, threads);
@@ -116,12 +116,12 @@ fn two_callers() {
             let other = Arc::clone(&claims);
             let caller = thread::spawn(move || {
                 let cells = Cells::new(2);
-                if other.run(2, &|piece| cells.add(piece)) {
+                if other.run(2, &|piece| cells.add(piece), &|| ()) {
                     cells.check(1);
                 }
             });
             let cells = Cells::new(2);
-            if claims.run(2, &|piece| cells.add(piece)) {
+            if claims.run(2, &|piece| cells.add(piece), &|| ()) {
                 cells.check(1);
             }
             drop(cells);
@@ -144,10 +144,10 @@ fn a_piece_panics() {
                 std::panic::resume_unwind(Box::new("no"));
             }
         };
-        let result = catch_unwind(AssertUnwindSafe(|| claims.run(2, &job)));
+        let result = catch_unwind(AssertUnwindSafe(|| claims.run(2, &job, &|| ())));
         assert_eq!(result.unwrap_err().downcast_ref(), Some(&"no"));
         let again = Cells::new(2);
-        assert!(claims.run(2, &|piece| again.add(piece)));
+        assert!(claims.run(2, &|piece| again.add(piece), &|| ()));
         again.check(1);
         close(&claims, threads);
     });
@@ -161,7 +161,7 @@ fn a_worker_leaves() {
         let other = Arc::clone(&claims);
         let cells = Cells::new(2);
         let setter = thread::spawn(move || other.set_wanted(0));
-        assert!(claims.run(2, &|piece| cells.add(piece)));
+        assert!(claims.run(2, &|piece| cells.add(piece), &|| ()));
         cells.check(1);
         drop(cells);
         setter.join().unwrap();

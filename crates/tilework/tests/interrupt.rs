@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use tilework::{Array, DType, Error, Result, interruptible};
+use tilework::{Array, DType, Device, Error, Result, interruptible, s};
 
 /// A generous bound on how long giving up takes; the work itself takes far longer in all tests.
 const SOON: Duration = Duration::from_secs(5);
@@ -53,6 +53,28 @@ fn new_results_are_given_up() -> Result<()> {
         // Nothing is held any more, and nothing was written.
         x.add_assign(0.0)?;
         assert_eq!(x.max(())?.item::<f32>()?, (n - 1) as f32);
+    }
+    Ok(())
+}
+
+#[test]
+fn one_long_operation_is_given_up() -> Result<()> {
+    let one = Array::ones(&[], DType::Float64)?;
+    let (long, tall) = (one.broadcast_to(&[2048, 1 << 20])?, one.broadcast_to(&[1 << 20, 2048])?);
+    let line = Array::arange(0, 1 << 20, 1, DType::Float32)?.sin()?;
+    let lines = line.broadcast_to(&[200, 1 << 20])?;
+    let slow = lines.slice(&s![..4])?.to_device(Device::reference())?;
+    let square = slow.reshape(&[2048, 2048])?;
+    let works: [(&str, &dyn Fn() -> Result<Array>); 5] = [
+        ("matmul", &|| long.matmul(&tall)),
+        ("sort", &|| lines.sort(1, false)),
+        ("reference exp", &|| slow.exp()),
+        ("reference sum", &|| slow.sum(())),
+        ("reference matmul", &|| square.matmul(&square)),
+    ];
+    for (name, work) in works {
+        let (asked, result) = stopped(work);
+        assert!(matches!(result, Err(Error::Interrupted(_))), "{name}: {asked} {}", result.is_ok());
     }
     Ok(())
 }

@@ -3,7 +3,8 @@
 //! `plan` has turned the problem so that C's rows are contiguous wherever they can be, and has
 //! chosen a [`Blocking`]. [`product`] hands pieces of C (or blocks of K) to the threads; [`region`]
 //! is the loop nest of one piece: columns, blocks of K, pack B, rows, pack A, tiles. Pieces share
-//! nothing, so no thread ever waits for another inside of a product.
+//! nothing, so no thread ever waits for another inside of a product. They are cut for the caches and
+//! may take seconds, so they ask between blocks whether they are still wanted.
 
 use super::blocking::{Blocking, part, widest};
 use super::family::{Elem, Family, Same};
@@ -13,8 +14,8 @@ use super::lanes::{Lanes, Level};
 use super::pack::{self, Upcoming};
 use super::scratch::{Area, Room, room};
 use super::{Parallel, Product};
+use crate::pool;
 use std::ops::Range;
-use tilework_backend::interrupt;
 
 /// The level that a family's kernels are compiled for.
 pub(super) type LevelOf<F> = <<F as Family>::Lanes as Lanes>::Level;
@@ -212,10 +213,11 @@ unsafe fn region<F: Family>(
         let columns = column..(column + width).min(part.columns.end);
         let mut k = part.depth.start;
         while k < part.depth.end {
-            // Pieces are cut for the caches and may take seconds each.
-            interrupt::check();
             let depth = k..(k + kc).min(part.depth.end);
             let first = k == part.depth.start;
+            if !first {
+                pool::check();
+            }
             let b = at(p.b.cast_mut(), k, p.b_rows, column, p.b_cols).cast_const();
             let strips = Strips {
                 at: if pack_b { packed_b.cast_const() } else { b.cast() },
@@ -280,6 +282,9 @@ unsafe fn rows_of_tiles<F: Family>(
     let mut panel = 0;
     let mut row = 0;
     while panel < panels {
+        if panel > 0 {
+            pool::check();
+        }
         let pass = panel..(panel + per_pass).min(panels);
         if blocking.pack_a {
             let args = pack::PanelsArgs {

@@ -13,6 +13,7 @@ use super::finish::{Finish, FinishArgs, Shared};
 use super::lanes::{Avx512, Job, Level};
 use super::plan::TileUnit;
 use super::{Parallel, Product};
+use crate::pool;
 use std::arch::asm;
 use std::arch::x86_64::{__cpuid, __cpuid_count};
 use std::cell::Cell;
@@ -20,7 +21,6 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tilework_backend::interrupt;
 
 /// Rows or columns of a panel: two tiles.
 pub(super) const PANEL: usize = 32;
@@ -180,7 +180,7 @@ unsafe fn product<T: Tiling>(
         run(rows * columns, &|index| {
             for row in part(a_panels, rows, 1, index / columns) {
                 // Pieces are cut for the caches and may take seconds each.
-                interrupt::check();
+                pool::check();
                 let args = TilesArgs::<T> {
                     product: *p,
                     a: packed.get().wrapping_add(row * size),

@@ -10,12 +10,15 @@
 //! `pool.rs`, and by the loom models in `tests/pool_loom.rs`.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use super::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Condvar, Mutex, spin_until};
+use super::sync::{
+    AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Condvar, Mutex, spin_until, wait_a_while,
+};
 
 /// The work of a job, called once with the index of each piece.
 type Work<'a> = dyn Fn(usize) + Sync + 'a;
@@ -46,20 +49,41 @@ struct Job<'a> {
     failed: std::sync::atomic::AtomicBool,
 }
 
+thread_local! {
+    /// Where the job whose piece this thread runs says that it has failed; null between pieces.
+    static FAILED: Cell<*const std::sync::atomic::AtomicBool> = const { Cell::new(ptr::null()) };
+}
+
+/// Whether this thread runs a piece of a job of which another piece has panicked, so that nobody
+/// will look at what this one does.
+pub fn is_in_vain() -> bool {
+    // SAFETY: not null while `Job::run` is below on the stack, which has the job.
+    unsafe { FAILED.get().as_ref() }.is_some_and(|failed| failed.load(Relaxed))
+}
+
 impl Job<'_> {
-    /// Runs a piece and keeps what it throws.
+    /// Runs a piece.
     fn run(&self, piece: usize) {
+        FAILED.set(&self.failed);
+        self.attempt(|| (self.work)(piece));
+        FAILED.set(ptr::null());
+    }
+
+    /// Does a part of the job, unless one has failed, and keeps what it throws.
+    fn attempt(&self, work: impl FnOnce()) {
         if self.failed.load(Relaxed) {
             return;
         }
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (self.work)(piece))) {
-            self.failed.store(true, Relaxed);
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(work)) {
             let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
             match *first {
                 None => *first = Some(payload),
                 // Dropping a payload may panic again, and nothing may unwind from here.
                 Some(_) => std::mem::forget(payload),
             }
+            drop(first);
+            // Said only now, so that whoever gives up for that reason is never the first.
+            self.failed.store(true, Relaxed);
         }
     }
 }
@@ -160,8 +184,9 @@ impl Slot {
         }
     }
 
-    /// Reports `ran` pieces of the caller as done and waits for those of the workers.
-    fn wait(&self, ran: usize) {
+    /// Reports `ran` pieces of the caller as done and waits for those of the workers, calling
+    /// `meanwhile` now and then.
+    fn wait(&self, ran: usize, meanwhile: impl Fn()) {
         if self.unfinished.fetch_sub(ran, AcqRel) == ran {
             return;
         }
@@ -171,9 +196,13 @@ impl Slot {
         if self.unfinished.fetch_add(CALLER_SLEEPS, AcqRel) == 0 {
             return;
         }
-        let mut guard = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
-        while self.unfinished.load(Acquire) != CALLER_SLEEPS {
-            guard = self.bell.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let guard = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.unfinished.load(Acquire) == CALLER_SLEEPS {
+                return;
+            }
+            drop(wait_a_while(&self.bell, guard));
+            meanwhile();
         }
     }
 }
@@ -216,8 +245,9 @@ impl Claims {
     /// when all have ended. False, with nothing run, if every slot is taken.
     ///
     /// If pieces panic, the first panic goes on in the caller when all that had begun have ended,
-    /// and no others begin.
-    pub fn run(&self, pieces: usize, work: &Work<'_>) -> bool {
+    /// and no others begin. `meanwhile` is called now and then while the caller has nothing to do
+    /// but to wait; it may panic like a piece.
+    pub fn run(&self, pieces: usize, work: &Work<'_>, meanwhile: &dyn Fn()) -> bool {
         assert!((1..=MAX_PIECES).contains(&pieces));
         let take = |slot: &Slot| slot.taken.compare_exchange(false, true, Acquire, Relaxed).is_ok();
         let Some(place) = self.slots.iter().position(take) else {
@@ -232,7 +262,7 @@ impl Claims {
         // From here to the end of `wait` nothing can unwind: pieces are caught, and the job must
         // not leave the stack while workers use it.
         let ran = slot.take_part(|_| ());
-        slot.wait(ran);
+        slot.wait(ran, || job.attempt(meanwhile));
         slot.taken.store(false, Release);
         let panic = job.panic.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(payload) = panic {

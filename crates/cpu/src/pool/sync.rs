@@ -4,14 +4,28 @@
 
 #[cfg(loom)]
 pub(super) use loom::sync::{
-    Condvar, Mutex,
+    Condvar, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize},
 };
 #[cfg(not(loom))]
 pub(super) use std::sync::{
-    Condvar, Mutex,
+    Condvar, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize},
 };
+
+/// Sleeps until the bell rings or some time has passed; under the model, it does not pass.
+pub(super) fn wait_a_while<'a>(
+    bell: &Condvar,
+    guard: MutexGuard<'a, ()>,
+) -> Option<MutexGuard<'a, ()>> {
+    #[cfg(not(loom))]
+    return bell
+        .wait_timeout(guard, std::time::Duration::from_millis(50))
+        .ok()
+        .map(|woken| woken.0);
+    #[cfg(loom)]
+    return bell.wait(guard).ok();
+}
 
 /// Waits awake until `done`, for about fifty microseconds; says whether it was.
 #[cfg(not(loom))]

@@ -133,13 +133,18 @@ fn each_line(
     let steps = nest.inner_strides();
     let lines = nest.len();
     // Twice as many groups as threads: a late thread holds up less, and memory stays small.
-    let groups = lines.div_ceil((PIECE / len.max(1)).max(1)).min(2 * pool::threads());
+    let per_piece = (PIECE / len.max(1)).max(1);
+    let groups = lines.div_ceil(per_piece).min(2 * pool::threads());
     let scratch: Vec<Mutex<Scratch>> =
         (0..groups).map(|_| Scratch::new("sort", room).map(Mutex::new)).collect::<Result<_>>()?;
     pool::run(groups, &|group| {
         let mut scratch = scratch[group].lock().unwrap_or_else(PoisonError::into_inner);
         each_piece(nest, lines * group / groups..lines * (group + 1) / groups, &mut |at, n| {
-            for line in 0..n.cast_signed() {
+            for line in 0..n {
+                if line % per_piece == 0 {
+                    pool::check();
+                }
+                let line = line.cast_signed();
                 let [from, to] = [0, 1].map(|i| at[i].wrapping_add_signed(line * steps[i]));
                 f(scratch.bytes(), from, to);
             }

@@ -1,9 +1,9 @@
 //! Sorts unsigned integers by the vector quicksort of the simd crate, on all threads.
 //!
-//! A long array is parted by pivots until there are some parts for every thread: pieces part what
-//! they have into the other array, then put both halves where those of all pieces belong. Parts are
-//! then sorted by the threads, each by itself. Equal integers cannot be told apart, so it does not
-//! matter how the array is cut. Called by `line.rs`.
+//! A long array is parted by pivots until there are some parts for every thread, and none takes
+//! long: pieces part what they have into the other array, then put both halves where those of all
+//! pieces belong. Parts are then sorted by the threads, each by itself. Equal integers cannot be
+//! told apart, so it does not matter how the array is cut. Called by `line.rs`.
 
 use std::ops::Range;
 
@@ -23,6 +23,9 @@ const PIECE: usize = 1 << 15;
 /// Parts for each thread, so that an unlucky pivot does not leave one with all the work.
 const PARTS: usize = 4;
 
+/// Elements of a part that takes about a tenth of a second, after which somebody may want to stop.
+const LONG: usize = 1 << 22;
+
 /// Elements that a pivot is the median of.
 const SAMPLE: usize = 255;
 
@@ -33,7 +36,7 @@ const SAMPLE: usize = 255;
 pub(super) unsafe fn sort<E: Bits>(sorter: Sorter<E>, data: &mut [E], other: &mut [E]) {
     assert_eq!(data.len(), other.len());
     let threads = pool::threads();
-    let wanted = if threads > 1 { PARTS * threads } else { 1 };
+    let wanted = if threads > 1 { PARTS * threads } else { 1 }.max(data.len() / LONG);
     let mut parts: SmallVec<[Range<usize>; 16]> = smallvec![0..data.len()];
     for _ in 0..wanted.next_power_of_two().ilog2() {
         let mut halves = SmallVec::new();
