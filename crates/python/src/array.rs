@@ -1,7 +1,7 @@
 //! `tilework.Array`: the class, its attributes and its small protocols.
 //!
 //! The object is a frozen shell around the core's array. What it can do stands in the rooms beside:
-//! `operators`, `indexing`, `methods`, `export`.
+//! `operators`, `indexing`, `methods`, `statistics`, `buffer`, `dlpack`.
 
 use pyo3::exceptions::{PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -59,48 +59,80 @@ pub fn shape_text(shape: &[usize]) -> String {
 #[pymethods]
 impl PyArray {
     /// Length of each axis.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.zeros((2, 3)).shape
+    /// (2, 3)
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.shape())
     }
 
     /// Number of axes.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.zeros((2, 3)).ndim
+    /// 2
     #[getter]
     fn ndim(&self) -> usize {
         self.0.ndim()
     }
 
     /// Number of elements.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.zeros((2, 3)).size
+    /// 6
     #[getter]
     fn size(&self) -> usize {
         self.0.len()
     }
 
     /// Type of the elements.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.asarray([1.5, 2.5]).dtype
+    /// dtype('float64')
     #[getter]
     fn dtype(&self, py: Python<'_>) -> Py<PyDType> {
         dtype::object(py, self.0.dtype())
     }
 
     /// Where it lives.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.zeros(2, device="reference").device
+    /// device('reference')
     #[getter]
     fn device(&self) -> PyDevice {
         PyDevice(self.0.device())
     }
 
     /// Bytes of one element.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.zeros(2, dtype=tw.complex64).itemsize
+    /// 8
     #[getter]
     fn itemsize(&self) -> usize {
         self.0.dtype().size()
     }
 
     /// Bytes of all elements.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.zeros((2, 3), dtype=tw.float32).nbytes
+    /// 24
     #[getter]
     fn nbytes(&self) -> usize {
         self.0.dtype().size() * self.0.len()
     }
 
     /// Steps in bytes, one for each axis.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.zeros((2, 3), dtype=tw.float32).strides
+    /// (12, 4)
     #[getter]
     fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let size = self.0.dtype().size() as isize;
@@ -108,6 +140,10 @@ impl PyArray {
     }
 
     /// The axes in reverse order.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.asarray([[1, 2], [3, 4]]).T.tolist()
+    /// [[1, 3], [2, 4]]
     #[getter]
     #[allow(non_snake_case, reason = "the standard's name")]
     fn T(&self) -> PyArray {
@@ -115,6 +151,10 @@ impl PyArray {
     }
 
     /// The last two axes swapped.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.zeros((5, 2, 3)).mT.shape
+    /// (5, 3, 2)
     #[getter]
     #[allow(non_snake_case, reason = "the standard's name")]
     fn mT(&self) -> PyResult<PyArray> {
@@ -122,12 +162,22 @@ impl PyArray {
     }
 
     /// The real parts; a view.
+    ///
+    /// >>> import tilework as tw
+    /// >>> x = tw.asarray([1 + 2j])
+    /// >>> x.real[0] = 7
+    /// >>> x.tolist()
+    /// [(7+2j)]
     #[getter]
     fn real(&self) -> PyResult<PyArray> {
         self.0.real_view().py().map(PyArray)
     }
 
     /// The imaginary parts: a view of a complex array, zeros for a real one.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.asarray([1 + 2j]).imag.tolist()
+    /// [2.0]
     #[getter]
     fn imag(&self, py: Python<'_>) -> PyResult<PyArray> {
         if self.0.dtype().is_complex() {
@@ -137,12 +187,21 @@ impl PyArray {
     }
 
     /// Whether the elements lie in row-major order without gaps.
+    ///
+    /// >>> import tilework as tw
+    /// >>> x = tw.zeros((2, 3))
+    /// >>> x.is_contiguous, x.T.is_contiguous
+    /// (True, False)
     #[getter]
     fn is_contiguous(&self) -> bool {
         self.0.is_contiguous()
     }
 
     /// Whether it may be written to.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.asarray(memoryview(b"abc")).writable
+    /// False
     #[getter]
     fn writable(&self) -> bool {
         self.0.is_writable()
@@ -309,6 +368,10 @@ impl PyArray {
     }
 
     /// The same elements on another device; this array itself if it is there already.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.asarray([1, 2]).to_device("reference").device
+    /// device('reference')
     #[pyo3(signature = (device, /, *, stream=None))]
     fn to_device(
         slf: &Bound<'_, Self>,

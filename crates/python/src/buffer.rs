@@ -341,6 +341,10 @@ impl PyArray {
     }
 
     /// The memory, as a memoryview.
+    ///
+    /// >>> import tilework as tw
+    /// >>> list(tw.asarray([1, 2], dtype=tw.uint8).data)
+    /// [1, 2]
     #[getter]
     fn data<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyMemoryView>> {
         PyMemoryView::from(slf)

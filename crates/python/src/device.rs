@@ -46,30 +46,49 @@ impl PyDevice {
     }
 
     /// Its name.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.device("cpu").name
+    /// 'cpu'
     #[getter]
     fn name(&self) -> String {
         self.0.to_string()
     }
 
     /// The kind of device: its name without a number.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.device("reference").type
+    /// 'reference'
     #[getter]
     fn r#type(&self) -> &'static str {
         self.0.id().backend
     }
 
     /// Its number among the devices of its kind; None where there is only one.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.device("cpu").index is None
+    /// True
     #[getter]
     fn index(&self) -> Option<u32> {
         self.0.id().index
     }
 
     /// What the device tells about itself, as pairs of a name and a value.
+    ///
+    /// >>> import tilework as tw
+    /// >>> dict(tw.device("cpu").properties)["threads"] == str(tw.get_num_threads())
+    /// True
     #[getter]
     fn properties(&self) -> Vec<(&'static str, String)> {
         self.0.properties()
     }
 
     /// Waits until everything asked of the device is done.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.device("cpu").synchronize()
     fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.synchronize()).py()
     }

@@ -135,24 +135,40 @@ impl PyDType {
     }
 
     /// Its name.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.float32.name
+    /// 'float32'
     #[getter]
     fn name(&self) -> &'static str {
         self.0.name()
     }
 
     /// Bytes of one element.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.complex64.itemsize
+    /// 8
     #[getter]
     fn itemsize(&self) -> usize {
         self.0.size()
     }
 
     /// One letter: b, i, u, f or c; V for bfloat16, which NumPy does not know.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.uint8.kind
+    /// 'u'
     #[getter]
     fn kind(&self) -> char {
         kind_letter(self.0)
     }
 
     /// NumPy's code, with byte order and size.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.float32.str
+    /// '<f4'
     #[getter]
     fn str(&self) -> String {
         type_string(self.0)
@@ -165,6 +181,10 @@ impl PyDType {
     }
 
     /// NumPy's dtype of the same name.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.int16.dtype
+    /// dtype('int16')
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_numpy(py, self.0)

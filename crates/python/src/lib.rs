@@ -2,8 +2,8 @@
 //!
 //! A shell: every function parses its arguments, calls the core, and wraps the result. Rooms:
 //! `errors` and `run` (exceptions, the GIL), `dtype`, `device`, `array` with `operators`,
-//! `indexing`, `methods`, `buffer` and `dlpack` (the classes), `args`, `convert`, `memory` and
-//! `operand` (arguments), `functions` (the namespace), `random`, `pairs` (formulas).
+//! `indexing`, `methods`, `statistics`, `buffer` and `dlpack` (the classes), `args`, `convert`,
+//! `memory` and `operand` (arguments), `functions` (the namespace), `random`, `pairs` (formulas).
 
 #![allow(missing_docs, reason = "the documentation of this crate is Python's")]
 #![allow(unreachable_pub, reason = "nothing of this crate is reached from Rust")]
@@ -26,6 +26,7 @@ mod operators;
 mod pairs;
 mod random;
 mod run;
+mod statistics;
 
 use pyo3::prelude::*;
 

@@ -1,20 +1,17 @@
-//! Methods of arrays that NumPy users expect beyond the standard's.
-//!
-//! The reductions take NumPy's arguments in NumPy's order, since NumPy's own functions call them
-//! (`np.sum(x)`); everything else is a name for a function of the namespace.
+//! Methods of arrays that NumPy users expect beyond the standard's: names for functions of the
+//! namespace. Reductions are in `statistics`.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
-use tilework::{FoldId, Index};
+use tilework::Index;
 
-use crate::args::{self, Integers, axes, one_axis, spread};
+use crate::args::{self, Integers, spread};
 use crate::array::{PyArray, to_object};
 use crate::convert::ArrayArg;
 use crate::dtype::DTypeArg;
 use crate::errors::OrRaise;
 use crate::functions::extras::to_list;
 use crate::functions::manipulation::reshaped;
-use crate::functions::reductions::{Asked, reduce, scan};
 use crate::functions::{elementwise, linalg, manipulation, searching};
 use crate::run::run;
 
@@ -22,181 +19,11 @@ type Out<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
 #[pymethods]
 impl PyArray {
-    /// Sum of the elements, over all axes or some.
-    #[pyo3(signature = (axis=None, dtype=None, out=None, keepdims=false))]
-    fn sum(
-        &self,
-        py: Python<'_>,
-        axis: Option<Integers>,
-        dtype: Option<DTypeArg>,
-        out: Out<'_, '_>,
-        keepdims: bool,
-    ) -> PyResult<Py<PyAny>> {
-        let dtype = dtype.map(|dtype| dtype.0);
-        reduce(py, &self.0, Asked { dtype, keepdims, out, ..Asked::over(FoldId::Sum, axes(axis)) })
-    }
-
-    /// Product of the elements, over all axes or some.
-    #[pyo3(signature = (axis=None, dtype=None, out=None, keepdims=false))]
-    fn prod(
-        &self,
-        py: Python<'_>,
-        axis: Option<Integers>,
-        dtype: Option<DTypeArg>,
-        out: Out<'_, '_>,
-        keepdims: bool,
-    ) -> PyResult<Py<PyAny>> {
-        let dtype = dtype.map(|dtype| dtype.0);
-        reduce(py, &self.0, Asked { dtype, keepdims, out, ..Asked::over(FoldId::Prod, axes(axis)) })
-    }
-
-    /// Arithmetic mean, over all axes or some.
-    #[pyo3(signature = (axis=None, dtype=None, out=None, keepdims=false))]
-    fn mean(
-        &self,
-        py: Python<'_>,
-        axis: Option<Integers>,
-        dtype: Option<DTypeArg>,
-        out: Out<'_, '_>,
-        keepdims: bool,
-    ) -> PyResult<Py<PyAny>> {
-        let dtype = dtype.map(|dtype| dtype.0);
-        reduce(py, &self.0, Asked { dtype, keepdims, out, ..Asked::over(FoldId::Mean, axes(axis)) })
-    }
-
-    /// Square root of the variance; `ddof` or `correction` is subtracted from the count.
-    #[pyo3(signature = (axis=None, dtype=None, out=None, ddof=0.0, keepdims=false, *, correction=None))]
-    #[allow(clippy::too_many_arguments, reason = "they are NumPy's")]
-    fn std(
-        &self,
-        py: Python<'_>,
-        axis: Option<Integers>,
-        dtype: Option<DTypeArg>,
-        out: Out<'_, '_>,
-        ddof: f64,
-        keepdims: bool,
-        correction: Option<f64>,
-    ) -> PyResult<Py<PyAny>> {
-        let (dtype, correction) = (dtype.map(|dtype| dtype.0), correction.unwrap_or(ddof));
-        let plain = Asked::over(FoldId::Var, axes(axis));
-        reduce(py, &self.0, Asked { dtype, keepdims, correction, root: true, out, ..plain })
-    }
-
-    /// Variance; `ddof` or `correction` is subtracted from the count.
-    #[pyo3(signature = (axis=None, dtype=None, out=None, ddof=0.0, keepdims=false, *, correction=None))]
-    #[allow(clippy::too_many_arguments, reason = "they are NumPy's")]
-    fn var(
-        &self,
-        py: Python<'_>,
-        axis: Option<Integers>,
-        dtype: Option<DTypeArg>,
-        out: Out<'_, '_>,
-        ddof: f64,
-        keepdims: bool,
-        correction: Option<f64>,
-    ) -> PyResult<Py<PyAny>> {
-        let (dtype, correction) = (dtype.map(|dtype| dtype.0), correction.unwrap_or(ddof));
-        let plain = Asked::over(FoldId::Var, axes(axis));
-        reduce(py, &self.0, Asked { dtype, keepdims, correction, out, ..plain })
-    }
-
-    /// Largest element.
-    #[pyo3(signature = (axis=None, out=None, keepdims=false))]
-    fn max(
-        &self,
-        py: Python<'_>,
-        axis: Option<Integers>,
-        out: Out<'_, '_>,
-        keepdims: bool,
-    ) -> PyResult<Py<PyAny>> {
-        reduce(py, &self.0, Asked { keepdims, out, ..Asked::over(FoldId::Max, axes(axis)) })
-    }
-
-    /// Smallest element.
-    #[pyo3(signature = (axis=None, out=None, keepdims=false))]
-    fn min(
-        &self,
-        py: Python<'_>,
-        axis: Option<Integers>,
-        out: Out<'_, '_>,
-        keepdims: bool,
-    ) -> PyResult<Py<PyAny>> {
-        reduce(py, &self.0, Asked { keepdims, out, ..Asked::over(FoldId::Min, axes(axis)) })
-    }
-
-    /// Whether any element is not zero.
-    #[pyo3(signature = (axis=None, out=None, keepdims=false))]
-    fn any(
-        &self,
-        py: Python<'_>,
-        axis: Option<Integers>,
-        out: Out<'_, '_>,
-        keepdims: bool,
-    ) -> PyResult<Py<PyAny>> {
-        reduce(py, &self.0, Asked { keepdims, out, ..Asked::over(FoldId::Any, axes(axis)) })
-    }
-
-    /// Whether all elements are not zero.
-    #[pyo3(signature = (axis=None, out=None, keepdims=false))]
-    fn all(
-        &self,
-        py: Python<'_>,
-        axis: Option<Integers>,
-        out: Out<'_, '_>,
-        keepdims: bool,
-    ) -> PyResult<Py<PyAny>> {
-        reduce(py, &self.0, Asked { keepdims, out, ..Asked::over(FoldId::All, axes(axis)) })
-    }
-
-    /// Index of the largest element, the first of equals.
-    #[pyo3(signature = (axis=None, out=None, *, keepdims=false))]
-    fn argmax(
-        &self,
-        py: Python<'_>,
-        axis: Option<isize>,
-        out: Out<'_, '_>,
-        keepdims: bool,
-    ) -> PyResult<Py<PyAny>> {
-        reduce(py, &self.0, Asked { keepdims, out, ..Asked::over(FoldId::ArgMax, one_axis(axis)) })
-    }
-
-    /// Index of the smallest element, the first of equals.
-    #[pyo3(signature = (axis=None, out=None, *, keepdims=false))]
-    fn argmin(
-        &self,
-        py: Python<'_>,
-        axis: Option<isize>,
-        out: Out<'_, '_>,
-        keepdims: bool,
-    ) -> PyResult<Py<PyAny>> {
-        reduce(py, &self.0, Asked { keepdims, out, ..Asked::over(FoldId::ArgMin, one_axis(axis)) })
-    }
-
-    /// Running sums along an axis; of the flat array if there is none.
-    #[pyo3(signature = (axis=None, dtype=None))]
-    fn cumsum(
-        &self,
-        py: Python<'_>,
-        axis: Option<isize>,
-        dtype: Option<DTypeArg>,
-    ) -> PyResult<PyArray> {
-        let flat = if axis.is_none() { self.ravel(py)? } else { PyArray(self.0.clone()) };
-        scan(py, &flat.0, FoldId::Sum, axis, dtype.map(|dtype| dtype.0), false)
-    }
-
-    /// Running products along an axis; of the flat array if there is none.
-    #[pyo3(signature = (axis=None, dtype=None))]
-    fn cumprod(
-        &self,
-        py: Python<'_>,
-        axis: Option<isize>,
-        dtype: Option<DTypeArg>,
-    ) -> PyResult<PyArray> {
-        let flat = if axis.is_none() { self.ravel(py)? } else { PyArray(self.0.clone()) };
-        scan(py, &flat.0, FoldId::Prod, axis, dtype.map(|dtype| dtype.0), false)
-    }
-
     /// Another shape for the same elements; a view where the strides permit.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.arange(6).reshape(2, -1).tolist()
+    /// [[0, 1, 2], [3, 4, 5]]
     #[pyo3(signature = (*shape, copy=None))]
     fn reshape(
         &self,
@@ -208,6 +35,10 @@ impl PyArray {
     }
 
     /// The axes in reverse, or in another order; a view.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.zeros((2, 3, 4)).transpose(2, 0, 1).shape
+    /// (4, 2, 3)
     #[pyo3(signature = (*axes))]
     fn transpose(&self, axes: &Bound<'_, PyTuple>) -> PyResult<PyArray> {
         let reverse = axes.is_empty() || axes.len() == 1 && axes.get_item(0)?.is_none();
@@ -218,39 +49,70 @@ impl PyArray {
     }
 
     /// Two axes swapped; a view.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.zeros((2, 3, 4)).swapaxes(0, 2).shape
+    /// (4, 3, 2)
     #[pyo3(signature = (axis1, axis2, /))]
     fn swapaxes(&self, axis1: isize, axis2: isize) -> PyResult<PyArray> {
         self.0.swap_axes(axis1, axis2).py().map(PyArray)
     }
 
     /// Without axes of length 1, all or some; a view.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.zeros((1, 3, 1)).squeeze().shape
+    /// (3,)
     #[pyo3(signature = (axis=None))]
     fn squeeze(&self, axis: Option<Integers>) -> PyResult<PyArray> {
         self.0.squeeze(axis.as_ref().map(|axis| &axis.0[..])).py().map(PyArray)
     }
 
     /// A diagonal of two axes, as a new last axis; a view.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.arange(9).reshape(3, 3).diagonal().tolist()
+    /// [0, 4, 8]
     #[pyo3(signature = (offset=0, axis1=0, axis2=1))]
     fn diagonal(&self, offset: isize, axis1: isize, axis2: isize) -> PyResult<PyArray> {
         self.0.diagonal(offset, axis1, axis2).py().map(PyArray)
     }
 
     /// One axis, in row-major order; a view where the strides permit.
-    fn ravel(&self, py: Python<'_>) -> PyResult<PyArray> {
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.asarray([[1, 2], [3, 4]]).ravel().tolist()
+    /// [1, 2, 3, 4]
+    pub fn ravel(&self, py: Python<'_>) -> PyResult<PyArray> {
         run(py, self.0.len(), self.0.device(), || self.0.ravel()).map(PyArray)
     }
 
     /// One axis, in row-major order; always a copy.
+    ///
+    /// >>> import tilework as tw
+    /// >>> x = tw.asarray([[1, 2], [3, 4]])
+    /// >>> tw.shares_memory(x, x.flatten())
+    /// False
     fn flatten(&self, py: Python<'_>) -> PyResult<PyArray> {
         reshaped(py, &self.0, &[-1], Some(true))
     }
 
     /// A new array in row-major order.
+    ///
+    /// >>> import tilework as tw
+    /// >>> x = tw.zeros(2)
+    /// >>> x.copy().fill(7)
+    /// >>> x.tolist()
+    /// [0.0, 0.0]
     fn copy(&self, py: Python<'_>) -> PyResult<PyArray> {
         run(py, self.0.len(), self.0.device(), || self.0.copy()).map(PyArray)
     }
 
     /// The elements cast to a dtype; without a copy where none is needed and `copy=False`.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.asarray([1.7, -1.7]).astype(tw.int32).tolist()
+    /// [1, -1]
     #[pyo3(signature = (dtype, /, *, copy=true))]
     fn astype(&self, py: Python<'_>, dtype: DTypeArg, copy: bool) -> PyResult<PyArray> {
         run(py, self.0.len(), self.0.device(), || {
@@ -260,6 +122,10 @@ impl PyArray {
     }
 
     /// One element as a number of Python: the only one, or the one at an index.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.asarray([[1, 2], [3, 4]]).item(1, 0)
+    /// 3
     #[pyo3(signature = (*index))]
     fn item(&self, py: Python<'_>, index: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
         if index.is_empty() {
@@ -277,29 +143,51 @@ impl PyArray {
     }
 
     /// The elements as nested lists of Python's numbers.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.asarray([[1, 2], [3, 4]]).T.tolist()
+    /// [[1, 3], [2, 4]]
     fn tolist(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         to_list(py, &self.0)
     }
 
     /// The elements as bytes, in row-major order.
+    ///
+    /// >>> import tilework as tw
+    /// >>> list(tw.asarray([1, 2], dtype=tw.uint8).tobytes())
+    /// [1, 2]
     fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = run(py, self.0.len(), self.0.device(), || crate::bytes::of(&self.0))?;
         Ok(PyBytes::new(py, &bytes))
     }
 
     /// Sets every element.
+    ///
+    /// >>> import tilework as tw
+    /// >>> x = tw.zeros(3)
+    /// >>> x[1:].fill(2)
+    /// >>> x.tolist()
+    /// [0.0, 2.0, 2.0]
     #[pyo3(signature = (value, /))]
     fn fill(slf: &Bound<'_, Self>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         slf.set_item(slf.py().Ellipsis(), value)
     }
 
     /// Elements of an axis picked by integers.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.asarray([10, 20, 30]).take([2, 0]).tolist()
+    /// [30, 10]
     #[pyo3(signature = (indices, /, axis=None))]
     fn take(&self, py: Python<'_>, indices: ArrayArg, axis: Option<isize>) -> PyResult<PyArray> {
         searching::take(py, ArrayArg(self.0.clone()), indices, axis)
     }
 
     /// Each element repeated.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.asarray([1, 2]).repeat(2).tolist()
+    /// [1, 1, 2, 2]
     #[pyo3(signature = (repeats, /, axis=None))]
     fn repeat(
         &self,
@@ -311,6 +199,12 @@ impl PyArray {
     }
 
     /// Sorts this array along an axis, in place.
+    ///
+    /// >>> import tilework as tw
+    /// >>> x = tw.asarray([3, 1, 2])
+    /// >>> x.sort()
+    /// >>> x.tolist()
+    /// [1, 2, 3]
     #[pyo3(signature = (axis=-1), text_signature = "($self, axis=-1)")]
     fn sort(&self, py: Python<'_>, axis: isize) -> PyResult<()> {
         run(py, self.0.len().saturating_mul(16), self.0.device(), || {
@@ -319,23 +213,39 @@ impl PyArray {
     }
 
     /// The indices that would sort this array along an axis.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.asarray([3, 1, 2]).argsort().tolist()
+    /// [1, 2, 0]
     #[pyo3(signature = (axis=-1), text_signature = "($self, axis=-1)")]
     fn argsort(&self, py: Python<'_>, axis: isize) -> PyResult<PyArray> {
         searching::argsort(py, ArrayArg(self.0.clone()), axis, false, true)
     }
 
     /// The indices of elements that are not zero, one array for each axis.
+    ///
+    /// >>> import tilework as tw
+    /// >>> [axis.tolist() for axis in tw.asarray([[0, 1], [1, 0]]).nonzero()]
+    /// [[0, 1], [1, 0]]
     fn nonzero<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         searching::nonzero(py, ArrayArg(self.0.clone()))
     }
 
     /// Where values would be inserted into this ascending array.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.asarray([1, 3, 5]).searchsorted(4).item()
+    /// 2
     #[pyo3(signature = (v, /, side="left"))]
     fn searchsorted(&self, py: Python<'_>, v: &Bound<'_, PyAny>, side: &str) -> PyResult<PyArray> {
         searching::searchsorted(py, ArrayArg(self.0.clone()), v, side, None)
     }
 
     /// Elements held between two bounds.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.asarray([1, 5, 9]).clip(2, 6).tolist()
+    /// [2, 5, 6]
     #[pyo3(signature = (min=None, max=None, out=None))]
     fn clip<'py>(
         slf: &Bound<'py, Self>,
@@ -364,16 +274,28 @@ impl PyArray {
     }
 
     /// Complex conjugate.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.asarray([1 + 2j]).conj().tolist()
+    /// [(1-2j)]
     fn conj(&self, py: Python<'_>) -> PyResult<PyArray> {
         run(py, self.0.len(), self.0.device(), || self.0.conj()).map(PyArray)
     }
 
     /// Complex conjugate.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.asarray([1 + 2j]).conjugate().tolist()
+    /// [(1-2j)]
     fn conjugate(&self, py: Python<'_>) -> PyResult<PyArray> {
         self.conj(py)
     }
 
     /// Matrix product.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.asarray([1, 2, 3]).dot(tw.asarray([4, 5, 6])).item()
+    /// 32
     #[pyo3(signature = (other, /))]
     fn dot<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
         linalg::matmul(slf.py(), slf.as_any(), other, None)

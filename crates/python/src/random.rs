@@ -203,6 +203,10 @@ impl Generator {
     }
 
     /// The state: the seed and how many numbers have been taken.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.random.default_rng(7).state
+    /// (7, 0)
     #[getter]
     fn state(&self) -> (u64, u64) {
         self.0.state()
@@ -267,6 +271,10 @@ impl Generator {
 }
 
 /// A stream of random numbers from a seed; from one that the system gives if there is none.
+///
+/// >>> import tilework as tw
+/// >>> tw.random.default_rng(7).integers(10, size=3).shape
+/// (3,)
 #[pyfunction]
 #[pyo3(signature = (seed=None))]
 fn default_rng(py: Python<'_>, seed: Option<&Bound<'_, PyAny>>) -> PyResult<Py<Generator>> {

@@ -25,7 +25,7 @@ PAGES = ["docs/keops.md", "docs/numpy.md", "docs/views.md"]
 def documented() -> list[tuple[str, str]]:
     """Every docstring of the native module that has an example."""
     found = []
-    for name in [*core.__all__, "Generator", "__array_namespace_info__"]:
+    for name in [*core.__all__, "Generator", "NamespaceInfo", "__array_namespace_info__"]:
         value = getattr(core, name)
         members = vars(value).items() if inspect.isclass(value) else []
         for label, thing in [(name, value), *((f"{name}.{k}", v) for k, v in members)]:
@@ -71,6 +71,20 @@ def test_every_function_has_an_example() -> None:
     assert [name for name in functions if ">>>" not in getattr(core, name).__doc__] == [
         "show_config"
     ]
+
+
+def test_every_method_has_an_example() -> None:
+    # Those of LazyTensor are made from the tables of formulas, whose reference has the examples.
+    classes = [core.Array, core.Generator, core.NamespaceInfo, core.device, core.dtype]
+    lacking = [
+        f"{owner.__name__}.{name}"
+        for owner in classes
+        for name, member in vars(owner).items()
+        if not name.startswith("_")
+        and callable(member)
+        and ">>>" not in (member.__doc__ or "")
+    ]
+    assert not lacking
 
 
 def test_the_reference_is_what_the_docstrings_say() -> None:

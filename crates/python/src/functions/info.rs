@@ -16,6 +16,10 @@ pub struct NamespaceInfo;
 #[pymethods]
 impl NamespaceInfo {
     /// What the standard leaves to choice.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.__array_namespace_info__().capabilities()["boolean indexing"]
+    /// True
     fn capabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let found = PyDict::new(py);
         found.set_item("boolean indexing", true)?;
@@ -25,11 +29,19 @@ impl NamespaceInfo {
     }
 
     /// Where new arrays are made.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.__array_namespace_info__().default_device() == tw.default_device()
+    /// True
     fn default_device(&self) -> PyDevice {
         PyDevice(Device::current())
     }
 
     /// The dtypes of new arrays by kind.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.__array_namespace_info__().default_dtypes()["integral"]
+    /// dtype('int64')
     #[pyo3(signature = (*, device=None))]
     fn default_dtypes<'py>(
         &self,
@@ -50,6 +62,10 @@ impl NamespaceInfo {
     }
 
     /// The standard's dtypes by name, of one kind, some kinds, or all.
+    ///
+    /// >>> import tilework as tw
+    /// >>> sorted(tw.__array_namespace_info__().dtypes(kind="real floating"))
+    /// ['float32', 'float64']
     #[pyo3(signature = (*, device=None, kind=None))]
     fn dtypes<'py>(
         &self,
@@ -84,6 +100,10 @@ impl NamespaceInfo {
     }
 
     /// All devices of this machine.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.__array_namespace_info__().devices() == tw.devices()
+    /// True
     fn devices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, Device::all().into_iter().map(PyDevice))
     }
