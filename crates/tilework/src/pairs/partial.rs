@@ -104,6 +104,9 @@ impl Partial {
         if dim == 0 || k == 0 {
             return Err(wrong("the dimension and K are at least 1".into()));
         }
+        if dim.checked_mul(k).is_none() || weights > isize::MAX as usize {
+            return Err(wrong(format!("K = {k} of dimension {dim}, weights {weights}: too many")));
+        }
         let shape = PairShape { dim, k: if row.takes_k { k } else { 1 }, weights };
         let width = row.monoid.values(shape);
         let fits = values.ndim() >= 2 && values.shape().last() == Some(&width);
