@@ -40,9 +40,10 @@ test-isas: ## The suites of the CPU backend again, for each narrower instruction
 	TILEWORK_ISA=scalar $(SUITES)
 	TILEWORK_ISA=avx2 $(SUITES)
 
-test-scalar: ## A build without x86 intrinsics compiles and passes.
-	RUSTFLAGS="--cfg tilework_scalar" CARGO_TARGET_DIR=target/scalar \
-	  $(CARGO) test --quiet --locked -p tilework-conformance --test devices
+test-scalar: ## A build without x86 intrinsics compiles without a warning and passes.
+	RUSTFLAGS="--cfg tilework_scalar -D warnings" CARGO_TARGET_DIR=target/scalar \
+	  $(CARGO) test --quiet --locked -p tilework-simd -p tilework-cpu -p tilework-conformance --lib \
+	  --test devices --test tables --test gemm --test map --test reduce --test sort --test order
 
 test-doc: ## Examples in the documentation, and the documentation itself.
 	$(CARGO) test --quiet $(ALL) --doc
@@ -109,12 +110,14 @@ loom: ## The lock and the pool under every interleaving of a small model.
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
 	  $(CARGO) test --release -p tilework-cpu --test pool_loom
 
-# valgrind knows no AVX-512, so the two narrower instruction sets are checked.
-memcheck: ## Storage and the CPU backend under valgrind (slow; needs valgrind).
-	for isa in scalar avx2; do \
-	  TILEWORK_ISA=$$isa TILEWORK_NUM_THREADS=2 PROPTEST_CASES=8 \
-	  CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="valgrind --quiet --error-exitcode=9 --leak-check=no" \
-	  $(CARGO) test --quiet --locked -p tilework-conformance --test memory -- --test-threads=1 || exit 1; done
+# valgrind knows no AVX-512, so the two narrower instruction sets are checked, formulas over pairs with
+# the assembler and without it. It must be told where code was written at run time.
+memcheck: ## Storage and the CPU backend under valgrind (some ten minutes; needs valgrind).
+	for isa in scalar avx2; do for jit in 0 1; do \
+	  TILEWORK_ISA=$$isa TILEWORK_JIT=$$jit TILEWORK_NUM_THREADS=2 \
+	  CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="valgrind --quiet --error-exitcode=9 --leak-check=no --smc-check=all-non-file" \
+	  $(CARGO) test --quiet --locked -p tilework-conformance --test memory -- --test-threads=1 \
+	  $$(test $$jit = 1 && echo pairs) || exit 1; done; done
 
 slow: ## Exhaustive checks of the vector mathematics (hours).
 	TILEWORK_SLOW_TESTS=1 $(CARGO) test --release --locked -p tilework-simd

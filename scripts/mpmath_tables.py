@@ -3,8 +3,9 @@
 Run by hand (needs mpmath from PyPI, gmpy2 makes it fast): `python3 scripts/mpmath_tables.py`.
 Writes data/mpmath/<function>.txt, one line a point: `inputbits[,inputbits] resultbits` in hex,
 after a comment line. `mpmath_tables.py FOLDER FACTOR` writes larger tables elsewhere (the tests
-read those when TILEWORK_MPMATH names the folder). The output is checked in; the tests of the vector mathematics and of the
-backends read it. Points are drawn from a fixed seed, so a second run writes the same files.
+read those when TILEWORK_MPMATH names the folder). The output is checked in; the tests of the vector
+mathematics and of the backends read it. Points are drawn from a fixed seed, so a second run writes
+the same files.
 """
 import math
 import os
@@ -240,7 +241,22 @@ FUNCTIONS = {
     "hypot": (hypot, ALL_CORNERS + pairs(spread(200), 60) + list(zip(spread(120, 500, 1022), spread(120, 500, 1022))) + list(zip(spread(60, -1074, -900), spread(60, -1074, -900))) + pairs(spread(200, -3, 3), 100)),
     "pow": (power, power_points()),
     "logaddexp": (logaddexp, ALL_CORNERS + pairs(uniform(200, -40, 40), 150) + pairs(spread(200, -30, 10), 100)),
+    "xlogx": (no_zero(lambda x: x * mp.log(x), at_inf=INF, domain=lambda x: x >= 0, poles={0.0: 0.0}), LOGS),
+    "sinxdivx": (no_zero(lambda x: mp.sin(x) / x, poles={0.0: 1.0}), TRIG),
 }
+
+
+def single(x):
+    """The nearest float32 as a double; too large ones are left as they are."""
+    try:
+        return struct.unpack("<f", struct.pack("<f", x))[0]
+    except OverflowError:
+        return x
+
+
+def with_singles(points):
+    """Every fifth point again where float32 has it, so that float32 can be tested too."""
+    return points + [tuple(map(single, p)) if isinstance(p, tuple) else single(p) for p in points[::5]]
 
 
 def main():
@@ -249,7 +265,7 @@ def main():
     os.makedirs(folder, exist_ok=True)
     for name, (f, points) in FUNCTIONS.items():
         lines, seen = [], set()
-        for p in points:
+        for p in with_singles(points):
             args = p if isinstance(p, tuple) else (p,)
             key = ",".join(f"{bits(a):016x}" for a in args)
             if key not in seen:

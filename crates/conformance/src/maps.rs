@@ -76,24 +76,38 @@ pub fn scalars(device: Device) {
 
 /// In place and into other targets, aliased and overlapping: as if the operands were copied first.
 pub fn in_place(device: Device) {
-    for id in [Id::Add, Id::Multiply, Id::Exp, Id::Maximum, Id::Less, Id::Clip] {
+    for id in Id::ALL {
         let row = id.row();
-        for dtype in [DType::Float32, DType::Float64, DType::Int16, DType::Float16]
-            .into_iter()
-            .filter(|d| row.takes(*d))
-        {
+        for dtype in DType::ALL.into_iter().filter(|dtype| row.takes(*dtype)) {
+            // Comparisons and parts have a dtype of their own, and a target beside the operands.
+            let aliased = row.result(dtype) == dtype;
+            let bases = bases(device, id, dtype, false).expect("bases");
             for (name, views) in CASES
                 .iter()
                 .filter(|(name, _)| !name.contains("stride 0") && !name.contains("overlapping"))
             {
                 let what = format!("{} of {dtype} in place, {name}", row.name);
-                let operands = views(&bases(device, id, dtype, false).expect(&what)).expect(&what);
+                let fresh = || -> Result<Vec<Array>> {
+                    views(&bases.iter().map(Array::copy).collect::<Result<Vec<Array>>>()?)
+                };
+                let operands = fresh().expect(&what);
                 let expected = apply(id, &args(&operands)).expect(&what);
-                if expected.dtype() != dtype || expected.shape() != operands[0].shape() {
+                if expected.shape() != operands[0].shape() {
                     continue;
                 }
-                apply_into(id, &args(&operands), &operands[0]).expect(&what);
-                assert_close(&what, &operands[0], &expected, Tolerance::Exact);
+                // Every operand in turn is the target.
+                for target in 0..if aliased { operands.len() } else { 0 } {
+                    let operands = fresh().expect(&what);
+                    if operands[target].shape() != expected.shape() {
+                        continue;
+                    }
+                    apply_into(id, &args(&operands), &operands[target]).expect(&what);
+                    assert_close(&what, &operands[target], &expected, Tolerance::Exact);
+                }
+                let other =
+                    Array::zeros_on(device, expected.shape(), expected.dtype()).expect(&what);
+                apply_into(id, &args(&operands), &other.flip(None).expect(&what)).expect(&what);
+                assert_close(&what, &other.flip(None).expect(&what), &expected, Tolerance::Exact);
             }
         }
     }

@@ -54,12 +54,12 @@ fn is_smooth(op: Id, x: &[f64], k: usize, h: f64) -> bool {
 
 #[test]
 fn every_row_agrees_with_finite_differences() {
-    let mut checked = 0;
     for op in Id::ALL {
         let row = op.row();
         if !row.takes(DType::Float64) {
             continue;
         }
+        let mut checked = vec![0; row.arity];
         for point in 0..60u64 {
             let draw = |k: usize| {
                 let range = row.domain_of(k);
@@ -74,10 +74,7 @@ fn every_row_agrees_with_finite_differences() {
             let y = Term::new(&numbers, numbers.push(evaluate(op, &x)));
             let g = Term::new(&numbers, numbers.push(1.5));
             let gradient = (row.grad)(&terms, y, g);
-            if gradient.is_empty() {
-                continue;
-            }
-            assert_eq!(gradient.len(), row.arity, "{}", row.name);
+            assert_eq!(gradient.len(), row.arity, "{} has no derivative", row.name);
             for k in 0..row.arity {
                 let h = 1e-5 * x[k].abs().max(1e-2);
                 if !is_smooth(op, &x, k, h) {
@@ -97,9 +94,10 @@ fn every_row_agrees_with_finite_differences() {
                     row.name,
                     1.5 * slope
                 );
-                checked += 1;
+                checked[k] += 1;
             }
         }
+        // Most points of a domain are smooth; a row without any would pass unseen.
+        assert!(checked.iter().all(|&n| n >= 30), "{}: {checked:?} of 60 points", row.name);
     }
-    assert!(checked > 2000, "{checked} derivatives");
 }

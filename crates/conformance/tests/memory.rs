@@ -1,6 +1,8 @@
 //! A short walk through storage and every kind of request, made for memory checkers: small sizes,
-//! odd strides, every dtype. Results are looked at elsewhere; here every byte must be defined.
+//! odd strides, every dtype; then once past every threshold at which a kernel changes its way.
+//! Results are looked at elsewhere; here every byte must be defined.
 
+use tilework::pairs::LazyTensor;
 use tilework::{Array, DType, Device, Indexer, PadMode, Result, Rng, concat, s, select};
 
 /// Uses every element, so that a checker sees one that was never written.
@@ -49,6 +51,61 @@ fn every_request_reads_and_writes_its_own_memory() {
         for dtype in DType::ALL {
             walk(device, dtype).unwrap_or_else(|error| panic!("{dtype} on {device}: {error}"));
         }
+    }
+}
+
+/// Sizes past the thresholds: pieces for the pool, chunks, transposes by panels, packed products,
+/// partial states, sorts by several ways, blocks that are pages of their own.
+fn large(dtype: DType) -> Result<()> {
+    let _scope = Device::cpu().scope();
+    let rng = Rng::new(5);
+    let x = rng.integers(0, 100, &[250, 280])?.astype(dtype)?;
+    let mut results = vec![x.add(&x.flip(None)?)?, x.transpose().copy()?, x.transpose().add(1)?];
+    results.push(x.slice(&s![..;2, ..;-3])?.multiply(2)?);
+    results.push(x.sum(0)?.astype(dtype)?);
+    results.push(x.transpose().max(0)?);
+    results.push(x.reshape(&[-1])?.argmax(())?);
+    results.push(x.reshape(&[-1])?.sort(0, false)?);
+    results.push(x.reshape(&[-1])?.argsort(0, true)?);
+    results.push(x.index(&[Indexer::Array(&x.greater_equal(50)?)])?);
+    if dtype != DType::Bool {
+        results.push(x.reshape(&[-1])?.cumulative_sum(0)?);
+    }
+    // Packed, cut along K, few rows, one row.
+    for (m, k, n) in [(60, 90, 96), (17, 2100, 18), (3, 700, 130), (1, 2000, 1)] {
+        let a = rng.integers(0, 3, &[m, k])?.astype(dtype)?;
+        let b = rng.integers(0, 3, &[k, n])?.astype(dtype)?;
+        results.push(a.matmul(&b)?);
+        results.push(a.matmul(&b.transpose().copy()?.transpose())?);
+    }
+    results.iter().try_for_each(touch)
+}
+
+#[test]
+fn past_every_threshold() {
+    for dtype in [DType::Float32, DType::Complex128, DType::Int8, DType::Float16, DType::BFloat16] {
+        large(dtype).unwrap_or_else(|error| panic!("{dtype}: {error}"));
+    }
+    let pages = Array::zeros(&[2 << 20], DType::UInt8).expect("pages of its own");
+    touch(&pages).expect("touch");
+}
+
+/// Formulas over pairs, interpreted and assembled, over several tiles.
+#[test]
+fn pairs_read_and_write_their_own_memory() {
+    let rng = Rng::new(7);
+    let points = |n: usize, dtype| rng.normal(&[n, 3], dtype).expect("points");
+    for dtype in [DType::Float32, DType::Float64] {
+        let (x, y) = (points(70, dtype), points(300, dtype));
+        let run = || -> Result<()> {
+            let (x, y) = (LazyTensor::vi(&x)?, LazyTensor::vj(&y)?);
+            let kernel = (-&x.sqdist(&y)?)?.exp()?;
+            touch(&kernel.sum(1)?)?;
+            touch(&kernel.sum(0)?)?;
+            touch(&x.sqdist(&y)?.argkmin(4, 1)?)?;
+            touch(&kernel.logsumexp(1)?)
+        };
+        run().unwrap_or_else(|error| panic!("{dtype}: {error}"));
     }
 }
 
