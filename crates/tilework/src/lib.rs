@@ -37,3 +37,8 @@ pub use tilework_layout::{Index, Layout, broadcast_shapes, s};
 pub use tilework_ops::{
     Complex, DType, Element, FInfo, FoldId, IInfo, Id, Kind, Number, Scalar, bf16, f16,
 };
+
+/// The examples of the README, which are run like all others.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
