@@ -28,7 +28,7 @@ fn views() -> Result<()> {
         corner.shape(),
         corner.strides(),
         corner.offset(),
-        corner.shares_memory(&x)
+        corner.is_same_block(&x)
     );
     corner.fill(0)?;
     println!("after filling the view with zeros, x =\n{x}\n");

@@ -115,7 +115,7 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
     ("to_vec", |_, x, _| done(x.to_vec::<f32>())),
     ("iter", |_, x, _| done(x.iter::<u8>().map(Iterator::count))),
     ("read", |_, x, _| done(x.read::<f64>())),
-    ("write_slice", |_, x, _| done(x.write_slice::<i32>())),
+    ("write", |_, x, _| done(x.write::<i32>())),
     ("display", |_, x, _| {
         let _text = format!("{x:?} {x} {}", x.display(&PrintOptions::current()));
         Ok(())
@@ -126,6 +126,8 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
         done(einsum(TEXTS[d.roll(TEXTS.len())], &[x, y][..d.roll(3)]))
     }),
     ("softmax", |d, x, _| done(x.softmax(d.integer()))),
+    ("var_keepdims", |d, x, _| done(x.var_keepdims(axes(d), d.integer() as f64))),
+    ("std_keepdims", |d, x, _| done(x.std_keepdims(axes(d), f64::NAN))),
     ("ptp", |d, x, _| done(x.ptp(axes(d)))),
     ("var", |d, x, _| done(x.var(axes(d), d.integer() as f64))),
     ("round_to", |d, x, _| done(x.round_to(d.integer().clamp(-400, 400) as i32))),

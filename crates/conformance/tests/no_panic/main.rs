@@ -21,11 +21,15 @@ const EXCUSED: &[(&str, &str)] = &[
     (
         "nothing to get wrong",
         "shape strides offset ndim len is_empty dtype device storage layout \
-      is_contiguous is_writable shares_memory transpose num_threads set_num_threads cpu reference \
+      is_contiguous is_writable shares_memory is_same_block memory is_quick transpose num_threads set_num_threads cpu reference \
       all unavailable current set_default scope id properties synchronize state new from_state set",
     ),
     ("driven by the rows, below", "apply apply_into reduce scan"),
     ("how the arrays are made", "from_slice_on"),
+    (
+        "called by the forms without a device",
+        "ones_on arange_on linspace_on eye_on from_nested_on from_shape_on",
+    ),
     (
         "tests/io.rs: broken and truncated files",
         "save load save_npz save_npz_compressed load_npz \
