@@ -5,7 +5,7 @@
 cd "$(dirname "$0")" || exit 1
 export TILEWORK_CUDA_PATH=${TILEWORK_CUDA_PATH:-/usr/local/cuda}
 logs=$(mktemp -d)
-suites=$( (./devices --list; ./pairs --list | sed -n 's/^cuda::/pairs::cuda::/p; s/^sizes/pairs::sizes/p';
+suites=$( (./devices --list; ./pairs --list | sed -n 's/^cuda::/pairs::cuda::/p; s/^\(sizes\|forms\)/pairs::\1/p';
   ./cuda --list | sed 's/^/whole::/') 2>/dev/null \
   | sed -n 's/^\(cuda::.*\|pairs::.*\|whole::.*\): test$/\1/p' | grep -E -- "${1:-.}")
 for suite in $suites; do

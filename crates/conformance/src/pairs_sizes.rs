@@ -102,3 +102,53 @@ pub fn sizes(device: Device) {
         }
     });
 }
+
+/// Sums and logarithms of exponentials of distances, at a size where devices choose the form by
+/// the data: near the origin, far from it, with a scale too small for the expanded square, and with
+/// numbers that are not finite. The first rows against float64 on the CPU.
+pub fn forms(device: Device) {
+    let (m, n, dim) = (24_001, 21_003, 3);
+    let rng = Rng::new(11);
+    let normal = |rows: usize| rng.normal(&[rows, dim], DType::Float64).expect("normal");
+    let (x, y) = (normal(m), normal(n));
+    let b = rng.normal(&[n, 1], DType::Float64).expect("normal");
+    let aliases = ["x = Vi(3)", "y = Vj(3)", "s = Pm(1)", "b = Vj(1)"];
+    for (name, text) in [("Sum", "Exp(-SqDist(x,y) * s) * b"), ("LogSumExp", "-SqDist(x,y) * s")] {
+        let call = Genred::new(text, &aliases, name, 1).expect(text);
+        for (what, offset, scale, odd) in [
+            ("near", 0.0, 0.3, None),
+            ("far", 50.0, 0.3, None),
+            ("sharp", 0.0, 40.0, None),
+            ("not a number", 0.0, 0.3, Some(f64::NAN)),
+            ("infinite", 0.0, 0.3, Some(f64::INFINITY)),
+        ] {
+            for dtype in [DType::Float32, DType::Float64] {
+                let moved = |points: &Array| points.add(offset).and_then(|x| x.astype(dtype));
+                let (x, y) = (moved(&x).expect("x"), moved(&y).expect("y"));
+                if let Some(odd) = odd {
+                    y.slice(&tilework::s![5..6]).and_then(|row| row.fill(odd)).expect("fill");
+                }
+                let s = Array::full_on(Device::cpu(), &[1], scale, dtype).expect("full");
+                let here = [x, y, s, b.astype(dtype).expect("b")];
+                let there: Vec<Array> =
+                    here.iter().map(|x| x.to_device(device).expect("to_device")).collect();
+                let got = call.call(&there.iter().collect::<Vec<_>>()).expect(text);
+                let exact: Vec<Array> =
+                    here.iter().map(|x| x.astype(DType::Float64).expect("astype")).collect();
+                let rows = exact[0].slice(&tilework::s![..40]).expect("slice");
+                let sums =
+                    |b: &Array| floats(&call.call(&[&rows, &exact[1], &exact[2], b]).expect(text));
+                let (expected, sizes) = (sums(&exact[3]), sums(&exact[3].abs().expect("abs")));
+                let got = floats(&got.slice(&tilework::s![..40]).expect("slice"));
+                // The error of an exponent, relative to the sum of the absolute terms.
+                let tolerance = if dtype == DType::Float64 { 1e-13 } else { 2e-5 };
+                for (k, ((a, b), size)) in got.iter().zip(&expected).zip(&sizes).enumerate() {
+                    let size = if name == "Sum" { *size } else { 1.0 + b.abs() };
+                    let near = a == b || a.is_nan() && b.is_nan();
+                    let near = near || (a - b).abs() <= tolerance * size;
+                    assert!(near, "{name}, {what}, {dtype}: row {k} is {a}, not {b}");
+                }
+            }
+        }
+    }
+}

@@ -47,6 +47,11 @@ fn sizes() {
 }
 
 #[test]
+fn forms() {
+    on(Device::parse("cuda:0"), pairs_sizes::forms);
+}
+
+#[test]
 fn threads() {
     pairs::threads(Device::cpu());
 }

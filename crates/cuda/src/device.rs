@@ -204,7 +204,7 @@ impl Backend for Cuda {
 
     fn explain(&self, session: &Session<'_>, request: &Request<'_>) -> Result<String> {
         match request {
-            Request::PairReduce(pairs) => pairs::explain(self, pairs, session.operation()),
+            Request::PairReduce(pairs) => pairs::explain(self, session, pairs, session.operation()),
             _ => Ok(String::new()),
         }
     }

@@ -1,7 +1,7 @@
 typedef f64 T;
 typedef f64 A;
 typedef f64 R;
-enum { DIM = 1, KEPT = 100, WEIGHTS = 0, VALUES = 100, INDICES = 100, WIDTH = 100, THREADS = 128, ROWS = 1, TILE = 128, GROUP = 2, AHEAD = 1, OPERANDS = 4, LONG = 64, FEW = 16 };
+enum { DIM = 1, KEPT = 100, WEIGHTS = 0, VALUES = 100, INDICES = 100, WIDTH = 100, THREADS = 128, ROWS = 1, TILE = 128, GROUP = 2, AHEAD = 1, OPERANDS = 4, LONG = 64, FEW = 16, EXPANDED = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[2]; };
 FN A shifted_exp(A x) { return exp(x); }
@@ -30,3 +30,4 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
     ALONG(k, 1) EACH(u, G) { v[u][k] = widen(s3[u][0]); }
     s.template steps<G>(v, w, j);
 }
+FN void complete(State& s, const OfI& x) { }

@@ -1,7 +1,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, THREADS = 128, ROWS = 6, TILE = 128, GROUP = 2, AHEAD = 1, OPERANDS = 6, LONG = 64, FEW = 16 };
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, THREADS = 128, ROWS = 6, TILE = 128, GROUP = 2, AHEAD = 1, OPERANDS = 6, LONG = 64, FEW = 16, EXPANDED = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[4]; };
 FN A shifted_exp(A x) { return op_exp2_pair_f32(x * 1.44269504f); }
@@ -37,3 +37,4 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
     ALONG(k, 1) EACH(u, G) { s9[u][k] = narrow<f32>(op_exp2_pair_f32(widen(s8[u][0]))); }
     ALONG(k, 2) EACH(u, G) { s.add(0 + k, widen(s9[u][0]), widen(y[u].s3[k])); }
 }
+FN void complete(State& s, const OfI& x) { }

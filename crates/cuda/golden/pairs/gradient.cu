@@ -1,7 +1,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 3, KEPT = 1, WEIGHTS = 0, VALUES = 3, INDICES = 0, WIDTH = 3, THREADS = 128, ROWS = 4, TILE = 128, GROUP = 2, AHEAD = 1, OPERANDS = 5, LONG = 64, FEW = 16 };
+enum { DIM = 3, KEPT = 1, WEIGHTS = 0, VALUES = 3, INDICES = 0, WIDTH = 3, THREADS = 128, ROWS = 6, TILE = 128, GROUP = 2, AHEAD = 1, OPERANDS = 5, LONG = 64, FEW = 16, EXPANDED = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; };
 FN A shifted_exp(A x) { return op_exp2_pair_f32(x * 1.44269504f); }
@@ -43,3 +43,4 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
     ALONG(k, 1) EACH(u, G) { s11[u][k] = narrow<f32>(op_multiply_f32(widen(y[u].s6[0]), widen(s10[u][0]))); }
     ALONG(k, 3) EACH(u, G) { s.add(0 + k, widen(s3[u][k]), widen(s11[u][0])); }
 }
+FN void complete(State& s, const OfI& x) { }

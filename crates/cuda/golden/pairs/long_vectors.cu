@@ -1,7 +1,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 0, WIDTH = 1, THREADS = 128, ROWS = 1, TILE = 51, GROUP = 4, AHEAD = 0, OPERANDS = 5, LONG = 64, FEW = 16 };
+enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 0, WIDTH = 1, THREADS = 128, ROWS = 1, TILE = 51, GROUP = 4, AHEAD = 0, OPERANDS = 5, LONG = 64, FEW = 16, EXPANDED = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; };
 FN A shifted_exp(A x) { return op_exp2_pair_f32(x * 1.44269504f); }
@@ -39,3 +39,4 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
     ALONG(k, 1) EACH(u, G) { s8[u][k] = narrow<f32>(op_exp2_pair_f32(widen(s7[u][0]))); }
     ALONG(k, 1) EACH(u, G) { s.add(0 + k, widen(s8[u][0])); }
 }
+FN void complete(State& s, const OfI& x) { }

@@ -1,7 +1,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 1, WIDTH = 1, THREADS = 128, ROWS = 6, TILE = 128, GROUP = 4, AHEAD = 1, OPERANDS = 4, LONG = 64, FEW = 16 };
+enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 1, WIDTH = 1, THREADS = 128, ROWS = 6, TILE = 128, GROUP = 4, AHEAD = 1, OPERANDS = 4, LONG = 64, FEW = 16, EXPANDED = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[2]; };
 FN A shifted_exp(A x) { return op_exp2_pair_f32(x * 1.44269504f); }
@@ -30,3 +30,4 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
     ALONG(k, 1) EACH(u, G) { v[u][k] = widen(s3[u][0]); }
     s.template steps<G>(v, w, j);
 }
+FN void complete(State& s, const OfI& x) { }

@@ -138,6 +138,7 @@ template <bool LARGEST, class X> struct Ranked {
             return;
         }
         int k = KEPT - 1;
+#pragma unroll 1
         for (; k > 0 && !holds<LARGEST>(held[(k - 1) * DIM + c], v); k--) {
             held[k * DIM + c] = held[(k - 1) * DIM + c];
             at[k * DIM + c] = at[(k - 1) * DIM + c];
@@ -154,7 +155,7 @@ template <bool LARGEST, class X> struct Ranked {
     }
     METHOD void carry(u32) {}
     METHOD void take(const A* values, const i64* indices) {
-        for (int k = 0; k < KEPT; k++) {
+        LOOP(k, KEPT) {
             EACH(c, DIM) if (indices[k * DIM + c] >= 0) put(c, values[k * DIM + c], (X)indices[k * DIM + c]);
         }
     }

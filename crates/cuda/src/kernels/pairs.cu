@@ -2,7 +2,7 @@
 // tile by tile in shared memory, in groups of GROUP that are computed together. With one range the
 // results are written at once; with several, states go to a buffer and `merge` joins them in order.
 // Declared before: the sections of the formula (`Once`, `OfI`, `OfJ`, `once`, `of_i`, `of_j`,
-// `bring_long`, `fold`), the state (`State`, and `Merged` with wide indices), and `result`.
+// `bring_long`, `fold`, `complete`), the state (`State`, and `Merged` with wide indices), and `result`.
 
 struct Shape {
     i64 m, n;          // rows of i of a batch, and of j
@@ -16,6 +16,16 @@ struct Shape {
 };
 struct Output { void* base; i64 row, component; };
 struct Partial { A* values; i64* indices; };
+// The largest norms, as bits, and the limit up to which the expanded square may be used; none where
+// there is no choice.
+struct Choice { const u64* measured; f64 limit; };
+
+FN bool is_chosen(const Choice& choice) {
+    if (!choice.measured) return true;
+    // NaN is above every limit.
+    f64 x = __longlong_as_double(choice.measured[0]), y = __longlong_as_double(choice.measured[1]);
+    return (x <= choice.limit && y <= choice.limit) == (EXPANDED != 0);
+}
 
 #define RUN 64
 
@@ -69,7 +79,8 @@ template <class S> FN void give(const S& s, const Shape& shape, const u64 (&at)[
 extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Inputs in,
     const __grid_constant__ Shape shape, const Output values, const Output indices,
-    const Partial partial) {
+    const Partial partial, const Choice choice) {
+    if (!is_chosen(choice)) return;
     __shared__ OfJ tiles[2][TILE];
     u64 at[OPERANDS];
     u32 block = shape.first + blockIdx.x, batch = block / shape.blocks;
@@ -109,6 +120,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     }
     EACH(r, ROWS) {
         i64 i = first + r * THREADS;
+        complete(s[r], x[r]);
         if (i < shape.m) {
             if (shape.ranges == 1) {
                 give(s[r], shape, at, i, shape.start + begin, values, indices);
@@ -125,7 +137,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
 // them joins what they have.
 extern "C" __global__ void __launch_bounds__(128) merge(
     const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Shape shape,
-    const Output values, const Output indices, const Partial partial) {
+    const Output values, const Output indices, const Partial partial, const Choice choice) {
+    if (!is_chosen(choice)) return;
     i64 thread = (i64)blockIdx.x * 128 + threadIdx.x, rows = shape.m * shape.batches;
     i64 row = thread / shape.lanes;
     u32 lane = thread % shape.lanes, share = (shape.ranges + shape.lanes - 1) / shape.lanes;

@@ -10,6 +10,7 @@ use tilework_ops::{DType, Id};
 use tilework_tape::{Action, Per, Tape};
 
 use super::sections::{LONG, Sections, bytes};
+use super::square::Square;
 
 /// Threads of a block, where there are enough rows.
 const THREADS: usize = 128;
@@ -18,7 +19,13 @@ const THREADS: usize = 128;
 const ROWS: [usize; 4] = [6, 4, 2, 1];
 
 /// Words of registers that the rows of a thread may take, with their states.
-const ROW_WORDS: usize = 48;
+const ROW_WORDS: usize = 96;
+
+/// The same for two rows, without which shared memory is read once for every pair.
+const TWO_ROWS_WORDS: usize = 160;
+
+/// Words that the values of a group of pairs may take.
+const GROUP_WORDS: usize = 48;
 
 /// Steps that the body of the inner loop may have, counted by their cost.
 const BODY: usize = 640;
@@ -97,8 +104,12 @@ impl Folding {
     fn words(&self) -> usize {
         let (monoid, size) = (self.monoid(), self.accumulates.size() / 4);
         match monoid {
-            Monoid::Smallest | Monoid::Largest => monoid.values(self.shape) * (size + 1),
-            _ => 2 * monoid.values(self.shape) * size,
+            Monoid::Smallest | Monoid::Largest if self.shape.k == 1 => 2 * self.shape.dim * size,
+            // Places are moved by code of their own.
+            Monoid::Smallest | Monoid::Largest => 2 * monoid.values(self.shape) * (size + 1),
+            // Where exponents rise, all levels of their sums are scaled.
+            Monoid::Shifted => 16 * (1 + self.shape.weights) * size,
+            _ => 4 * monoid.values(self.shape) * size,
         }
     }
 }
@@ -149,8 +160,13 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn new(tape: &'a Tape, folding: Folding, sizes: Sizes) -> Plan<'a> {
-        let sections = Sections::new(tape, folding.monoid() == Monoid::Add);
+    pub(super) fn new(
+        tape: &'a Tape,
+        folding: Folding,
+        sizes: Sizes,
+        square: Option<Square>,
+    ) -> Plan<'a> {
+        let sections = Sections::new(tape, folding.monoid() == Monoid::Add, square);
         let tiling = tiling(&sections, &folding, sizes.m);
         let cut = cut(&tiling, &folding, sizes);
         Plan { sections, folding, tiling, cut }
@@ -161,7 +177,10 @@ fn tiling(sections: &Sections<'_>, folding: &Folding, m: usize) -> Tiling {
     let body = body(sections).max(1);
     let long = is_long(sections);
     let words = sections.bytes(Per::I).div_ceil(4) + folding.words();
-    let fits = |rows: &usize| rows * words <= ROW_WORDS && rows * body <= BODY && !long;
+    let fits = |rows: &usize| {
+        let room = if *rows == 2 { TWO_ROWS_WORDS } else { ROW_WORDS };
+        rows * words <= room && rows * body <= BODY && !long
+    };
     let mut rows = ROWS.into_iter().find(fits).unwrap_or(1);
     let mut threads = THREADS;
     // Few rows: smaller blocks first, then fewer rows for a thread.
@@ -169,22 +188,25 @@ fn tiling(sections: &Sections<'_>, folding: &Folding, m: usize) -> Tiling {
     while threads > 32 && wasteful(threads * rows) {
         threads /= 2;
     }
-    while rows > 1 && 32 * rows >= 2 * m.next_multiple_of(32) {
-        rows = ROWS.into_iter().find(|fewer| *fewer < rows).unwrap_or(1);
+    while let Some(fewer) = ROWS.into_iter().find(|fewer| *fewer < rows && 32 * fewer >= m) {
+        rows = fewer;
     }
     let of_pair = sections.steps(Per::Pair).map(|(slot, _)| {
         if sections.passing[usize::from(slot)] { 0 } else { sections.tape.slot(slot).len as usize }
     });
     let pair_words = of_pair.sum::<usize>() + folding.shape.dim + folding.shape.weights;
     // Pairs hide each other's latency, and extremes compare the best of a group only; more than
-    // that costs registers.
+    // that costs registers. Measured on an H200.
     let wished = match folding.monoid() {
-        _ if long => 4,
+        _ if long || folding.strict => 4,
         Monoid::Smallest | Monoid::Largest if folding.shape.k * folding.shape.dim <= FEW_RANKS => 4,
+        // So little is left to do for a pair that the loop itself would show.
+        Monoid::Add if sections.square.is_some() => 8,
         _ => 2,
     };
-    let fits = |group: &usize| group * pair_words <= ROW_WORDS && rows * group * body <= BODY;
-    let group = if long { wished } else { [wished, 2].into_iter().find(fits).unwrap_or(1) };
+    let fits = |group: &usize| group * pair_words <= GROUP_WORDS && rows * group * body <= BODY;
+    let group = [8, 4, 2].into_iter().filter(|group| *group <= wished).find(fits);
+    let group = if long { wished } else { group.unwrap_or(1) };
     let each = sections.bytes(Per::J).next_multiple_of(16).max(16);
     let tile = threads.max(64).min((TILE_BYTES / (2 * each)).max(1));
     let ahead = match each <= AHEAD_BYTES && !long {
@@ -213,7 +235,8 @@ fn body(sections: &Sections<'_>) -> usize {
         };
         each * len.min(4 * LONG as usize)
     });
-    steps.sum::<usize>() + bytes(sections.tape, sections.tape.outputs()[0]) / 4
+    let square = sections.square.map_or(0, |square| square.dim(sections.tape) as usize);
+    steps.sum::<usize>() + square + bytes(sections.tape, sections.tape.outputs()[0]) / 4
 }
 
 /// What a step on one number costs, roughly, in instructions.
@@ -295,7 +318,7 @@ mod tests {
                 (1, 1 << 24, 1 << 24),
             ] {
                 for scheme in [Scheme::Auto, Scheme::OneD, Scheme::TwoD] {
-                    let plan = Plan::new(&tape, sum(1), sizes(batches, m, n, scheme));
+                    let plan = Plan::new(&tape, sum(1), sizes(batches, m, n, scheme), None);
                     let (tiling, cut) = (plan.tiling, plan.cut);
                     assert!(cut.blocks * tiling.threads * tiling.rows >= m, "{plan:?}");
                     assert!(cut.ranges * cut.range >= n && cut.range <= LONG_RANGE, "{plan:?}");
@@ -314,7 +337,8 @@ mod tests {
     #[test]
     fn schemes_follow_the_sizes() {
         let tape = gaussian(3);
-        let ranges = |m, n, scheme| Plan::new(&tape, sum(1), sizes(1, m, n, scheme)).cut.ranges;
+        let ranges =
+            |m, n, scheme| Plan::new(&tape, sum(1), sizes(1, m, n, scheme), None).cut.ranges;
         assert!(ranges(100, 10_000_000, Scheme::Auto) > 500);
         assert_eq!(ranges(10, 10, Scheme::Auto), 1);
         assert_eq!(ranges(10_000_000, 10_000_000, Scheme::Auto), 1);
@@ -324,7 +348,7 @@ mod tests {
     #[test]
     fn squared_distances_are_made_on_the_way_and_products_summed_fused() {
         let tape = gaussian(3);
-        let plan = Plan::new(&tape, sum(1), sizes(1, 100_000, 100_000, Scheme::Auto));
+        let plan = Plan::new(&tape, sum(1), sizes(1, 100_000, 100_000, Scheme::Auto), None);
         assert_eq!(plan.sections.passing, [false, false, false, true, false, false, false]);
         assert_eq!(plan.sections.terms.len(), 1);
         assert!(plan.sections.terms[0].factor.is_some());

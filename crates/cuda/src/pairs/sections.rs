@@ -10,6 +10,8 @@ use smallvec::SmallVec;
 use tilework_ops::Id;
 use tilework_tape::{Action, Per, SlotId, Step, Tape};
 
+use super::square::Square;
+
 /// The longest vector that is kept in registers, and whose loops are unrolled.
 pub(super) const LONG: u32 = 64;
 
@@ -35,13 +37,18 @@ pub(super) struct Sections<'a> {
     pub(super) run: Vec<bool>,
     /// What is summed, in order; empty for other reductions.
     pub(super) terms: Vec<Term>,
+    /// A squared distance that is computed expanded.
+    pub(super) square: Option<Square>,
 }
 
 impl<'a> Sections<'a> {
     /// `sums` says that the reduction is a sum, which takes products fused.
-    pub(super) fn new(tape: &'a Tape, sums: bool) -> Sections<'a> {
+    pub(super) fn new(tape: &'a Tape, sums: bool, square: Option<Square>) -> Sections<'a> {
         let (per, first) = (tape.sections(), tape.inputs().len());
         let mut run = needed(tape, tape.outputs());
+        for slot in square.iter().flat_map(|square| [square.difference, square.distance]) {
+            run[usize::from(slot) - first] = false;
+        }
         let uses = uses(tape, &run);
         let terms = if sums { terms(tape, &per, &uses, &mut run) } else { Vec::new() };
         let mut sections = Sections {
@@ -51,13 +58,19 @@ impl<'a> Sections<'a> {
             per,
             run,
             terms,
+            square,
         };
         for slot in sections.folded() {
             sections.hold(slot, Per::Pair);
         }
+        if let Some(square) = square {
+            sections.hold(square.scale, Per::I);
+            sections.hold(square.y, Per::Pair);
+        }
         for (k, step) in tape.steps().iter().enumerate() {
             let section = sections.per[first + k];
-            if sections.run[k] {
+            let expanded = square.is_some_and(|square| usize::from(square.scaled) == first + k);
+            if sections.run[k] && !expanded {
                 step.operands.iter().for_each(|&operand| sections.hold(operand, section));
             }
         }
@@ -95,7 +108,12 @@ impl<'a> Sections<'a> {
 
     /// Bytes of a section's structure.
     pub(super) fn bytes(&self, section: Per) -> usize {
-        self.held_by(section).map(|slot| bytes(self.tape, slot)).sum()
+        let norms = self.square.map_or(0, |square| match section {
+            Per::I => bytes(self.tape, square.x) + bytes(self.tape, square.distance),
+            Per::J => bytes(self.tape, square.distance),
+            _ => 0,
+        });
+        norms + self.held_by(section).map(|slot| bytes(self.tape, slot)).sum::<usize>()
     }
 
     /// The step that defines a slot.

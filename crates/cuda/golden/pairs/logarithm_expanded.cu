@@ -1,0 +1,46 @@
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 1, THREADS = 128, ROWS = 4, TILE = 128, GROUP = 2, AHEAD = 1, OPERANDS = 5, LONG = 64, FEW = 16, EXPANDED = 1 };
+struct Input { const void* base; i64 row, component; };
+struct Inputs { Input at[3]; };
+FN A shifted_exp(A x) { return op_exp2_pair_f32(x * 1.44269504f); }
+typedef Shifted<Cascade<1 + WEIGHTS> > State;
+typedef Shifted<Cascade<1 + WEIGHTS> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(0) == -infinity<A>() ? s.value(0) : s.value(0) + log(s.value(1 + k)); }
+FN f32 op_subtract_f32(f32 a, f32 b) { return (f32)(a - b); }
+FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
+FN f32 op_negative_f32(f32 a) { return (f32)(-a); }
+struct Once { f32 s5[1]; };
+struct OfI { T product[3]; T norm; };
+struct alignas(16) OfJ { f32 s1[3]; T norm; };
+FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
+    f32 s2[1]; 
+    ALONG(k, 1) s2[k] = ((const f32*)in.at[2].base)[(i64)at[2] + k * in.at[2].component];
+    ALONG(k, 1) { p.s5[k] = narrow<f32>(op_negative_f32(widen(s2[0]))); }
+}
+FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
+    f32 s0[3]; 
+    ALONG(k, 3) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component];
+    f64 norm = 0;
+    ALONG(k, 3) norm = fma((f64)widen(s0[k]), (f64)widen(s0[k]), norm);
+    x.norm = (T)(norm * (f64)p.s5[0]);
+    ALONG(k, 3) x.product[k] = -2 * p.s5[0] * widen(s0[k]);
+}
+FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
+    ALONG(k, 3) y.s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
+    f64 norm = 0;
+    ALONG(k, 3) norm = fma((f64)widen(y.s1[k]), (f64)widen(y.s1[k]), norm);
+    y.norm = (T)(norm * (f64)p.s5[0]);
+}
+FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count, OfJ* tile) {
+}
+template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& s, i32 j) {
+    f32 s6[G][1]; 
+    EACH(u, G) s6[u][0] = y[u].norm;
+    ALONG(k, 3) EACH(u, G) { s6[u][0] = fma(x.product[k], widen(y[u].s1[k]), s6[u][0]); }
+    T v[G][DIM], w[G][WEIGHTS + 1];
+    ALONG(k, 1) EACH(u, G) { v[u][k] = widen(s6[u][0]); }
+    s.template steps<G>(v, w, j);
+}
+FN void complete(State& s, const OfI& x) { s.shift += x.norm; }

@@ -1,0 +1,369 @@
+//! The sections of a tape as structures and device functions.
+//!
+//! A slot `%7` is an array `s7`: local to its function, or a member of the structure of its section
+//! (`p` once, `x` of i, `y` of j). In the section of pairs every array has one row for each of the
+//! j that are computed together. Called by `print`.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use tilework_error::Result;
+use tilework_ops::DType;
+use tilework_ops::pair_fold::Monoid;
+use tilework_tape::{Action, Contraction, Per, SlotId, Step};
+
+use super::plan::Folding;
+use super::sections::{LONG, Sections};
+use crate::source::{constant, storage, tape, value};
+
+/// Products of a contraction up to which its loops are unrolled.
+const UNROLLED: u32 = 512;
+
+/// Prints functions of sections.
+pub(super) struct Printer<'p, 'a> {
+    pub(super) sections: &'p Sections<'a>,
+}
+
+impl Printer<'_, '_> {
+    pub(super) fn functions(&self, folding: &Folding) -> Result<String> {
+        let mut text = String::new();
+        for (per, name) in [(Per::Once, "Once"), (Per::I, "OfI"), (Per::J, "alignas(16) OfJ")] {
+            let members: String =
+                self.sections.held_by(per).map(|slot| self.declaration(slot, per)).collect();
+            text += &format!("struct {name} {{ {members}{}}};\n", self.norm_members(per));
+        }
+        let inputs = "const Inputs& in, const u64 (&at)[OPERANDS]";
+        for (per, head) in [
+            (Per::Once, format!("once({inputs}, Once& p)")),
+            (Per::I, format!("of_i({inputs}, const Once& p, i64 i, OfI& x)")),
+            (Per::J, format!("of_j({inputs}, const Once& p, i64 j, OfJ& y)")),
+        ] {
+            let (loads, steps, norms) = (self.loads(per), self.steps(per)?, self.norms(per));
+            text += &format!("FN void {head} {{\n{loads}{steps}{norms}}}\n");
+        }
+        text += &format!(
+            "FN void bring_long({inputs}, i64 j, int count, OfJ* tile) {{\n{}}}\n",
+            self.long_loads()
+        );
+        text += &format!(
+            "template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& s, i32 j) \
+             {{\n{}{}}}\n",
+            self.steps(Per::Pair)?,
+            self.fold(folding)?
+        );
+        let outside = self.sections.square.is_some_and(|square| square.outside);
+        let completed = match (outside, folding.monoid(), folding.computes) {
+            (false, ..) => "",
+            (_, Monoid::Shifted, _) => "s.shift += x.norm; ",
+            (_, _, DType::Float32) => "s.sums.scale(op_exp2_pair_f32(x.norm)); ",
+            _ => "s.sums.scale(exp2(x.norm)); ",
+        };
+        text += &format!("FN void complete(State& s, const OfI& x) {{ {completed}}}\n");
+        Ok(text)
+    }
+
+    /// What an expanded square adds to the structures: -2c x and c |x|^2 of i, c |y|^2 of j.
+    fn norm_members(&self, per: Per) -> String {
+        let dim = self.sections.square.map(|square| square.dim(self.sections.tape));
+        match (dim, per) {
+            (Some(dim), Per::I) => format!("T product[{dim}]; T norm; "),
+            (Some(_), Per::J) => "T norm; ".to_owned(),
+            _ => String::new(),
+        }
+    }
+
+    /// Fills them. Norms in float64, so that only their last rounding counts.
+    fn norms(&self, per: Per) -> String {
+        let Some(square) = self.sections.square else { return String::new() };
+        let (own, point) = match per {
+            Per::I => ("x", square.x),
+            Per::J => ("y", square.y),
+            _ => return String::new(),
+        };
+        let (dim, scale) = (square.dim(self.sections.tape), self.number(square.scale, "0", per));
+        let number = self.value(point, per);
+        let norm = format!(
+            "    f64 norm = 0;\n    ALONG(k, {dim}) norm = fma((f64){number}, (f64){number}, norm);\n\
+             \x20   {own}.norm = (T)(norm * (f64){scale});\n"
+        );
+        match per {
+            Per::I => {
+                format!("{norm}    ALONG(k, {dim}) x.product[k] = -2 * {scale} * {number};\n")
+            }
+            _ => norm,
+        }
+    }
+
+    /// An array of a slot.
+    fn declaration(&self, slot: SlotId, inside: Per) -> String {
+        let held = self.sections.tape.slot(slot);
+        let group = if inside == Per::Pair { "[G]" } else { "" };
+        format!("{} s{slot}{group}[{}]; ", storage(held.dtype), held.len)
+    }
+
+    /// The array of a slot, seen from a section.
+    fn array(&self, slot: SlotId, inside: Per) -> String {
+        let at = usize::from(slot);
+        let whose = match (self.sections.per[at], self.sections.held[at]) {
+            (Per::Pair, _) => return format!("s{slot}[u]"),
+            (Per::Once, true) => "p.",
+            (Per::I, true) => "x.",
+            (Per::J, true) if inside == Per::Pair => "y[u].",
+            (Per::J, true) => "y.",
+            (_, false) => "",
+        };
+        format!("{whose}s{slot}")
+    }
+
+    /// Number `k` of a slot, seen from a section.
+    fn number(&self, slot: SlotId, k: &str, inside: Per) -> String {
+        if let Some(Step { action: Action::Constant(scalar), .. }) = self.sections.step(slot) {
+            return constant(scalar);
+        }
+        if self.sections.passing[usize::from(slot)] {
+            return format!("e{slot}");
+        }
+        let place = if self.sections.tape.slot(slot).len == 1 { "0" } else { k };
+        format!("{}[{place}]", self.array(slot, inside))
+    }
+
+    /// Number `k` of a slot as the value that is computed with.
+    fn value(&self, slot: SlotId, inside: Per) -> String {
+        format!("widen({})", self.number(slot, "k", inside))
+    }
+
+    /// A loop along `len` numbers, whose body needs these slots' numbers.
+    fn along(&self, len: u32, needs: &[SlotId], body: &str, inside: Per) -> Result<String> {
+        let mut made = BTreeSet::new();
+        needs.iter().for_each(|&slot| self.passing(slot, &mut made));
+        let mut text = format!("    ALONG(k, {len}) {}{{ ", group(inside));
+        for slot in made {
+            if let Some(step) = self.sections.step(slot) {
+                let number = |operand: SlotId| self.number(operand, "k", inside);
+                let made = tape::expression(self.sections.tape, step, &number)?;
+                write!(text, "{} e{slot} = {made}; ", storage(step.slot.dtype)).ok();
+            }
+        }
+        Ok(text + body + " }\n")
+    }
+
+    /// The slots that have to be made before a number of this one.
+    fn passing(&self, slot: SlotId, made: &mut BTreeSet<SlotId>) {
+        if !self.sections.passing[usize::from(slot)] || !made.insert(slot) {
+            return;
+        }
+        if let Some(step) = self.sections.step(slot) {
+            step.operands.iter().for_each(|&operand| self.passing(operand, made));
+        }
+    }
+
+    /// The inputs of a section that its function reads, from memory.
+    fn loads(&self, per: Per) -> String {
+        let mut text = String::new();
+        for (k, input) in self.sections.tape.inputs().iter().enumerate() {
+            let slot = k as SlotId;
+            if input.per != per || self.is_long_input(slot) {
+                continue;
+            }
+            if !self.sections.held[k] {
+                text += &format!("    {}\n", self.declaration(slot, per));
+            }
+            let row = match per {
+                Per::I => " + i * in.at[K].row",
+                Per::J => " + j * in.at[K].row",
+                _ => "",
+            };
+            let load = format!(
+                "    ALONG(k, {}) {}[k] = ((const {}*)in.at[K].base)[(i64)at[K]{row} + k * in.at[K].component];\n",
+                input.slot.len,
+                self.array(slot, per),
+                storage(input.slot.dtype)
+            );
+            text += &load.replace('K', &k.to_string());
+        }
+        text
+    }
+
+    /// Whether all threads bring an input of j together.
+    fn is_long_input(&self, slot: SlotId) -> bool {
+        let input = self.sections.tape.inputs().get(usize::from(slot));
+        input.is_some_and(|input| input.per == Per::J && input.slot.len > LONG)
+    }
+
+    /// The long inputs of j: neighbouring threads bring neighbouring numbers.
+    fn long_loads(&self) -> String {
+        let inputs = self.sections.tape.inputs().iter().enumerate();
+        let long = inputs.filter(|(k, _)| self.is_long_input(*k as SlotId));
+        let load = |(k, input): (usize, &tilework_tape::Input)| {
+            format!(
+                "    for (int e = threadIdx.x; e < count * {len}; e += THREADS) {{\n\
+                 \x20       int t = e / {len}, c = e % {len};\n\
+                 \x20       tile[t].s{k}[c] = ((const {number}*)in.at[{k}].base)[(i64)at[{k}] + \
+                 (j + t) * in.at[{k}].row + c * in.at[{k}].component];\n    }}\n",
+                len = input.slot.len,
+                number = storage(input.slot.dtype)
+            )
+        };
+        long.map(load).collect()
+    }
+
+    /// The steps of a section, in order.
+    fn steps(&self, inside: Per) -> Result<String> {
+        let mut text = String::new();
+        for (slot, step) in self.sections.steps(inside) {
+            let constant = matches!(step.action, Action::Constant(_));
+            if constant || self.sections.passing[usize::from(slot)] {
+                continue;
+            }
+            if inside == Per::Pair || !self.sections.held[usize::from(slot)] {
+                text += &format!("    {}\n", self.declaration(slot, inside));
+            }
+            text += &self.step(slot, step, inside)?;
+        }
+        Ok(text)
+    }
+
+    fn step(&self, slot: SlotId, step: &Step, inside: Per) -> Result<String> {
+        let (to, len, each) = (self.array(slot, inside), step.slot.len, group(inside));
+        let operands = &step.operands[..];
+        if let Some(square) = self.sections.square.filter(|square| square.scaled == slot) {
+            let norm = if square.outside { "y[u].norm" } else { "x.norm + y[u].norm" };
+            let body =
+                format!("{to}[0] = fma(x.product[k], {}, {to}[0]);", self.value(square.y, inside));
+            let sum = self.along(square.dim(self.sections.tape), &[], &body, inside)?;
+            return Ok(format!("    {each}{to}[0] = {norm};\n{sum}"));
+        }
+        let length = |operand: SlotId| self.sections.tape.slot(operand).len;
+        // Numbers of an operand that lie from one place on, to another place.
+        let copied = |operand: SlotId, from: u32, at: u32, count: u32| {
+            let number = self.number(operand, &format!("k + {from}"), inside);
+            self.along(count, &[operand], &format!("{to}[k + {at}] = {number};"), inside)
+        };
+        Ok(match &step.action {
+            Action::Constant(_) => String::new(),
+            Action::Apply(_) | Action::Cast | Action::Select => {
+                let number = |operand: SlotId| self.number(operand, "k", inside);
+                let made = tape::expression(self.sections.tape, step, &number)?;
+                self.along(len, operands, &format!("{to}[k] = {made};"), inside)?
+            }
+            Action::Extract(start) => copied(operands[0], *start, 0, len)?,
+            Action::Concat => {
+                let (mut text, mut at) = (String::new(), 0);
+                for &operand in operands {
+                    text += &copied(operand, 0, at, length(operand))?;
+                    at += length(operand);
+                }
+                text
+            }
+            Action::Place(start) => {
+                let zero = constant(&tilework_ops::Scalar::zero(step.slot.dtype));
+                let zeros = self.along(len, &[], &format!("{to}[k] = {zero};"), inside)?;
+                zeros + &copied(operands[0], 0, *start, length(operands[0]))?
+            }
+            Action::Dot => {
+                let [a, b] = [0, 1].map(|k| self.value(operands[k], inside));
+                let body = format!("{to}[0] = fma({a}, {b}, {to}[0]);");
+                let sum = self.along(length(operands[0]), operands, &body, inside)?;
+                format!("    {each}{to}[0] = 0;\n{sum}")
+            }
+            Action::Fold(fold) => {
+                let dtype = self.sections.tape.slot(operands[0]).dtype;
+                let name = format!("{fold:?}<{}>", value(dtype));
+                let (rows, state) = match inside {
+                    Per::Pair => ("[G]", format!("t{slot}[u]")),
+                    _ => ("", format!("t{slot}")),
+                };
+                let number = self.value(operands[0], inside);
+                let body = format!("{state} = {name}::step({state}, {number}, k);");
+                let count = length(operands[0]);
+                let stepped = self.along(count, operands, &body, inside)?;
+                let result = storage(step.slot.dtype);
+                format!(
+                    "    {name}::State t{slot}{rows};\n    {each}{state} = {name}::init();\n{stepped}\
+                     \x20   {each}{to}[0] = narrow<{result}>({name}::finish({state}, {count}, 0));\n"
+                )
+            }
+            Action::Contract(contraction) => self.contract(&to, contraction, operands, inside),
+        })
+    }
+
+    /// A contraction as nested loops: free axes of the left, free axes of the right, summed axes.
+    fn contract(
+        &self,
+        to: &str,
+        contraction: &Contraction,
+        operands: &[SlotId],
+        inside: Per,
+    ) -> String {
+        let Contraction { left, right, over } = contraction;
+        let stride = |shape: &[u32], axis: usize| shape[axis + 1..].iter().product::<u32>();
+        let products = left.iter().product::<u32>().saturating_mul(
+            (0..right.len())
+                .filter(|axis| over.iter().all(|(_, r)| usize::from(*r) != *axis))
+                .map(|axis| right[axis])
+                .product(),
+        );
+        let each = if products <= UNROLLED { "EACH" } else { "LOOP" };
+        let (mut free, mut summed) = (String::new(), String::new());
+        let (mut place, mut at_left, mut at_right) =
+            ("0".to_owned(), "0".to_owned(), "0".to_owned());
+        for (axis, &size) in left.iter().enumerate() {
+            match over.iter().position(|(l, _)| usize::from(*l) == axis) {
+                Some(pair) => {
+                    summed += &format!("{each}(o{pair}, {size}) ");
+                    at_left += &format!(" + o{pair} * {}", stride(left, axis));
+                    let other = usize::from(over[pair].1);
+                    at_right += &format!(" + o{pair} * {}", stride(right, other));
+                }
+                None => {
+                    free += &format!("{each}(l{axis}, {size}) ");
+                    place = format!("({place}) * {size} + l{axis}");
+                    at_left += &format!(" + l{axis} * {}", stride(left, axis));
+                }
+            }
+        }
+        for (axis, &size) in right.iter().enumerate() {
+            if over.iter().all(|(_, r)| usize::from(*r) != axis) {
+                free += &format!("{each}(r{axis}, {size}) ");
+                place = format!("({place}) * {size} + r{axis}");
+                at_right += &format!(" + r{axis} * {}", stride(right, axis));
+            }
+        }
+        let group = group(inside);
+        let [a, b] = [(0, &at_left), (1, &at_right)]
+            .map(|(k, at)| format!("widen({})", self.number(operands[k], at, inside)));
+        format!(
+            "    {free}{{ const int to = {place}; {group}{to}[to] = 0; \
+             {summed}{group}{to}[to] = fma({a}, {b}, {to}[to]); }}\n"
+        )
+    }
+
+    /// What the reduction takes of a group of pairs.
+    fn fold(&self, folding: &Folding) -> Result<String> {
+        let mut text = String::new();
+        let mut at = 0;
+        for term in &self.sections.terms {
+            let needs: Vec<SlotId> = [Some(term.slot), term.factor].into_iter().flatten().collect();
+            let numbers: Vec<String> =
+                needs.iter().map(|&slot| self.value(slot, Per::Pair)).collect();
+            let body = format!("s.add({at} + k, {});", numbers.join(", "));
+            text += &self.along(term.len, &needs, &body, Per::Pair)?;
+            at += term.len;
+        }
+        if !self.sections.terms.is_empty() {
+            return Ok(text);
+        }
+        text += "    T v[G][DIM], w[G][WEIGHTS + 1];\n";
+        let names = ["v", "w"].iter().zip(self.sections.tape.outputs());
+        for ((name, &slot), len) in names.zip([folding.shape.dim, folding.shape.weights]) {
+            let body = format!("{name}[u][k] = {};", self.value(slot, Per::Pair));
+            text += &self.along(len as u32, &[slot], &body, Per::Pair)?;
+        }
+        Ok(text + "    s.template steps<G>(v, w, j);\n")
+    }
+}
+
+/// The loop over the j that are computed together.
+fn group(inside: Per) -> &'static str {
+    if inside == Per::Pair { "EACH(u, G) " } else { "" }
+}

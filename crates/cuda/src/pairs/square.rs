@@ -1,0 +1,149 @@
+//! Squared distances that may be computed expanded: c |x - y|^2 = c |x|^2 + c |y|^2 - 2c <x, y>.
+//!
+//! The norms belong to i and to j, so a pair costs one operation a component instead of two; where
+//! the result is linear in the exponential, the part of |x|^2 is even applied once a row, after all
+//! pairs. The form cancels: it is only for exponents, and a call uses it only where the largest
+//! c |x|^2 and c |y|^2 of its data keep the error of every exponent within [`ALLOWED`]; a kernel
+//! measures them, and the kernels of the two forms look there which of them is to work. Norms are
+//! taken in float64, about the origin. Called by `plan` and `pairs`.
+
+use tilework_ops::pair_fold::Monoid;
+use tilework_ops::{DType, FoldId, Id};
+use tilework_tape::{Action, Per, SlotId, Step, Tape};
+
+use super::plan::Folding;
+use super::sections::LONG;
+
+/// The largest error of an exponent, so the largest relative error of its exponential, in units of
+/// roundoff: 1e-5 in float32.
+const ALLOWED: f64 = 167.0;
+
+/// Components from which the form pays.
+const LEAST: u32 = 2;
+
+/// [`ALLOWED`] as a number.
+pub(super) fn allowed(dtype: DType) -> f64 {
+    let epsilon = if dtype == DType::Float64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
+    ALLOWED * epsilon / 2.0
+}
+
+/// A scaled squared distance, all of whose uses are exponents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Square {
+    pub(super) difference: SlotId,
+    pub(super) distance: SlotId,
+    /// The distance times the scale: what the form computes.
+    pub(super) scaled: SlotId,
+    pub(super) scale: SlotId,
+    pub(super) x: SlotId,
+    pub(super) y: SlotId,
+    /// Whether the part of |x|^2 is applied to the state of a row instead.
+    pub(super) outside: bool,
+}
+
+impl Square {
+    /// The first that a tape has.
+    pub(super) fn find(tape: &Tape, folding: &Folding) -> Option<Square> {
+        if folding.strict || folding.computes != folding.accumulates {
+            return None;
+        }
+        (0..tape.slots()).find_map(|slot| at(tape, folding, slot as SlotId))
+    }
+
+    pub(super) fn dim(&self, tape: &Tape) -> u32 {
+        tape.slot(self.x).len
+    }
+
+    /// The largest c |x|^2 and c |y|^2 with which the form may be used, in the exponent's own units.
+    ///
+    /// The exponent is c |y|^2, to which D products are added, each sum rounded: at most three times
+    /// the largest part, D times. The two norms are rounded once each (in float64, which float64
+    /// itself does not have to spare: D + 1 times there), and so is 2c x.
+    pub(super) fn limit(&self, tape: &Tape, folding: &Folding) -> f64 {
+        let dim = f64::from(self.dim(tape));
+        let norms = if folding.computes == DType::Float64 { 2.0 * dim + 2.0 } else { 2.0 };
+        let unit = if folding.monoid() == Monoid::Shifted { 1.0 } else { std::f64::consts::LN_2 };
+        ALLOWED / (3.0 * dim + norms + 2.0) / unit
+    }
+}
+
+/// The step that defines a slot.
+fn step(tape: &Tape, slot: SlotId) -> Option<&Step> {
+    usize::from(slot).checked_sub(tape.inputs().len()).map(|k| &tape.steps()[k])
+}
+
+/// The slots whose steps use one.
+fn users(tape: &Tape, slot: SlotId) -> Vec<SlotId> {
+    let steps = tape.steps().iter().enumerate();
+    let users = steps.filter(|(_, step)| step.operands.contains(&slot));
+    users.map(|(k, _)| (tape.inputs().len() + k) as SlotId).collect()
+}
+
+/// The square whose scaled distance is this slot.
+fn at(tape: &Tape, folding: &Folding, scaled: SlotId) -> Option<Square> {
+    let (sections, outputs) = (tape.sections(), tape.outputs());
+    let per = |slot: SlotId| sections[usize::from(slot)];
+    let product = step(tape, scaled)?;
+    let &[a, b] = &product.operands[..] else { return None };
+    let (distance, scale) = if per(a) == Per::Pair { (a, b) } else { (b, a) };
+    let dot = step(tape, distance)?;
+    let &[difference, again] = &dot.operands[..] else { return None };
+    let minus = step(tape, difference)?;
+    let &[p, q] = &minus.operands[..] else { return None };
+    let (x, y) = if per(p) == Per::I { (p, q) } else { (q, p) };
+    let is_square = product.action == Action::Apply(Id::Multiply)
+        && (per(scale), tape.slot(scale).len) == (Per::Once, 1)
+        && dot.action == Action::Dot
+        && difference == again
+        && minus.action == Action::Apply(Id::Subtract)
+        && (per(x), per(y)) == (Per::I, Per::J)
+        && tape.slot(x) == tape.slot(y)
+        && (LEAST..=LONG).contains(&tape.slot(x).len);
+    let alone =
+        |slot: SlotId, user: SlotId| users(tape, slot) == [user] && !outputs.contains(&slot);
+    if !is_square || !alone(difference, distance) || !alone(distance, scaled) {
+        return None;
+    }
+    let uses = users(tape, scaled);
+    let exponent = |slot: &SlotId| {
+        step(tape, *slot).is_some_and(|step| step.action == Action::Apply(Id::Exp2Pair))
+    };
+    let is_output = outputs.contains(&scaled);
+    let outside = match (folding.monoid(), &uses[..]) {
+        (Monoid::Shifted, []) if outputs[0] == scaled => {
+            outputs.get(1).is_none_or(|weight| *weight != scaled)
+        }
+        (_, uses) if is_output || !uses.iter().all(exponent) => return None,
+        (Monoid::Add, &[exponential]) => is_linear(tape, exponential),
+        // In other reductions the exponential is judged by itself, where 1e-5 was not promised.
+        _ => return None,
+    };
+    Some(Square { difference, distance, scaled, scale, x, y, outside })
+}
+
+/// Whether the first output is linear in a slot.
+fn is_linear(tape: &Tape, of: SlotId) -> bool {
+    let first = tape.inputs().len();
+    let mut degree: Vec<Option<u32>> = vec![Some(0); tape.slots()];
+    for (k, step) in tape.steps().iter().enumerate() {
+        let slot = first + k;
+        if slot == usize::from(of) {
+            degree[slot] = Some(1);
+            continue;
+        }
+        let x: Option<Vec<u32>> = step.operands.iter().map(|&x| degree[usize::from(x)]).collect();
+        degree[slot] = x.and_then(|x| match (&step.action, &x[..]) {
+            (_, x) if x.iter().all(|degree| *degree == 0) => Some(0),
+            (Action::Apply(Id::Multiply), [a, b]) | (Action::Dot | Action::Contract(_), [a, b]) => {
+                Some(a + b)
+            }
+            (Action::Apply(Id::Negative), [a]) => Some(*a),
+            (Action::Extract(_) | Action::Place(_) | Action::Fold(FoldId::Sum), [a]) => Some(*a),
+            (Action::Apply(Id::Add | Id::Subtract), [a, b]) if a == b => Some(*a),
+            (Action::Apply(Id::Fma), [a, b, c]) if a + b == *c => Some(*c),
+            (Action::Concat, x) if x.iter().all(|degree| *degree == x[0]) => Some(x[0]),
+            _ => None,
+        });
+    }
+    degree[usize::from(tape.outputs()[0])] == Some(1)
+}
