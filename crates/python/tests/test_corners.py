@@ -85,3 +85,15 @@ def test_lengths(device: tw.device) -> None:
     for call in calls:
         with pytest.raises(ValueError, match="is not a length"):
             call()
+
+
+def test_casts_of_complex_numbers(device: tw.device) -> None:
+    """The standard's function does not drop a part; NumPy's method does."""
+    z = tw.asarray([1 + 2j, 0j])
+    for dtype in ("float32", "float64", "int8", "uint64"):
+        with pytest.raises(TypeError, match="real"):
+            tw.astype(z, dtype)
+        assert z.astype(dtype).tolist() == [1, 0]
+    assert tw.astype(z, "bool").tolist() == [True, False]
+    assert tw.astype(z, "complex64").dtype == "complex64"
+    assert tw.astype(tw.imag(z), "int8").tolist() == [2, 0]

@@ -335,7 +335,7 @@ fn split<'py>(
 }
 
 /// The elements cast to a dtype, and moved to a device; without a copy where none is needed and
-/// `copy=False`.
+/// `copy=False`. Complex numbers are no real ones: cast `real(x)` or `imag(x)`.
 ///
 /// >>> import tilework as tw
 /// >>> tw.astype(tw.asarray([1.7]), tw.int32).tolist()
@@ -349,6 +349,13 @@ fn astype(
     copy: bool,
     device: Option<DeviceArg>,
 ) -> PyResult<PyArray> {
+    let (from, to) = (x.0.dtype(), dtype.0);
+    if from.is_complex() && !to.is_complex() && to != DType::Bool {
+        // The standard leaves no way to drop a part by accident; the method is NumPy's.
+        return Err(PyTypeError::new_err(format!(
+            "astype: {from} to {to} would drop a part; cast real(x) or imag(x)"
+        )));
+    }
     let device = device.map_or(x.0.device(), |device| device.0);
     run(py, x.0.len(), x.0.device(), || {
         let cast = x.0.to_dtype(dtype.0)?.to_device(device)?;
