@@ -103,6 +103,7 @@ bench: wheel $(PEERS)/ready ## Every operation against NumPy, PyTorch and the ma
 	$(CARGO) run --release --quiet --locked -p tilework-cli -- bench --peers bench/peers.py \
 	  --python $(PEERS)/bin/python --join target/joined --out $(OUT) $(BENCH)
 	$(CARGO) run --release --quiet --locked -p tilework-cli -- bench --growth --out $(OUT)
+	$(PEERS)/bin/python bench/pairs_report.py $(OUT)
 
 loom: ## The lock and the pool under every interleaving of a small model.
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
