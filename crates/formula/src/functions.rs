@@ -183,6 +183,7 @@ table! {
     "MatVecMult" "matvecmult(g)" [f: Formula, g: Formula] "Matrix times vector." a => a.formula(0)?.matvecmult(a.formula(1)?);
     "VecMatMult" "vecmatmult(g)" [f: Formula, g: Formula] "Vector times matrix." a => a.formula(0)?.vecmatmult(a.formula(1)?);
     "TensorProd" "tensorprod(g)" [f: Formula, g: Formula] "All products." a => a.formula(0)?.tensorprod(a.formula(1)?);
+    "DifferenceMatrix" "difference_matrix(g)" [f: Formula, g: Formula] "All differences." a => a.formula(0)?.difference_matrix(a.formula(1)?);
     "Kron" "keops_kron(g, dimf, dimg)" [f: Formula, g: Formula, dimf: Counts, dimg: Counts] "Kronecker product of tensors of these shapes." a => a.formula(0)?.kron(a.formula(1)?, &a.sizes(2)?, &a.sizes(3)?);
     "TensorDot" "keops_tensordot(g, dimf, dimg, contf, contg, perm=None)" [f: Formula, g: Formula, dimf: Counts, dimg: Counts, contf: Counts, contg: Counts, perm: MaybeCounts] "Sum over pairs of axes: shapes, axes, destinations of the result's axes." a => a.formula(0)?.tensordot(a.formula(1)?, (&a.sizes(2)?, &a.sizes(3)?), (&a.sizes(4)?, &a.sizes(5)?), &a.sizes(6)?);
     "Permute" "permute(dims, to)" [f: Formula, dims: Counts, to: Counts] "A tensor of this shape with axis k moved to the k-th place given." a => a.formula(0)?.permute(&a.sizes(1)?, &a.sizes(2)?);

@@ -77,6 +77,12 @@ impl Expr {
         contract((self, &[self.dim()]), (other, &[other.dim()]), &[])
     }
 
+    /// The matrix of all differences: entry (k, l) at k B + l.
+    pub fn difference_matrix(&self, other: &Expr) -> Result<Expr> {
+        let rows = self.tensorprod(&Expr::uniform(1.0, other.dim())?)?;
+        rows.subtract(&Expr::uniform(1.0, self.dim())?.tensorprod(other)?)
+    }
+
     /// The Kronecker product of two tensors with the same number of axes.
     pub fn kron(&self, other: &Expr, shape: &[usize], other_shape: &[usize]) -> Result<Expr> {
         let axes = shape.len();

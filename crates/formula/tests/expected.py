@@ -87,7 +87,9 @@ table = {
     "BSpline(t,a,3)": spline(t, a, 3), "BSpline(t,s,2)": spline(t, s, 2), "BSpline(t,-a,2)": np.zeros(2),
     # Tensors.
     "MatVecMult(M,x)": A @ x, "MatVecMult(M,b)": M.reshape(3, 2) @ b, "VecMatMult(b,M)": b @ A, "VecMatMult(x,S)": x @ B,
-    "TensorProd(x,b)": np.outer(x, b).ravel(), "Kron(x,b,[3],[2])": np.kron(x, b),
+    "TensorProd(x,b)": np.outer(x, b).ravel(),
+    "DifferenceMatrix(x,b)": np.subtract.outer(x, b).ravel(),
+    "Kron(x,b,[3],[2])": np.kron(x, b),
     "Kron(M,S,[2,3],[3,3])": np.kron(A, B).ravel(),
     "Kron(M,Concat(M,M),[2,1,3],[3,2,2])": np.kron(M.reshape(2, 1, 3), np.r_[M, M].reshape(3, 2, 2)).ravel(),
     "TensorDot(M,S,[2,3],[3,3],[1],[0])": (A @ B).ravel(), "TensorDot(M,S,[2,3],[3,3],[1],[1])": (A @ B.T).ravel(),

@@ -78,6 +78,7 @@ pub const CORPUS: &[&str] = &[
     "VecMatMult(b, M)",
     "VecMatMult(x, S)",
     "TensorProd(x, b)",
+    "DifferenceMatrix(x, b)",
     "Kron(M, Concat(b, b), [3,2], [2,2])",
     "Kron(x, b, [3], [2])",
     "TensorDot(M, M, [2,3], [3,2], [1], [0])",

@@ -57,6 +57,8 @@ functions! {
     vecmatmult "VecMatMult" (matrix);
     /// All products of components.
     tensorprod "TensorProd" (other);
+    /// All differences of components.
+    difference_matrix "DifferenceMatrix" (other);
     /// The components of both, one after the other.
     concat "Concat" (other);
     /// `then` where this is at least 0, else `otherwise`.
