@@ -30,10 +30,6 @@ enum Path {
 }
 
 /// A unit of the CPU that multiplies matrices, where there is one.
-#[cfg_attr(
-    not(all(target_arch = "x86_64", not(tilework_scalar))),
-    expect(dead_code, reason = "only x86 has one so far")
-)]
 pub(super) struct TileUnit<S> {
     /// How many bytes of packed operands a product takes; None if the vector units should do it.
     pub(super) room: fn(&Product<S>) -> Option<usize>,
