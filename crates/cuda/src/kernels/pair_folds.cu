@@ -138,7 +138,6 @@ template <bool LARGEST, class X> struct Ranked {
             return;
         }
         int k = KEPT - 1;
-#pragma unroll 1
         for (; k > 0 && !holds<LARGEST>(held[(k - 1) * DIM + c], v); k--) {
             held[k * DIM + c] = held[(k - 1) * DIM + c];
             at[k * DIM + c] = at[(k - 1) * DIM + c];

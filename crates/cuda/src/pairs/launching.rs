@@ -21,8 +21,9 @@ const MERGE_THREADS: usize = 128;
 const MEASURE_THREADS: usize = 256;
 
 /// Pairs of a launch, where somebody may want to stop the work or to know how far it is: a tenth of
-/// a second or less. Calls of fewer pairs are not waited for.
-const PAIRS: f64 = 5e10;
+/// a second of a cheap formula. Fewer would leave multiprocessors idle at the end of every launch.
+/// Calls of fewer pairs are not waited for.
+const PAIRS: f64 = 4e11;
 
 /// Whom kernels ask whether to work.
 #[derive(Clone, Copy)]
