@@ -12,9 +12,8 @@ use tilework_ops::DType;
 use crate::compile::Module;
 use crate::device::Cuda;
 use crate::driver::Grid;
-use crate::launch::{self, Args, MAX_AXES, Nest, Width};
+use crate::launch::{self, Args, MAX_AXES, Nest, Width, too_many_axes};
 use crate::memory::Block;
-use crate::reduce::too_many_axes;
 use crate::source;
 
 const THREADS: usize = 256;

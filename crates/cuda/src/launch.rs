@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use smallvec::SmallVec;
 use tilework_backend::{Session, Target, ViewRef};
 use tilework_error::{Error, Result};
-use tilework_layout::LoopNest;
+use tilework_layout::{Layout, LoopNest};
 
 use crate::driver::{Address, Grid};
 
@@ -159,6 +159,41 @@ impl Nest {
         }
         bytes
     }
+}
+
+/// Rows of an input and an output along one axis, for kernels that take each row whole.
+pub(crate) struct Rows {
+    /// Loops over the rows, with the first element of each.
+    pub(crate) nest: Nest,
+    /// How many there are, and elements of each.
+    pub(crate) count: usize,
+    pub(crate) len: usize,
+    /// Steps along the axis, of the input and of the output.
+    pub(crate) steps: [isize; 2],
+}
+
+impl Rows {
+    /// The rows of two layouts of one shape, in which no axis is empty.
+    pub(crate) fn new(name: &str, layouts: [&Layout; 2], axis: usize) -> Result<Rows> {
+        let [from, to] = layouts;
+        let nest = LoopNest::new(&[&from.index_axis(axis, 0)?, &to.index_axis(axis, 0)?]);
+        if nest.axes() > MAX_AXES {
+            return Err(too_many_axes(name));
+        }
+        Ok(Rows {
+            nest: Nest::new(&nest),
+            count: nest.len(),
+            len: to.shape()[axis],
+            steps: layouts.map(|layout| layout.strides()[axis]),
+        })
+    }
+}
+
+/// Views with more loops than kernels walk: only curious ones, which a copy straightens.
+pub(crate) fn too_many_axes(name: &str) -> Error {
+    let message =
+        format!("the array has more than {MAX_AXES} axes that do not merge; copy it first");
+    Error::unsupported(name, message)
 }
 
 /// What `Division` of the kernels divides by `d` with: for n < 2^31, n / d is

@@ -4,11 +4,12 @@
 //! bits wherever it lies. Called by `device.rs`.
 
 use tilework_backend::{Reduce, Session};
-use tilework_error::{Error, Result};
+use tilework_error::Result;
 use tilework_layout::ReduceNest;
 use tilework_ops::{DType, FoldId};
 
 use crate::device::Cuda;
+pub(crate) use crate::launch::too_many_axes;
 use crate::launch::{self, Args, MAX_AXES, Nest, Width};
 use crate::source;
 
@@ -110,13 +111,6 @@ pub(crate) fn run(
         unsafe { cuda.launch(name, function, grid, args)? };
     }
     Ok(())
-}
-
-/// Views with more loops than kernels walk: only curious ones, which a copy straightens.
-pub(crate) fn too_many_axes(name: &str) -> Error {
-    let message =
-        format!("the array has more than {MAX_AXES} axes that do not merge; copy it first");
-    Error::unsupported(name, message)
 }
 
 /// What enters and leaves a fold, and its name: common to reductions and scans.

@@ -1,140 +1,22 @@
-//! The CUDA driver and NVRTC as tables of functions: the only foreign functions of this crate.
+//! The CUDA driver and NVRTC: the only foreign functions of this crate.
 //!
-//! A library is opened by a path or a name, and every function is looked up at once: a missing one
-//! is an error with a sentence, so that nothing can fail later for that reason. The methods check
-//! the driver's answers and nothing else. Opaque pointers of the driver are [`Handle`]s; what they
-//! stand for is known to `device.rs`, which owns them. Called by `probe.rs`, `device.rs`,
-//! `compile.rs` and `memory.rs`.
+//! A library is opened by a path or a name, and every function is looked up at once (`table.rs`): a
+//! missing one is an error with a sentence, so that nothing can fail later for that reason. The
+//! methods of [`Driver`], here, and of [`Nvrtc`] check the answers and nothing else. Opaque pointers
+//! of the driver are [`Handle`]s; what they stand for is known to `device.rs`, which owns them. Called
+//! by `probe.rs`, `device.rs`, `compile.rs` and `memory.rs`.
 
-use std::ffi::{CStr, OsStr, c_char, c_int, c_uint, c_void};
-use std::fmt;
+mod nvrtc;
+mod table;
 
-use libloading::Library;
+use std::ffi::{CStr, OsStr, c_int, c_uint, c_void};
 
-/// An opaque pointer of the driver: a context, a stream, a module, a function, a memory pool.
-pub(crate) type Handle = usize;
-
-/// An address on a device.
-pub(crate) type Address = u64;
-
-/// A call that the driver or NVRTC did not do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
-    /// The function that failed.
-    pub(crate) call: &'static str,
-    /// What it answered.
-    pub(crate) code: c_int,
-    /// What the library says about the answer.
-    pub(crate) meaning: String,
-}
+pub(crate) use table::{Address, Answer, Driver, Fault, Handle, Nvrtc};
 
 /// What the driver answers when there is no memory left.
 pub(crate) const OUT_OF_MEMORY: c_int = 2;
 /// What the driver answers when there is no device.
 pub(crate) const NO_DEVICE: c_int = 100;
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} failed with code {} ({})", self.call, self.code, self.meaning)
-    }
-}
-
-pub(crate) type Answer<T> = Result<T, Fault>;
-
-/// A table of functions, and how it is filled from a library.
-macro_rules! table {
-    ($(#[$doc:meta])* $Table:ident $($field:ident = $symbol:literal ($($type:ty),*);)+) => {
-        $(#[$doc])*
-        pub(crate) struct $Table {
-            $($field: unsafe extern "C" fn($($type),*) -> c_int,)+
-        }
-
-        impl $Table {
-            /// The functions that a library must have, to make stand-ins from.
-            #[cfg(test)]
-            pub(crate) const SYMBOLS: &[&str] = &[$($symbol),+];
-
-            /// Opens a library by a path or a name, and looks every function up.
-            pub(crate) fn open(library: &OsStr) -> Result<$Table, String> {
-                let shown = library.to_string_lossy();
-                // SAFETY: the initialisers of the driver and of NVRTC have no preconditions. Names
-                // come from `search.rs`, which never looks into the working directory.
-                let opened = unsafe { Library::new(library) };
-                let library = opened.map_err(|error| {
-                    let why = std::error::Error::source(&error).unwrap_or(&error);
-                    format!("{shown} cannot be loaded ({why})")
-                })?;
-                let table = $Table {
-                    $($field: {
-                        // SAFETY: the type is that of the function of this name in the driver's
-                        // and NVRTC's public interface, whose symbols are versioned.
-                        let found = unsafe { library.get(concat!($symbol, "\0").as_bytes()) };
-                        *found.map_err(|_| format!("{shown} has no function {}", $symbol))?
-                    },)+
-                };
-                // Never closed: the table's functions, and threads of the driver, live in it.
-                std::mem::forget(library);
-                Ok(table)
-            }
-        }
-
-        impl fmt::Debug for $Table {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(stringify!($Table))
-            }
-        }
-    };
-}
-
-table! {
-    /// The driver, `libcuda`.
-    Driver
-    init = "cuInit" (c_uint);
-    driver_get_version = "cuDriverGetVersion" (*mut c_int);
-    get_error_string = "cuGetErrorString" (c_int, *mut *const c_char);
-    device_get_count = "cuDeviceGetCount" (*mut c_int);
-    device_get = "cuDeviceGet" (*mut c_int, c_int);
-    device_get_name = "cuDeviceGetName" (*mut c_char, c_int, c_int);
-    device_get_attribute = "cuDeviceGetAttribute" (*mut c_int, c_int, c_int);
-    device_total_mem = "cuDeviceTotalMem_v2" (*mut usize, c_int);
-    primary_context_retain = "cuDevicePrimaryCtxRetain" (*mut Handle, c_int);
-    context_set_current = "cuCtxSetCurrent" (Handle);
-    stream_create = "cuStreamCreate" (*mut Handle, c_uint);
-    stream_synchronize = "cuStreamSynchronize" (Handle);
-    default_pool = "cuDeviceGetDefaultMemPool" (*mut Handle, c_int);
-    pool_set_attribute = "cuMemPoolSetAttribute" (Handle, c_int, *mut c_void);
-    pool_get_attribute = "cuMemPoolGetAttribute" (Handle, c_int, *mut c_void);
-    pool_trim = "cuMemPoolTrimTo" (Handle, usize);
-    alloc_async = "cuMemAllocAsync" (*mut Address, usize, Handle);
-    free_async = "cuMemFreeAsync" (Address, Handle);
-    alloc_host = "cuMemAllocHost_v2" (*mut *mut c_void, usize);
-    memset_async = "cuMemsetD8Async" (Address, u8, usize, Handle);
-    copy_to_device = "cuMemcpyHtoDAsync_v2" (Address, *const c_void, usize, Handle);
-    copy_to_host = "cuMemcpyDtoHAsync_v2" (*mut c_void, Address, usize, Handle);
-    memory_info = "cuMemGetInfo_v2" (*mut usize, *mut usize);
-    module_load = "cuModuleLoadData" (*mut Handle, *const c_void);
-    module_get_function = "cuModuleGetFunction" (*mut Handle, Handle, *const c_char);
-    launch_kernel = "cuLaunchKernel" (
-        Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle,
-        *mut *mut c_void, *mut *mut c_void
-    );
-}
-
-table! {
-    /// The compiler at run time, `libnvrtc`.
-    Nvrtc
-    get_version = "nvrtcVersion" (*mut c_int, *mut c_int);
-    create_program = "nvrtcCreateProgram" (
-        *mut Handle, *const c_char, *const c_char, c_int, *const *const c_char,
-        *const *const c_char
-    );
-    compile_program = "nvrtcCompileProgram" (Handle, c_int, *const *const c_char);
-    destroy_program = "nvrtcDestroyProgram" (*mut Handle);
-    get_cubin_size = "nvrtcGetCUBINSize" (Handle, *mut usize);
-    get_cubin = "nvrtcGetCUBIN" (Handle, *mut c_char);
-    get_log_size = "nvrtcGetProgramLogSize" (Handle, *mut usize);
-    get_log = "nvrtcGetProgramLog" (Handle, *mut c_char);
-}
 
 /// What can be asked about a device; the values are the driver's own numbers.
 #[derive(Debug, Clone, Copy)]
@@ -158,6 +40,23 @@ pub(crate) enum PoolAttribute {
 
 /// A stream that does not wait for the legacy default stream.
 const STREAM_NON_BLOCKING: c_uint = 1;
+
+/// What a kernel has of shared memory without asking for more.
+const DEFAULT_SHARED: u32 = 48 << 10;
+/// The driver's number for the most shared memory that a kernel asks for.
+const MAX_SHARED: c_int = 8;
+
+/// How Hopper's copy engine finds tiles of an array; opaque.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct TensorMap([u64; 16]);
+
+impl TensorMap {
+    /// As kernels take it.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.0.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+}
 
 /// How a kernel is laid out over the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -371,6 +270,44 @@ impl Driver {
         })
     }
 
+    /// A map of matrices of 16-bit elements, read in tiles of 64 x 64 with 128-byte rows that are
+    /// permuted in chunks of 16 bytes; beyond the edges there are zeros. Of `sizes` the contiguous
+    /// one comes first; `steps` are the bytes between neighbours of the others.
+    pub(crate) fn tensor_map(
+        &self,
+        address: Address,
+        sizes: [u64; 3],
+        steps: [u64; 2],
+    ) -> Answer<TensorMap> {
+        const WORDS_OF_16_BITS: c_int = 1;
+        const NOT_INTERLEAVED: c_int = 0;
+        const PERMUTED_IN_128_BYTES: c_int = 3;
+        const PROMOTED_TO_256_BYTES: c_int = 3;
+        const ZEROS_OUTSIDE: c_int = 0;
+        let mut map = TensorMap([0; 16]);
+        let (tile, every) = ([64, 64, 1], [1, 1, 1]);
+        // SAFETY: three sizes, two steps, and three of a tile, as the rank says; the map has the
+        // size and alignment that the driver wants. Nothing is read at the address.
+        let code = unsafe {
+            (self.tensor_map_encode)(
+                &mut map,
+                WORDS_OF_16_BITS,
+                3,
+                address,
+                sizes.as_ptr(),
+                steps.as_ptr(),
+                tile.as_ptr(),
+                every.as_ptr(),
+                NOT_INTERLEAVED,
+                PERMUTED_IN_128_BYTES,
+                PROMOTED_TO_256_BYTES,
+                ZEROS_OUTSIDE,
+            )
+        };
+        self.check("cuTensorMapEncodeTiled", code)?;
+        Ok(map)
+    }
+
     /// Puts a kernel into the stream.
     ///
     /// # Safety
@@ -385,6 +322,12 @@ impl Driver {
         stream: Handle,
     ) -> Answer<()> {
         let Grid { blocks: [x, y, z], threads, shared } = grid;
+        if shared > DEFAULT_SHARED {
+            // SAFETY: the function is one of a loaded module, and modules are never unloaded.
+            let code =
+                unsafe { (self.function_set_attribute)(function, MAX_SHARED, shared as c_int) };
+            self.check("cuFuncSetAttribute", code)?;
+        }
         // SAFETY: as the caller promises.
         let code = unsafe {
             (self.launch_kernel)(
@@ -402,68 +345,6 @@ impl Driver {
             )
         };
         self.check("cuLaunchKernel", code)
-    }
-}
-
-impl Nvrtc {
-    fn check(&self, call: &'static str, code: c_int) -> Answer<()> {
-        match code {
-            0 => Ok(()),
-            _ => Err(Fault { call, code, meaning: "NVRTC's own code".to_owned() }),
-        }
-    }
-
-    /// Major and minor version.
-    pub(crate) fn version(&self) -> Answer<(c_int, c_int)> {
-        let (mut major, mut minor) = (0, 0);
-        // SAFETY: writes two numbers.
-        self.check("nvrtcVersion", unsafe { (self.get_version)(&mut major, &mut minor) })?;
-        Ok((major, minor))
-    }
-
-    /// The machine code of a source; what the compiler says where there is none.
-    pub(crate) fn compile(&self, source: &CStr, options: &[&CStr]) -> Result<Vec<u8>, String> {
-        let (mut program, nothing) = (0, std::ptr::null());
-        // SAFETY: the source ends with a zero; there are no headers.
-        let code = unsafe {
-            let name = c"tilework.cu".as_ptr();
-            (self.create_program)(&mut program, source.as_ptr(), name, 0, nothing, nothing)
-        };
-        self.check("nvrtcCreateProgram", code).map_err(|fault| fault.to_string())?;
-        let options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
-        // SAFETY: the program was made above; the options end with zeros and outlive the call.
-        let code =
-            unsafe { (self.compile_program)(program, options.len() as c_int, options.as_ptr()) };
-        let compiled = match self.check("nvrtcCompileProgram", code) {
-            Ok(()) => self
-                .text("nvrtcGetCUBIN", program, self.get_cubin_size, self.get_cubin)
-                .map_err(|fault| fault.to_string()),
-            Err(fault) => {
-                let log = self.text("nvrtcGetProgramLog", program, self.get_log_size, self.get_log);
-                let log = log.unwrap_or_default();
-                Err(format!("{fault}: {}", String::from_utf8_lossy(&log).trim_end_matches('\0')))
-            }
-        };
-        // SAFETY: the program was made above and is not used any more.
-        unsafe { (self.destroy_program)(&mut program) };
-        compiled
-    }
-
-    /// Bytes of a program by a pair of functions: one gives their number, one writes them.
-    fn text(
-        &self,
-        call: &'static str,
-        program: Handle,
-        size: unsafe extern "C" fn(Handle, *mut usize) -> c_int,
-        get: unsafe extern "C" fn(Handle, *mut c_char) -> c_int,
-    ) -> Answer<Vec<u8>> {
-        let mut bytes = 0;
-        // SAFETY: writes one number.
-        self.check(call, unsafe { size(program, &mut bytes) })?;
-        let mut text = vec![0u8; bytes];
-        // SAFETY: writes as many bytes as it has said.
-        self.check(call, unsafe { get(program, text.as_mut_ptr().cast()) })?;
-        Ok(text)
     }
 }
 

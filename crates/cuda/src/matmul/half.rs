@@ -1,0 +1,118 @@
+//! Half types on tensor cores, summed in float32: Hopper's copy engine and groups of warps where the
+//! operands lie as it wants them, and otherwise the instructions of every card since Ampere.
+
+use tilework_error::Result;
+use tilework_ops::DType;
+
+use super::{Product, begin};
+use crate::driver::{Address, Grid, TensorMap};
+use crate::source;
+
+/// Rows and columns of the result that a block computes: as in `kernels/matmul_half.cu`.
+const SIDE: usize = 128;
+/// The same, and k of a stage: as in `kernels/matmul_half_hopper.cu`.
+const ROWS: usize = 128;
+const COLUMNS: usize = 256;
+const STAGES: usize = 4;
+const STAGE: usize = (ROWS + COLUMNS) * 128;
+
+pub(super) fn suits(p: &Product<'_>) -> Result<bool> {
+    let half = matches!(p.dtype, DType::Float16 | DType::BFloat16);
+    Ok(half && p.m.min(p.n) >= 64 && p.k >= 16 && p.cuda.facts()?.capability >= (8, 0))
+}
+
+pub(super) fn run(p: &Product<'_>) -> Result<()> {
+    let facts = p.cuda.facts()?;
+    let many = p.tiles(ROWS, COLUMNS) * p.batches * 2 >= facts.multiprocessors as usize;
+    if facts.capability == (9, 0)
+        && many
+        && let (Some(a), Some(b)) = (operand(p, 0), operand(p, 1))
+    {
+        return hopper(p, a, b);
+    }
+    let module = p.module(b"H", || text(p.dtype))?;
+    let [a, b, c] = p.blocks;
+    let args = p.args(p.k).pointer(a).pointer(b).pointer(c);
+    let blocks = [p.tiles(SIDE, SIDE) as u32, p.batches as u32, 1];
+    // SAFETY: the source declares these arguments; elements beyond the edges of the matrices are
+    // neither read nor written, and all others are positions of checked layouts.
+    unsafe { p.launch(&module, c"tensor", Grid { blocks, threads: 256, shared: 0 }, args) }
+}
+
+/// An operand as the copy engine reads it.
+struct Operand {
+    map: TensorMap,
+    /// Whether neighbours in memory lie along the result, not along the sum.
+    across: bool,
+    /// Whether each batch has its own.
+    moves: bool,
+}
+
+/// The left or right operand; None where its elements or rows do not lie as the engine wants them:
+/// neighbours side by side, everything else multiples of 16 bytes apart.
+fn operand(p: &Product<'_>, which: usize) -> Option<Operand> {
+    let (rows, along, beside) = match which {
+        0 => (p.m, p.a.column, p.a.row),
+        _ => (p.n, p.b.row, p.b.column),
+    };
+    let across = beside == 1 && along != 1;
+    let (near, far) = if across { (beside, along) } else { (along, beside) };
+    let size = p.dtype.size();
+    let begins = p.blocks[which].wrapping_add((p.batch.offsets[which] * size) as Address);
+    let apart = |step: isize| usize::try_from(step * size as isize).ok().filter(|s| s % 16 == 0);
+    if near != 1 || !begins.is_multiple_of(16) || p.batch.lens.len() != 1 {
+        return None;
+    }
+    let (far, between) = (apart(far)?, apart(p.batch.strides[0][which])?);
+    let sizes = if across { [rows, p.k] } else { [p.k, rows] };
+    let moves = between != 0;
+    let batches = if moves { p.batch.lens[0] } else { 1 };
+    // A step of zero is no step for the engine, and none is taken where there is one matrix.
+    let between = if moves { between } else { far.max(16) };
+    let sizes = [sizes[0], sizes[1], batches].map(|size| size as u64);
+    let map = p.cuda.driver().tensor_map(begins, sizes, [far.max(16), between].map(|s| s as u64));
+    Some(Operand { map: map.ok()?, across, moves })
+}
+
+fn hopper(p: &Product<'_>, a: Operand, b: Operand) -> Result<()> {
+    let across = [a.across, b.across];
+    let module =
+        p.module(&[b'W', across[0] as u8, across[1] as u8], || hopper_text(p.dtype, across))?;
+    let args = p
+        .args(p.k)
+        .bytes(&a.map.bytes())
+        .bytes(&b.map.bytes())
+        .number(a.moves as u64 | (b.moves as u64) << 1)
+        .pointer(p.blocks[2]);
+    let grid = Grid {
+        blocks: [p.tiles(ROWS, COLUMNS) as u32, p.batches as u32, 1],
+        threads: 384,
+        // Tiles begin at multiples of 1024.
+        shared: (STAGES * STAGE + 1024) as u32,
+    };
+    // SAFETY: the source declares these arguments; the engine reads zeros beyond the edges of the
+    // matrices, and elements of the result beyond them are not written.
+    unsafe { p.launch(&module, c"hopper", grid, args) }
+}
+
+pub(super) fn text(dtype: DType) -> String {
+    let defines = [("HALF", format!("\"{}\"", source::storage(dtype)))];
+    [begin(dtype, &defines).as_str(), include_str!("../kernels/matmul_half.cu"), source::END]
+        .concat()
+}
+
+pub(super) fn hopper_text(dtype: DType, across: [bool; 2]) -> String {
+    let defines = [
+        ("HALF", format!("\"{}\"", source::storage(dtype))),
+        ("STAGES", STAGES.to_string()),
+        ("ACROSS_A", (across[0] as u8).to_string()),
+        ("ACROSS_B", (across[1] as u8).to_string()),
+    ];
+    [
+        begin(dtype, &defines).as_str(),
+        include_str!("../kernels/hopper.cu"),
+        include_str!("../kernels/matmul_half_hopper.cu"),
+        source::END,
+    ]
+    .concat()
+}
