@@ -1,0 +1,193 @@
+//! Maps: one generated kernel for each tape, on packs of 16 bytes where layouts allow it.
+//!
+//! Sources are printed by `print.rs`. Their kernels: `packed` moves several elements at once and
+//! needs an innermost loop along which every operand is contiguous or constant, and aligned;
+//! `crossed` turns tiles of operands that lie across the output, as in a transpose; `strided` takes
+//! any layout. The tape and the kinds of its operands are the key; sizes and strides are arguments.
+//! Called by `device.rs`.
+
+mod cross;
+mod print;
+
+use std::ffi::CStr;
+
+use smallvec::SmallVec;
+use tilework_backend::{Map, Operand, Session};
+use tilework_error::Result;
+use tilework_layout::LoopNest;
+
+use crate::device::Cuda;
+use crate::driver::Address;
+use crate::launch::{self, Args, MAX_AXES, Nest, Width};
+use print::{Kernels, Plan, pack};
+
+/// Threads of a block, each of which moves a pack, and sides of a tile: as in `kernels/map.cu`.
+const THREADS: usize = 256;
+const SIDE: usize = 32;
+
+pub(crate) fn run(cuda: &Cuda, session: &Session<'_>, request: &Map<'_>, name: &str) -> Result<()> {
+    let views = request.inputs.iter().filter_map(|operand| match operand {
+        Operand::View(view) => Some(*view),
+        Operand::Scalar(_) => None,
+    });
+    let views: SmallVec<[_; 4]> = std::iter::once(request.output.view()).chain(views).collect();
+    let layouts: SmallVec<[_; 4]> = views.iter().map(|view| view.layout()).collect();
+    let nest = LoopNest::new(&layouts);
+    if nest.is_empty() {
+        return Ok(());
+    }
+    let plan = Plan {
+        tape: request.tape,
+        arrays: request.inputs.iter().map(|x| matches!(x, Operand::View(_))).collect(),
+        width: Width::of(nest.len(), views.iter().map(launch::elements)),
+    };
+    let mut pointers: SmallVec<[Address; 4]> =
+        std::iter::once(launch::target(&request.output, session)).collect();
+    pointers.extend(views[1..].iter().map(|view| launch::source(view, session)));
+    let sizes: SmallVec<[usize; 4]> = views.iter().map(|view| view.dtype().size()).collect();
+
+    for nest in cut(Nest::new(&nest)) {
+        let crossing = cross::Crossing::new(&nest);
+        let (function, blocks, args) = match (packed(&nest, &sizes, &pointers), crossing) {
+            (Some(packs), _) => packs.call(c"packed", plan.width),
+            (None, Some(crossing)) => crossing.call(SIDE, plan.width),
+            (None, None) => Packs::single(nest).call(c"strided", plan.width),
+        };
+        let mut arrays = pointers.iter();
+        let mut args = args.pointer(arrays.next().copied().unwrap_or(0));
+        for operand in request.inputs {
+            args = match operand {
+                Operand::View(_) => args.pointer(arrays.next().copied().unwrap_or(0)),
+                Operand::Scalar(scalar) => args.bytes(scalar.bytes()),
+            };
+        }
+        let kernels = if function == c"crossed" { Kernels::Crossed } else { Kernels::InOrder };
+        let module = cuda.module(name, &plan.key(kernels), || plan.source(kernels))?;
+        let function = cuda.function(name, &module, function)?;
+        let grid = launch::grid(name, [blocks, 1], THREADS)?;
+        // SAFETY: the source of `plan` declares these arguments; every position that the loops
+        // reach lies inside of its block, since they are those of checked layouts.
+        unsafe { cuda.launch(name, function, grid, args)? };
+    }
+    Ok(())
+}
+
+/// The nest in pieces of as many loops as a kernel walks: more than that do not merge but in
+/// curious views, whose outermost loops are launched one by one.
+fn cut(nest: Nest) -> Vec<Nest> {
+    let Some(outer) = nest.lens.len().checked_sub(MAX_AXES).filter(|outer| *outer > 0) else {
+        return vec![nest];
+    };
+    let runs: usize = nest.lens[..outer].iter().product();
+    let inner = Nest {
+        lens: nest.lens[outer..].into(),
+        strides: nest.strides[outer..].iter().cloned().collect(),
+        offsets: nest.offsets.clone(),
+    };
+    let piece = |run: usize| {
+        let (mut piece, mut rest) = (inner.clone(), run);
+        for axis in (0..outer).rev() {
+            let index = rest % nest.lens[axis];
+            rest /= nest.lens[axis];
+            for (offset, stride) in piece.offsets.iter_mut().zip(&nest.strides[axis]) {
+                *offset = offset.wrapping_add_signed(stride * index as isize);
+            }
+        }
+        piece
+    };
+    (0..runs).map(piece).collect()
+}
+
+/// What a kernel does in packs.
+struct Packs {
+    nest: Nest,
+    /// How many there are.
+    count: usize,
+    /// Elements behind the last of them, where there is only one loop.
+    rest: usize,
+    /// As bits, which operands are constant along a pack.
+    same: u64,
+}
+
+impl Packs {
+    /// Packs of one element each.
+    fn single(nest: Nest) -> Packs {
+        Packs { count: nest.len(), nest, rest: 0, same: 0 }
+    }
+
+    /// The kernel, how many blocks of it, and its first arguments.
+    fn call(&self, function: &'static CStr, width: Width) -> (&'static CStr, usize, Args) {
+        let args = Args::new()
+            .bytes(&self.nest.encode(width))
+            .number(self.count as u64)
+            .number(self.rest as u64)
+            .number(self.same);
+        (function, self.count.div_ceil(THREADS), args)
+    }
+}
+
+/// The nest in packs; None where the layouts do not allow it.
+fn packed(nest: &Nest, sizes: &[usize], pointers: &[Address]) -> Option<Packs> {
+    let pack = pack(sizes);
+    let (last, n) = (nest.lens.len() - 1, nest.lens[nest.lens.len() - 1]);
+    if pack == 1 || n < pack || (last > 0 && !n.is_multiple_of(pack)) {
+        return None;
+    }
+    let mut same = 0;
+    for (k, (&size, &pointer)) in sizes.iter().zip(pointers).enumerate() {
+        match nest.strides[last][k] {
+            0 if k > 0 => same |= 1 << k,
+            1 => {
+                let bytes = (size * pack).min(16);
+                let begins = (pointer as usize).wrapping_add(nest.offsets[k] * size);
+                let even = |strides: &SmallVec<[isize; 4]>| {
+                    (strides[k] * size as isize).unsigned_abs().is_multiple_of(bytes)
+                };
+                if !begins.is_multiple_of(bytes) || !nest.strides[..last].iter().all(even) {
+                    return None;
+                }
+            }
+            _ => return None,
+        }
+    }
+    let mut packs = nest.clone();
+    packs.lens[last] = n / pack;
+    packs.strides[last].iter_mut().for_each(|stride| *stride *= pack as isize);
+    Some(Packs { count: packs.len(), nest: packs, rest: n % pack, same })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packs_need_aligned_runs() {
+        let nest = |lens: &[usize], strides: &[[isize; 2]], offsets: [usize; 2]| Nest {
+            lens: lens.into(),
+            strides: strides.iter().map(|row| row[..].into()).collect(),
+            offsets: offsets[..].into(),
+        };
+        let base = [0x1000, 0x2000];
+        let packs = |nest: &Nest| packed(nest, &[4, 4], &base).map(|p| (p.count, p.rest, p.same));
+        assert_eq!(packs(&nest(&[1003], &[[1, 1]], [0, 0])), Some((250, 3, 0)));
+        assert_eq!(packs(&nest(&[1003], &[[1, 1]], [0, 1])), None, "not aligned");
+        assert_eq!(packs(&nest(&[1003], &[[1, 0]], [4, 1])), Some((250, 3, 2)), "one for all");
+        assert_eq!(packs(&nest(&[7, 8], &[[8, 8], [1, 1]], [0, 0])), Some((14, 0, 0)));
+        assert_eq!(packs(&nest(&[7, 8], &[[8, 9], [1, 1]], [0, 0])), None, "uneven rows");
+        assert_eq!(packs(&nest(&[7, 9], &[[12, 12], [1, 1]], [0, 0])), None, "a rest in each row");
+        assert_eq!(packs(&nest(&[7, 8], &[[1, 8], [7, 1]], [0, 0])), None, "strided");
+        assert_eq!(pack(&[1, 1]), 16);
+        assert_eq!((pack(&[1, 8]), pack(&[4, 2, 2]), pack(&[16, 16])), (8, 8, 1));
+    }
+
+    #[test]
+    fn loops_beyond_those_of_a_kernel_are_cut() {
+        let lens: SmallVec<[usize; 8]> = (0..10).map(|_| 2).collect();
+        let strides = (0..10).map(|axis| SmallVec::from_slice(&[3isize.pow(9 - axis)])).collect();
+        let pieces = cut(Nest { lens, strides, offsets: SmallVec::from_slice(&[5]) });
+        assert_eq!(pieces.len(), 4);
+        assert!(pieces.iter().all(|piece| piece.lens.len() == MAX_AXES && piece.len() == 256));
+        let offsets: Vec<usize> = pieces.iter().map(|piece| piece.offsets[0]).collect();
+        assert_eq!(offsets, [5, 5 + 6561, 5 + 19683, 5 + 19683 + 6561]);
+    }
+}
