@@ -18,6 +18,7 @@ mod matmul;
 mod memory;
 mod pairs;
 mod probe;
+mod radix;
 mod random;
 mod reduce;
 mod scan;

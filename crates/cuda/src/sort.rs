@@ -1,18 +1,19 @@
 //! Order: sorting by merging runs, and searching in what is sorted.
 //!
 //! Elements are compared as the definition does, so that every dtype goes the same way and equal
-//! elements keep their order. Called by `device.rs`.
+//! elements keep their order; long rows of real numbers are sorted by `radix.rs`. Called by
+//! `device.rs`.
 
 use tilework_backend::{Search, Session, Sort};
 use tilework_error::{Error, Result};
-use tilework_layout::{Layout, LoopNest};
+use tilework_layout::LoopNest;
 use tilework_ops::DType;
 
 use crate::compile::Module;
 use crate::device::Cuda;
 use crate::driver::Grid;
-use crate::launch::{self, Args, MAX_AXES, MAX_BLOCKS, Nest, Width};
-use crate::reduce::too_many_axes;
+use crate::launch::{self, Args, MAX_AXES, MAX_BLOCKS, Nest, Rows, Width, too_many_axes};
+use crate::radix;
 use crate::source;
 
 /// Threads of a block, and elements that it sorts: as in `kernels/sort.cu`.
@@ -36,13 +37,11 @@ pub(crate) fn run(
     if to.is_empty() {
         return Ok(());
     }
-    let first = |layout: &Layout| layout.index_axis(request.axis, 0);
-    let (rows_from, rows_to) = (first(from)?, first(to)?);
-    let nest = LoopNest::new(&[&rows_from, &rows_to]);
-    let (rows, len) = (nest.len(), to.shape()[request.axis]);
-    if nest.axes() > MAX_AXES {
-        return Err(too_many_axes(name));
+    let axis = Rows::new(name, [from, to], request.axis)?;
+    if radix::suits(input.dtype(), axis.len) {
+        return radix::run(cuda, session, request, &axis, name);
     }
+    let (rows, len) = (axis.count, axis.len);
     if len > MAX_TILES * TILE {
         let message = format!("rows of {len} elements are longer than {}", MAX_TILES * TILE);
         return Err(Error::unsupported(name, message));
@@ -51,7 +50,7 @@ pub(crate) fn run(
     let width = Width::of(rows, [launch::elements(&input), launch::elements(&output)]);
     let module = module(cuda, name, dtype, width)?;
     let function = |function| cuda.function(name, &module, function);
-    let nest = Nest::new(&nest).encode(width);
+    let nest = axis.nest.encode(width);
     let (n, down) = (rows * len, request.descending as u64);
     let values = [cuda.allocate_block(n * dtype.size())?, cuda.allocate_block(n * dtype.size())?];
     let indices = [cuda.allocate_block(n * 4)?, cuda.allocate_block(n * 4)?];
@@ -60,7 +59,7 @@ pub(crate) fn run(
     let args = Args::new()
         .bytes(&nest)
         .number(len as u64)
-        .number(from.strides()[request.axis] as u64)
+        .number(axis.steps[0] as u64)
         .number(down)
         .pointer(launch::source(&input, session))
         .pointer(values[0].address)
@@ -92,7 +91,7 @@ pub(crate) fn run(
         .bytes(&nest)
         .number(n as u64)
         .number(len as u64)
-        .number(to.strides()[request.axis] as u64)
+        .number(axis.steps[1] as u64)
         .number(request.indices as u64)
         .pointer(values[side].address)
         .pointer(indices[side].address)
