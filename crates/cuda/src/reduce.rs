@@ -9,8 +9,7 @@ use tilework_layout::ReduceNest;
 use tilework_ops::{DType, FoldId};
 
 use crate::device::Cuda;
-pub(crate) use crate::launch::too_many_axes;
-use crate::launch::{self, Args, MAX_AXES, Nest, Width};
+use crate::launch::{self, Args, MAX_AXES, Nest, Width, too_many_axes};
 use crate::source;
 
 const THREADS: usize = 256;
@@ -99,13 +98,15 @@ pub(crate) fn run(
     // scratch has room for a state of each piece.
     unsafe { cuda.launch(name, function, grid, args)? };
     if shape.pieces > 1 {
+        let lanes = shape.pieces.next_power_of_two().min(THREADS);
         let args = Args::new()
             .bytes(&kept)
             .bytes(&shape.encode(width))
+            .number(lanes as u64)
             .number(correction)
             .pointer(out)
             .pointer(scratch);
-        let grid = launch::grid(name, [outputs, 1], THREADS)?;
+        let grid = launch::grid(name, [outputs.div_ceil(THREADS / lanes), 1], THREADS)?;
         let function = cuda.function(name, &module, c"finish")?;
         // SAFETY: as above.
         unsafe { cuda.launch(name, function, grid, args)? };

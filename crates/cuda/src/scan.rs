@@ -4,18 +4,18 @@
 
 use tilework_backend::{Scan, Session};
 use tilework_error::Result;
-use tilework_layout::{Layout, LoopNest};
 use tilework_ops::{DType, FoldId};
 
 use crate::device::Cuda;
-use crate::launch::{self, Args, MAX_AXES, Nest, Width};
-use crate::reduce::{STATE, fold_text, too_many_axes};
+use crate::launch::{self, Args, Rows, Width};
+use crate::reduce::{STATE, fold_text};
 use crate::source;
 
-/// Threads of a block, which is also how many pieces a row may have, and elements of a tile: as in
-/// `kernels/scan.cu`.
+/// Threads of a block, and elements of a tile: as in `kernels/scan.cu`.
 const THREADS: usize = 256;
 const TILE: usize = 2048;
+/// Pieces that rows are cut into where there are too few of them to keep the card busy.
+const PIECES: usize = 4096;
 
 pub(crate) fn run(
     cuda: &Cuda,
@@ -28,15 +28,11 @@ pub(crate) fn run(
     if to.is_empty() {
         return Ok(());
     }
-    let first = |layout: &Layout| layout.index_axis(request.axis, 0);
-    let (rows_from, rows_to) = (first(from)?, first(to)?);
-    let nest = LoopNest::new(&[&rows_from, &rows_to]);
-    if nest.axes() > MAX_AXES {
-        return Err(too_many_axes(name));
-    }
-    let (rows, count) = (nest.len(), to.shape()[request.axis]);
+    let axis = Rows::new(name, [from, to], request.axis)?;
+    let (rows, count) = (axis.count, axis.len);
     // One row alone is cut so that many blocks share it; many rows are work enough as they are.
-    let wanted = if rows < 4 * cuda.facts()?.multiprocessors as usize { THREADS } else { 1 };
+    let few = rows < 4 * cuda.facts()?.multiprocessors as usize;
+    let wanted = if few { PIECES.div_ceil(rows) } else { 1 };
     let piece = count.div_ceil(wanted).next_multiple_of(TILE);
     let pieces = count.div_ceil(piece);
     let width = Width::of(count.max(rows), [launch::elements(&input), launch::elements(&output)]);
@@ -44,13 +40,12 @@ pub(crate) fn run(
     let module =
         cuda.module(name, &key, || Ok(text(request.fold, input.dtype(), output.dtype(), width)))?;
 
-    let steps = [from.strides()[request.axis], to.strides()[request.axis]];
     let mut shape: Vec<u8> =
         [rows, count, piece].iter().flat_map(|&number| width.bytes(number as u64)).collect();
     shape.extend((pieces as u32).to_le_bytes());
     shape.resize(shape.len().next_multiple_of(8), 0);
-    shape.extend(steps.iter().flat_map(|&step| (step as i64).to_le_bytes()));
-    let nest = Nest::new(&nest).encode(width);
+    shape.extend(axis.steps.iter().flat_map(|&step| (step as i64).to_le_bytes()));
+    let nest = axis.nest.encode(width);
     let (input, output) =
         (launch::source(&input, session), launch::target(&request.output, session));
     let grid = |pieces: usize| launch::grid(name, [rows, pieces], THREADS);

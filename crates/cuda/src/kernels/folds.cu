@@ -40,19 +40,19 @@ template <class V> struct Prod {
     FN State merge(State a, State b) { return times(a, b); }
     FN V finish(State s, f64, f64) { return s; }
 };
-// The first of the most extreme elements, or the first NaN.
+// The first of the most extreme elements, or the first NaN. Elements come to `step` in order.
 template <class V> struct Found { V value; i64 at; };
 template <class V, bool LARGEST> struct Extreme {
     typedef Found<V> State;
+    FN bool beats(V a, V b) { return (LARGEST ? precedes(b, a) : precedes(a, b)) || (isnan(a) && !isnan(b)); }
     FN State init() { State s = {Number<V>::of(0), -1}; return s; }
-    FN State step(State s, V x, i64 i) { State next = {x, i}; return merge(s, next); }
+    FN State step(State s, V x, i64 i) {
+        State next = {x, i};
+        return s.at < 0 || beats(x, s.value) ? next : s;
+    }
     FN State merge(State a, State b) {
         if (a.at < 0 || b.at < 0) return a.at < 0 ? b : a;
-        bool a_nan = isnan(a.value), b_nan = isnan(b.value);
-        bool up = precedes(a.value, b.value), down = precedes(b.value, a.value);
-        bool a_wins = a_nan || b_nan ? a_nan : LARGEST ? down : up;
-        bool b_wins = a_nan || b_nan ? b_nan : LARGEST ? up : down;
-        return a_wins != b_wins ? (a_wins ? a : b) : a.at < b.at ? a : b;
+        return beats(a.value, b.value) || (!beats(b.value, a.value) && a.at < b.at) ? a : b;
     }
     FN V finish(State s, f64, f64) { return s.value; }
 };
@@ -92,14 +92,63 @@ template <class V> struct Var {
     }
     FN State merge(State a, State b) {
         if (a.count == 0 || b.count == 0) return a.count == 0 ? b : a;
-        f64 count = a.count + b.count, distance = b.mean - a.mean;
-        State s = {count, a.mean + distance * (b.count / count),
-            a.squares + b.squares + distance * distance * (a.count * b.count / count)};
+        f64 count = a.count + b.count, distance = b.mean - a.mean, share = b.count * __drcp_rn(count);
+        State s = {count, a.mean + distance * share,
+            a.squares + b.squares + distance * distance * (a.count * share)};
         return s;
     }
     FN V finish(State s, f64, f64 correction) {
         f64 degrees = s.count - correction;
         return (V)(degrees > 0 ? s.squares / degrees : __longlong_as_double(0x7ff8000000000000ll));
+    }
+};
+// Which of an output's elements a thread takes at once: runs of W neighbours, `apart` from each other.
+template <int W> struct Runs {
+    i64 first, apart;
+    __device__ __forceinline__ i64 number(int k) const { return first + k / W * apart + k % W; }
+};
+// Several elements at once, of which the first `count` are there: for most folds step by step.
+template <class F> struct Several {
+    template <class V, int N, int W> FN typename F::State of(const V (&x)[N], int count, Runs<W> at) {
+        typename F::State s = F::init();
+#pragma unroll
+        for (int k = 0; k < N; k++) if (k < count) s = F::step(s, x[k], at.number(k));
+        return s;
+    }
+};
+// The best of them, and then its number.
+template <class V, bool LARGEST> struct SeveralExtremes {
+    template <int N, int W> FN Found<V> of(const V (&x)[N], int count, Runs<W> at) {
+        V best = x[0];
+        int found = 0;
+#pragma unroll
+        for (int k = 1; k < N; k++) {
+            if (k < count && Extreme<V, LARGEST>::beats(x[k], best)) {
+                best = x[k];
+                found = k;
+            }
+        }
+        Found<V> s = {best, count > 0 ? at.number(found) : -1};
+        return s;
+    }
+};
+template <class V> struct Several<Max<V> > : SeveralExtremes<V, true> {};
+template <class V> struct Several<Min<V> > : SeveralExtremes<V, false> {};
+template <class V> struct Several<ArgMax<V> > : SeveralExtremes<V, true> {};
+template <class V> struct Several<ArgMin<V> > : SeveralExtremes<V, false> {};
+// The mean first, and then the squares around it, without a division for each.
+template <class V> struct Several<Var<V> > {
+    template <int N, int W> FN Moments of(const V (&x)[N], int count, Runs<W>) {
+        f64 wide[N], sum = 0, squares = 0;
+#pragma unroll
+        for (int k = 0; k < N; k++) wide[k] = k < count ? (f64)x[k] : 0;
+#pragma unroll
+        for (int k = 0; k < N; k++) sum += wide[k];
+        f64 mean = count == N ? sum * (1.0 / N) : sum / count;
+#pragma unroll
+        for (int k = 0; k < N; k++) if (k < count) squares = fma(wide[k] - mean, wide[k] - mean, squares);
+        Moments s = {(f64)count, mean, squares};
+        return s;
     }
 };
 struct ScaledSum { f64 max, sum; };

@@ -3,8 +3,10 @@
 // its data lie. Declared before: S, the input's element; R, the result's; F, the fold.
 
 #define THREADS 256
-// Steps until a lane's state is merged into its sum, so that rounding errors grow slowly.
+// Elements that a lane takes at once; their state is merged into its sum, so that rounding errors
+// grow slowly. Neighbours come in runs of 16 bytes.
 #define GROUP 8
+#define RUN (sizeof(S) < 2 ? 8 : 16 / (int)sizeof(S))
 
 typedef F::State State;
 
@@ -27,6 +29,40 @@ FN State tree(State s, u32 lane, u32 lanes, u32 step) {
     return states[threadIdx.x];
 }
 
+// What a lane sees of a piece: runs of W elements.
+template <int W> FN State lane_of(
+    const Nest<I, 1>& reduced, const Shape& shape, const S* in, u32 lane, I begin, I end) {
+    State sum = F::init();
+    bool contiguous = W > 1 && reduced.axes == 1 && reduced.strides[0][0] == 1;
+    for (I first = begin + lane * W; first < end; first += shape.lanes * GROUP) {
+        V x[GROUP];
+        int count = 0;
+#pragma unroll
+        for (int run = 0; run < GROUP; run += W) {
+            I number = first + run * shape.lanes;
+            const S* from = in + reduced.offsets[0] + number;
+            if (contiguous && number + W <= end && (u64)from % alignof(Pack<S, W>) == 0) {
+                Pack<S, W> own = *(const Pack<S, W>*)from;
+#pragma unroll
+                for (int e = 0; e < W; e++) x[run + e] = enter(own.at[e]);
+                count += W;
+                continue;
+            }
+#pragma unroll
+            for (int e = 0; e < W; e++) {
+                if (number + e >= end) continue;
+                I at[1];
+                locate(reduced, number + e, at);
+                x[run + e] = enter(in[at[0]]);
+                count++;
+            }
+        }
+        Runs<W> at = {(i64)first, (i64)shape.lanes * W};
+        sum = F::merge(sum, Several<F>::of(x, count, at));
+    }
+    return sum;
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     const __grid_constant__ Nest<I, 2> kept, const __grid_constant__ Nest<I, 1> reduced,
     const Shape shape, f64 correction, const S* in, R* out, State* partial) {
@@ -38,27 +74,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     I at[2], begin = (I)blockIdx.y * shape.piece, end = begin + shape.piece;
     if (end > shape.count) end = shape.count;
     locate(kept, alive ? output : 0, at);
-    State sum = F::init();
-    if (alive) {
-        for (I first = begin + lane; first < end; first += shape.lanes * GROUP) {
-            State s = F::init();
-            S x[GROUP];
-#pragma unroll
-            for (int k = 0; k < GROUP; k++) {
-                I r = first + k * shape.lanes, from[1];
-                if (r < end) {
-                    locate(reduced, r, from);
-                    x[k] = in[at[0] + from[0]];
-                }
-            }
-#pragma unroll
-            for (int k = 0; k < GROUP; k++) {
-                I r = first + k * shape.lanes;
-                if (r < end) s = F::step(s, enter(x[k]), (i64)r);
-            }
-            sum = F::merge(sum, s);
-        }
-    }
+    if (!alive) end = begin;
+    State sum = shape.across ? lane_of<1>(reduced, shape, in + at[0], lane, begin, end)
+                             : lane_of<RUN>(reduced, shape, in + at[0], lane, begin, end);
     sum = tree(sum, lane, shape.lanes, shape.across ? group : 1);
     if (!alive || lane != 0) return;
     if (shape.pieces == 1) {
@@ -68,17 +86,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     }
 }
 
-// The pieces of an output, merged by one block.
+// The pieces of an output, merged by `lanes` threads of a block.
 extern "C" __global__ void __launch_bounds__(THREADS) finish(
-    const __grid_constant__ Nest<I, 2> kept, const Shape shape, f64 correction, R* out,
+    const __grid_constant__ Nest<I, 2> kept, const Shape shape, u32 lanes, f64 correction, R* out,
     const State* partial) {
-    I output = blockIdx.x, at[2];
+    u32 lane = threadIdx.x % lanes;
+    I output = (I)blockIdx.x * (THREADS / lanes) + threadIdx.x / lanes, at[2];
     State sum = F::init();
-    for (u32 k = threadIdx.x; k < shape.pieces; k += THREADS) {
-        sum = F::merge(sum, partial[output * shape.pieces + k]);
+    if (output < shape.outputs) {
+        for (u32 k = lane; k < shape.pieces; k += lanes) {
+            sum = F::merge(sum, partial[output * shape.pieces + k]);
+        }
     }
-    sum = tree(sum, threadIdx.x, THREADS, 1);
-    if (threadIdx.x != 0) return;
+    sum = tree(sum, lane, lanes, 1);
+    if (lane != 0 || output >= shape.outputs) return;
     locate(kept, output, at);
     out[at[1]] = leave(F::finish(sum, (f64)shape.count, correction));
 }

@@ -23,8 +23,7 @@ use tilework_error::{Error, Result};
 use tilework_layout::Layout;
 
 use crate::device::Cuda;
-use crate::launch::{MAX_AXES, Nest};
-use crate::reduce::too_many_axes;
+use crate::launch::{MAX_AXES, Nest, too_many_axes};
 use plan::{Folding, Plan, Sizes};
 use square::Square;
 
