@@ -1,5 +1,5 @@
 //! Random formulas of all operations, up to six deep, with random dimensions and batches, against
-//! the oracle in float64.
+//! the oracle in float64; and their bits, by which ways to compute them are compared.
 
 use std::ops::Range;
 
@@ -102,13 +102,52 @@ fn variables_of(arrays: &[Array]) -> Vec<Category> {
     variables(dim).iter().map(|variable| variable.category).collect()
 }
 
+/// The formula of a seed, the dimension of its vectors, and the dice for its numbers.
+fn drawn(seed: u64) -> (Expr, usize, Dice) {
+    let mut dice = Dice { seed: 1000 + seed, taken: 0 };
+    let dim = 2 + dice.below(4);
+    let depth = 1 + dice.below(6);
+    (formula(&mut dice, depth, dim).expect("a formula"), dim, dice)
+}
+
+/// Sums of random formulas over enough pairs to be assembled: a line for each, with the bits of all
+/// results. Numbers that are no number are all the same.
+pub fn random_bits(device: Device, seeds: Range<u64>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for seed in seeds {
+        let (expr, dim, mut dice) = drawn(seed);
+        let sum = Genred::new(&expr.to_string(), &[], "Sum", 1).expect("a formula");
+        for dtype in [tilework::DType::Float32, tilework::DType::Float64] {
+            let mut draw = |variable: &Variable| {
+                let shape = match variable.category {
+                    Category::I => vec![70, variable.dim],
+                    Category::J => vec![300, variable.dim],
+                    Category::Parameter => vec![variable.dim],
+                };
+                let count = shape.iter().product();
+                let numbers: Vec<f64> = (0..count).map(|_| dice.roll() * 3.0 - 1.5).collect();
+                array(device, &shape, dtype, &numbers)
+            };
+            let arrays: Vec<Array> =
+                variables(dim)[..sum.arguments()].iter().map(&mut draw).collect();
+            if arrays.is_empty() {
+                continue;
+            }
+            let got = sum.call(&arrays.iter().collect::<Vec<_>>()).expect("a sum");
+            let bits = |x: &f64| if x.is_nan() { u64::MAX } else { x.to_bits() };
+            let hash = floats(&got).iter().fold(0u64, |hash, x| {
+                (hash ^ bits(x)).wrapping_mul(0x100_0000_01b3).rotate_left(17)
+            });
+            lines.push(format!("{hash:016x} {dtype} {seed} {expr}"));
+        }
+    }
+    lines
+}
+
 /// Random formulas, each over i and over j, in batches that broadcast.
 pub fn random_formulas(device: Device, seeds: Range<u64>) {
     for seed in seeds {
-        let mut dice = Dice { seed: 1000 + seed, taken: 0 };
-        let dim = 2 + dice.below(4);
-        let depth = 1 + dice.below(6);
-        let expr = formula(&mut dice, depth, dim).expect("a formula");
+        let (expr, dim, mut dice) = drawn(seed);
         let what = format!("formula {seed}: {expr}");
         let all = variables(dim);
         let batches: [&[usize]; 4] = [&[], &[2, 1], &[3], &[1, 3]];
