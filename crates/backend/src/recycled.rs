@@ -20,15 +20,22 @@ unsafe impl<T: Sync> Sync for Recycled<T> {}
 
 impl<T> Recycled<T> {
     /// Boxes a value.
-    #[inline(always)]
+    #[inline]
     pub fn new(value: T) -> Recycled<T> {
+        Recycled::with(|| value)
+    }
+
+    /// Boxes what `make` gives. There is room for it first, so that it can be made there.
+    #[inline(always)]
+    pub(crate) fn with(make: impl FnOnce() -> T) -> Recycled<T> {
         const { assert!(align_of::<T>() <= host::ALIGNMENT) };
         let Some(block) = host::allocate(size_of::<T>()) else {
             handle_alloc_error(Layout::new::<T>());
         };
         let place = block.address.cast::<T>();
-        // SAFETY: the block has room for a value, is aligned, and nobody else knows it.
-        unsafe { place.write(value) };
+        // SAFETY: the block has room for a value, is aligned, and nobody else knows it. If `make`
+        // panics, only the room is lost.
+        unsafe { place.write(make()) };
         Recycled(place)
     }
 }

@@ -213,19 +213,25 @@ pub enum Request<'a> {
     PairReduce(PairReduce<'a>),
 }
 
+impl<'a> Map<'a> {
+    /// Every block it touches, how, and whether nobody else knows it.
+    #[inline]
+    pub(crate) fn each_view(&self, mut f: impl FnMut(&'a Storage, Access, bool)) {
+        for input in self.inputs {
+            if let Operand::View(view) = input {
+                f(view.storage(), Access::Read, false);
+            }
+        }
+        f(self.output.view().storage(), Access::Write, self.output.is_fresh());
+    }
+}
+
 impl<'a> Request<'a> {
     /// Every block it touches, how, and whether nobody else knows it.
     pub(crate) fn each_view(&self, f: &mut impl FnMut(&'a Storage, Access, bool)) {
         let mut read = |view: &ViewRef<'a>| f(view.storage(), Access::Read, false);
         let target = match self {
-            Request::Map(map) => {
-                for input in map.inputs {
-                    if let Operand::View(view) = input {
-                        read(view);
-                    }
-                }
-                &map.output
-            }
+            Request::Map(map) => return map.each_view(f),
             Request::Reduce(reduce) => {
                 read(&reduce.input);
                 &reduce.output

@@ -96,20 +96,15 @@ impl<'a> Session<'a> {
     #[inline]
     pub(crate) fn open(&mut self, request: &Request<'a>, here: DeviceId) -> Result<()> {
         let mut elsewhere = None;
-        request.each_view(&mut |storage: &'a Storage, access, fresh| {
-            let lock = &storage.block().lock;
-            if !fresh {
-                self.guards.wish(lock, access);
-                self.writes_shared |= access == Access::Write;
-            } else if self.fresh[0].is_none() {
-                self.fresh[0] = Some(lock);
-            } else {
-                self.fresh[1] = Some(lock);
-            }
-            if storage.device() != here {
-                elsewhere = Some(storage.device());
-            }
-        });
+        match request {
+            // The usual request, in line.
+            Request::Map(map) => map.each_view(|storage, access, fresh| {
+                self.add(storage, access, fresh, here, &mut elsewhere);
+            }),
+            _ => request.each_view(&mut |storage, access, fresh| {
+                self.add(storage, access, fresh, here, &mut elsewhere);
+            }),
+        }
         self.take(here, elsewhere)
     }
 
@@ -129,14 +124,36 @@ impl<'a> Session<'a> {
     #[inline]
     fn take(&mut self, here: DeviceId, elsewhere: Option<DeviceId>) -> Result<()> {
         if let Some(there) = elsewhere {
-            let message =
-                format!("operands are on {here} and {there}; move one with to_device(\"{here}\")");
-            return Err(Error::device(self.operation, message));
+            return Err(apart(self.operation, here, there));
         }
         match self.guards.take(self.patient) {
             Ok(true) => Ok(()),
             Ok(false) => Err(give_up(self.operation)),
             Err(conflict) => Err(borrowed(self.operation, conflict)),
+        }
+    }
+
+    /// Adds a block of the request; it is `elsewhere` if it is not on the device `here`.
+    #[inline]
+    fn add(
+        &mut self,
+        storage: &'a Storage,
+        access: Access,
+        fresh: bool,
+        here: DeviceId,
+        elsewhere: &mut Option<DeviceId>,
+    ) {
+        let lock = &storage.block().lock;
+        if !fresh {
+            self.guards.wish(lock, access);
+            self.writes_shared |= access == Access::Write;
+        } else if self.fresh[0].is_none() {
+            self.fresh[0] = Some(lock);
+        } else {
+            self.fresh[1] = Some(lock);
+        }
+        if storage.device() != here {
+            *elsewhere = Some(storage.device());
         }
     }
 
@@ -177,6 +194,14 @@ impl<'a> Session<'a> {
     }
 }
 
+#[cold]
+fn apart(operation: &str, here: DeviceId, there: DeviceId) -> Error {
+    let message =
+        format!("operands are on {here} and {there}; move one with to_device(\"{here}\")");
+    Error::device(operation, message)
+}
+
+#[cold]
 fn borrowed(operation: &str, conflict: Conflict) -> Error {
     let held = match conflict.held {
         Access::Read => "read",

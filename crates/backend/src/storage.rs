@@ -130,7 +130,8 @@ impl Storage {
             }
             address
         };
-        let about = Block {
+        // Made where it goes: what has just been written is costly to move.
+        let about = || Block {
             owners: AtomicUsize::new(1),
             address,
             bytes,
@@ -142,13 +143,13 @@ impl Storage {
         };
         if bytes > TOGETHER {
             // SAFETY: without a header nobody knows the memory, which came from `host` above.
-            return Storage::apart(about).inspect_err(|_| unsafe {
+            return Storage::apart(about()).inspect_err(|_| unsafe {
                 host::free(block.address, bytes);
             });
         }
         let header = block.address.cast();
         // SAFETY: the block begins with room for the header, aligned.
-        unsafe { header.write(about) };
+        unsafe { header.write(about()) };
         Ok(Storage(header))
     }
 

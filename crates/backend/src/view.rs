@@ -24,16 +24,39 @@ pub struct View {
 impl View {
     /// The view of `storage` through `layout`; an error if an index would leave the block, or if
     /// the block does not begin where an element of `dtype` may lie.
-    #[inline(always)]
+    #[inline]
     pub fn new(storage: Storage, layout: Layout, dtype: DType) -> Result<View> {
-        let elements = elements(&storage, dtype);
+        let view = View { storage, layout, dtype };
+        view.check()?;
+        Ok(view)
+    }
+
+    /// The view of `storage` through the layout that `lay_out` writes, checked like [`View::new`];
+    /// in a box, where it is made and stays: moving it takes longer than making it.
+    #[inline(always)]
+    pub fn boxed(
+        storage: Storage,
+        dtype: DType,
+        lay_out: impl FnOnce(&mut Layout) -> Result<()>,
+    ) -> Result<Recycled<View>> {
+        let mut view = Recycled::with(|| View { storage, layout: Layout::scalar(), dtype });
+        lay_out(&mut view.layout)?;
+        view.check()?;
+        Ok(view)
+    }
+
+    /// Fails unless the invariant holds.
+    #[inline]
+    fn check(&self) -> Result<()> {
+        let View { storage, layout, dtype } = self;
+        let elements = elements(storage, *dtype);
         if !layout.fits(elements) {
-            return Err(leaves(&layout, elements));
+            return Err(leaves(layout, elements));
         }
         if storage.address().addr() & (dtype.alignment() - 1) != 0 {
-            return Err(misaligned(&storage, dtype));
+            return Err(misaligned(storage, *dtype));
         }
-        Ok(View { storage, layout, dtype })
+        Ok(())
     }
 
     /// The block.
@@ -164,10 +187,13 @@ impl<'a> ViewRef<'a> {
         Scalar::from_bytes(self.dtype, &bytes)
     }
 
-    /// Where the block begins, for kernels that read it within the session.
+    /// Where the block begins, for kernels that read it within the session. That the session is the
+    /// request's own is theirs to see to: reading there is `unsafe`.
     #[inline]
     pub fn pointer(&self, session: &Session<'_>) -> *const u8 {
-        session.assert_reads(self.storage);
+        if cfg!(debug_assertions) {
+            session.assert_reads(self.storage);
+        }
         self.storage.address()
     }
 }
@@ -187,15 +213,32 @@ impl<'a> ViewRef<'a> {
 pub struct Fresh(Recycled<View>);
 
 impl Fresh {
-    /// The result of a new block, in row-major order.
+    /// The result of a new block.
     ///
     /// The block must be new: a clone of `storage` kept elsewhere is refused.
-    #[inline(always)]
     pub fn new(storage: Storage, layout: Layout, dtype: DType) -> Result<Fresh> {
+        Fresh::laid_out(storage, dtype, |place| {
+            *place = layout;
+            Ok(())
+        })
+    }
+
+    /// The result of a new block in row-major order.
+    #[inline]
+    pub fn row_major(storage: Storage, shape: &[usize], dtype: DType) -> Result<Fresh> {
+        Fresh::laid_out(storage, dtype, |layout| layout.set_contiguous(shape))
+    }
+
+    #[inline(always)]
+    fn laid_out(
+        storage: Storage,
+        dtype: DType,
+        lay_out: impl FnOnce(&mut Layout) -> Result<()>,
+    ) -> Result<Fresh> {
         if storage.is_shared() {
             return Err(Error::borrowed("allocate", "a new block has a second owner"));
         }
-        Ok(Fresh(Recycled::new(View::new(storage, layout, dtype)?)))
+        View::boxed(storage, dtype, lay_out).map(Fresh)
     }
 
     /// The finished result, where it has been all the time.
@@ -295,10 +338,13 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Where the block begins, for kernels that write it within the session.
+    /// Where the block begins, for kernels that write it within the session, as
+    /// [`ViewRef::pointer`].
     #[inline]
     pub fn pointer(&self, session: &Session<'_>) -> *mut u8 {
-        session.assert_writes(self.view.storage);
+        if cfg!(debug_assertions) {
+            session.assert_writes(self.view.storage);
+        }
         self.view.storage.address()
     }
 }

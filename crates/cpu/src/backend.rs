@@ -19,9 +19,12 @@ impl Cpu {
     pub const ID: DeviceId = DeviceId { backend: "cpu", index: None };
 }
 
+/// The name that all blocks of this backend have, at one address: that is what is compared first.
+static ID: DeviceId = Cpu::ID;
+
 impl Backend for Cpu {
     fn id(&self) -> DeviceId {
-        Cpu::ID
+        ID
     }
 
     fn is_quick(&self) -> bool {
@@ -42,7 +45,7 @@ impl Backend for Cpu {
     }
 
     fn allocate(&self, bytes: usize, zeroed: bool) -> Result<Storage> {
-        Storage::host(Cpu::ID, bytes, zeroed)
+        Storage::host(ID, bytes, zeroed)
     }
 
     fn run(&self, session: &Session<'_>, request: &Request<'_>) -> Result<()> {

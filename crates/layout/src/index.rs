@@ -193,6 +193,19 @@ impl Layout {
     /// # Ok::<(), tilework_error::Error>(())
     /// ```
     pub fn slice(&self, indices: &[Index]) -> Result<Layout> {
+        let mut view = Layout::scalar();
+        self.slice_to(indices, &mut view)?;
+        Ok(view)
+    }
+
+    /// [`Layout::slice`] into a layout that exists.
+    #[inline]
+    pub fn slice_to(&self, indices: &[Index], view: &mut Layout) -> Result<()> {
+        view.set_derived(self, |shape, strides| self.sliced(indices, shape, strides))
+    }
+
+    /// Writes shape and strides of a slice; by how much its first element moves.
+    fn sliced(&self, indices: &[Index], shape: &mut Dims, strides: &mut Strides) -> Result<isize> {
         let op = "index";
         let (mut named, mut ellipses, mut added) = (0, 0, 0);
         for index in indices {
@@ -210,7 +223,6 @@ impl Layout {
             return Err(Error::index(op, message));
         };
 
-        let (mut shape, mut strides) = (Dims::new(), Strides::new());
         let (own_shape, own_strides) = (self.shape(), self.strides());
         let mut shift = 0isize;
         let mut axis = 0;
@@ -252,8 +264,8 @@ impl Layout {
         }
         if added > 0 {
             // Otherwise there are no more axes than before, and none is longer.
-            check_shape(op, &shape)?;
+            check_shape(op, shape)?;
         }
-        Ok(self.derived(shape, strides, shift))
+        Ok(shift)
     }
 }

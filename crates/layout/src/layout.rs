@@ -5,7 +5,7 @@
 
 use tilework_error::{Error, Result, tuple};
 
-use crate::{Dims, INLINE_AXES, MAX_AXES, Strides};
+use crate::{Dims, MAX_AXES, Strides};
 
 /// Where the elements of an array lie in a block: shape, signed strides and offset, counted in
 /// elements.
@@ -41,23 +41,20 @@ pub struct Layout {
 /// # use tilework_layout::contiguous_strides;
 /// assert_eq!(contiguous_strides(&[2, 3, 4]).as_slice(), [12, 4, 1]);
 /// ```
-#[inline]
 pub fn contiguous_strides(shape: &[usize]) -> Strides {
-    let mut step = 1isize;
-    let mut stride = |n: &usize| {
-        let stride = step;
-        step = step.wrapping_mul((*n).max(1).cast_signed());
-        stride
-    };
-    if shape.len() <= INLINE_AXES {
-        // Without a look at the length for each of them.
-        let mut strides = [0; INLINE_AXES];
-        strides.iter_mut().zip(shape).rev().for_each(|(to, n)| *to = stride(n));
-        return Strides::from_buf_and_len(strides, shape.len());
-    }
-    let mut strides: Strides = shape.iter().rev().map(stride).collect();
-    strides.reverse();
+    let mut strides = Strides::from_elem(0, shape.len());
+    set_row_major(&mut strides, shape);
     strides
+}
+
+/// Writes the row-major strides of `shape`.
+#[inline]
+fn set_row_major(strides: &mut [isize], shape: &[usize]) {
+    let mut step = 1isize;
+    for (stride, n) in strides.iter_mut().zip(shape).rev() {
+        *stride = step;
+        step = step.wrapping_mul((*n).max(1).cast_signed());
+    }
 }
 
 /// Fails unless `shape` satisfies invariants 1 and 2.
@@ -101,6 +98,7 @@ fn reach(shape: &[usize], strides: &[isize], offset: usize) -> Option<(usize, us
 
 impl Layout {
     /// The layout of no axes and one element.
+    #[inline]
     pub fn scalar() -> Layout {
         Layout { shape: Dims::new(), strides: Strides::new(), offset: 0 }
     }
@@ -118,8 +116,54 @@ impl Layout {
     /// ```
     #[inline]
     pub fn contiguous(shape: &[usize]) -> Result<Layout> {
+        let mut layout = Layout::scalar();
+        layout.set_contiguous(shape)?;
+        Ok(layout)
+    }
+
+    /// Becomes [`Layout::contiguous`] of `shape`, where it is: for small arrays, moving a layout that
+    /// has just been written takes longer than making it.
+    #[inline]
+    pub fn set_contiguous(&mut self, shape: &[usize]) -> Result<()> {
         check_shape("layout", shape)?;
-        Ok(Layout { shape: Dims::from_slice(shape), strides: contiguous_strides(shape), offset: 0 })
+        self.clear();
+        for &n in shape {
+            self.shape.push(n);
+            self.strides.push(0);
+        }
+        set_row_major(&mut self.strides, shape);
+        Ok(())
+    }
+
+    /// Becomes [`Layout::scalar`], where it is.
+    #[inline]
+    fn clear(&mut self) {
+        self.shape.clear();
+        self.strides.clear();
+        self.offset = 0;
+    }
+
+    /// Becomes a view of `of`, where it is: `lay_out` gets its shape and strides, empty, and says by
+    /// how much the first element moves. The rest is as for [`Layout::derived`].
+    #[inline]
+    pub(crate) fn set_derived(
+        &mut self,
+        of: &Layout,
+        lay_out: impl FnOnce(&mut Dims, &mut Strides) -> Result<isize>,
+    ) -> Result<()> {
+        self.clear();
+        match lay_out(&mut self.shape, &mut self.strides) {
+            Ok(shift) => {
+                let shift = if self.shape.contains(&0) { 0 } else { shift };
+                self.offset = of.offset.wrapping_add_signed(shift);
+                debug_assert!(Layout::new(&self.shape, &self.strides, self.offset).is_ok());
+                Ok(())
+            }
+            Err(error) => {
+                self.clear();
+                Err(error)
+            }
+        }
     }
 
     /// A layout from its parts, checked against the invariants of the type.

@@ -24,9 +24,9 @@ enum Entry {
 
 type Basics = SmallVec<[Index; 6]>;
 
-/// The entry of an object if it makes a view.
+/// Adds the entry of an object if it makes a view; says whether it does.
 #[inline]
-fn basic(object: &Bound<'_, PyAny>) -> PyResult<Option<Index>> {
+fn push_basic(object: &Bound<'_, PyAny>, basics: &mut Basics) -> PyResult<bool> {
     let pointer = object.as_ptr();
     // SAFETY: `pointer` is a valid object and the thread is attached; each function is called on
     // the type that it is for.
@@ -37,19 +37,18 @@ fn basic(object: &Bound<'_, PyAny>) -> PyResult<Option<Index>> {
                 return Err(PyErr::fetch(object.py()));
             }
             // Bounds that were left out come as the ends of isize, which every axis clips.
-            return Ok(Some(Index::Slice { start: Some(start), stop: Some(stop), step }));
-        }
-        if ffi::PyLong_CheckExact(pointer) != 0 {
-            return position(object).map(Some);
-        }
-        if pointer == ffi::Py_None() {
-            return Ok(Some(Index::NewAxis));
-        }
-        if pointer == ffi::Py_Ellipsis() {
-            return Ok(Some(Index::Ellipsis));
+            basics.push(Index::Slice { start: Some(start), stop: Some(stop), step });
+        } else if ffi::PyLong_CheckExact(pointer) != 0 {
+            basics.push(position(object)?);
+        } else if pointer == ffi::Py_None() {
+            basics.push(Index::NewAxis);
+        } else if pointer == ffi::Py_Ellipsis() {
+            basics.push(Index::Ellipsis);
+        } else {
+            return Ok(false);
         }
     }
-    Ok(None)
+    Ok(true)
 }
 
 /// An integer of Python as an index of one axis.
@@ -63,8 +62,9 @@ fn position(object: &Bound<'_, PyAny>) -> PyResult<Index> {
 }
 
 fn entry(object: &Bound<'_, PyAny>, device: Device) -> PyResult<Entry> {
-    if let Some(index) = basic(object)? {
-        return Ok(Entry::Basic(index));
+    let mut basics = Basics::new();
+    if push_basic(object, &mut basics)? {
+        return Ok(Entry::Basic(basics[0]));
     }
     if let Ok(array) = object.cast_exact::<PyArray>() {
         return Ok(Entry::Array(array.get().0.clone()));
@@ -106,20 +106,16 @@ fn key(
     basics: &mut Basics,
 ) -> PyResult<Option<Vec<Entry>>> {
     let Ok(entries) = object.cast_exact::<PyTuple>() else {
-        match basic(object)? {
-            Some(index) => basics.push(index),
-            None => return sorted_out(vec![entry(object, device)?], basics),
+        if push_basic(object, basics)? {
+            return Ok(None);
         }
-        return Ok(None);
+        return sorted_out(vec![entry(object, device)?], basics);
     };
     for object in entries.iter_borrowed() {
-        match basic(&object)? {
-            Some(index) => basics.push(index),
-            None => {
-                basics.clear();
-                let all = entries.iter().map(|object| entry(&object, device));
-                return sorted_out(all.collect::<PyResult<_>>()?, basics);
-            }
+        if !push_basic(&object, basics)? {
+            basics.clear();
+            let all = entries.iter().map(|object| entry(&object, device));
+            return sorted_out(all.collect::<PyResult<_>>()?, basics);
         }
     }
     Ok(None)

@@ -7,7 +7,7 @@
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use tilework::{Array, Id, apply, apply_into};
+use tilework::{Arg, Array, Id, apply, apply_into};
 
 use crate::array::PyArray;
 use crate::operand::Operand;
@@ -21,15 +21,31 @@ fn binary<'py>(
     id: Id,
     reflected: bool,
 ) -> PyResult<Py<PyAny>> {
-    let (py, array) = (slf.py(), &slf.get().0);
-    let Some(other) = Operand::of(other, array.device())? else {
-        return Ok(py.NotImplemented());
+    let array = &slf.get().0;
+    if let Ok(other) = other.cast_exact::<PyArray>() {
+        return compute(slf.py(), id, array, Arg::Array(&other.get().0), reflected);
+    }
+    match Operand::of(other, array.device())? {
+        Some(other) => compute(slf.py(), id, array, other.arg(), reflected),
+        None => Ok(slf.py().NotImplemented()),
+    }
+}
+
+/// The operation itself. Operands are handed on as what the core takes, and the result is taken
+/// apart where it arrives: in small operations, moving these about would take longer than the rest.
+#[inline]
+fn compute(
+    py: Python<'_>,
+    id: Id,
+    array: &Array,
+    other: Arg<'_>,
+    reflected: bool,
+) -> PyResult<Py<PyAny>> {
+    let elements = match other {
+        Arg::Array(other) => array.len().max(other.len()),
+        Arg::Number(_) => array.len(),
     };
-    let operands = match reflected {
-        false => [array.into(), other.arg()],
-        true => [other.arg(), array.into()],
-    };
-    let elements = array.len().max(other.len());
+    let operands = if reflected { [other, array.into()] } else { [array.into(), other] };
     let result = run(py, elements, array.device(), || apply(id, &operands))?;
     Ok(Py::new(py, PyArray(result))?.into_any())
 }

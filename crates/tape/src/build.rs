@@ -139,7 +139,8 @@ impl Builder {
     }
 
     pub(crate) fn finish_unchecked(self, outputs: &[SlotId]) -> Tape {
-        Tape { inputs: self.inputs, steps: self.steps, outputs: SmallVec::from_slice(outputs) }
+        let outputs = SmallVec::from_slice(outputs);
+        Tape { inputs: self.inputs, steps: self.steps, outputs, single: None }
     }
 
     fn result_of(&self, action: &Action, operands: &[SlotId]) -> Result<Slot> {

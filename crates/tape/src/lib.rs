@@ -134,6 +134,8 @@ pub struct Tape {
     inputs: SmallVec<[Input; 3]>,
     steps: SmallVec<[Step; 1]>,
     outputs: SmallVec<[SlotId; 1]>,
+    /// See [`Tape::single`].
+    single: Option<Id>,
 }
 
 impl Tape {
@@ -185,6 +187,7 @@ impl Tape {
             inputs: [number(dtype)].into_iter().collect(),
             steps: SmallVec::new(),
             outputs: [0].into_iter().collect(),
+            single: None,
         }
     }
 
@@ -197,6 +200,7 @@ impl Tape {
             inputs: [number(from)].into_iter().collect(),
             steps: [step(Action::Cast, &[0], to)].into_iter().collect(),
             outputs: [1].into_iter().collect(),
+            single: None,
         }
     }
 
@@ -210,6 +214,7 @@ impl Tape {
                 .into_iter()
                 .collect(),
             outputs: [arity as SlotId].into_iter().collect(),
+            single: Some(id),
         }
     }
 
@@ -242,27 +247,22 @@ impl Tape {
             inputs: [number(DType::Bool), number(dtype), number(dtype)].into_iter().collect(),
             steps: [step(Action::Select, &[0, 1, 2], dtype)].into_iter().collect(),
             outputs: [3].into_iter().collect(),
+            single: None,
         }
     }
 
     /// The tape with one more step on its only output, a number of `dtype`.
     pub fn then(mut self, action: Action, dtype: DType) -> Tape {
+        self.single = None;
         self.steps.push(step(action, &self.outputs.clone(), dtype));
         self.outputs[0] = (self.inputs.len() + self.steps.len() - 1) as SlotId;
         self
     }
 
-    /// The operation, if the tape is that one operation on its inputs in order and nothing else.
+    /// The operation, if the tape is [`Tape::apply`] of it and nothing else.
+    #[inline]
     pub fn single(&self) -> Option<Id> {
-        match &self.steps[..] {
-            [Step { action: Action::Apply(id), operands, .. }]
-                if operands.iter().enumerate().all(|(k, slot)| k == *slot as usize)
-                    && operands.len() == self.inputs.len() =>
-            {
-                Some(*id)
-            }
-            _ => None,
-        }
+        self.single
     }
 }
 

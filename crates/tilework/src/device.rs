@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::str::FromStr;
-use std::sync::RwLock;
+use std::sync::{OnceLock, RwLock};
 
 use tilework_backend::{
     Backend, DeviceId, Fresh, Memory, Properties, Request, Storage, download, explain, run, upload,
@@ -28,21 +28,27 @@ use tilework_reference::Reference;
 /// }
 /// # Ok::<(), tilework::Error>(())
 /// ```
+// A thin pointer, so that an array is two words and is handed on in registers.
 #[derive(Clone, Copy)]
-pub struct Device(&'static dyn Backend);
+pub struct Device(&'static &'static dyn Backend);
 
-static REFERENCE: Reference = Reference;
-static CPU: Cpu = Cpu;
+static REFERENCE: &dyn Backend = &Reference;
+static CPU: &dyn Backend = &Cpu;
 
 /// A kind of devices: its name, and how to find those of this machine, or in words why there are
 /// none. Kinds are asked only when one of their devices is, since some must be searched for.
-type Kind = (&'static str, fn() -> Result<Vec<&'static dyn Backend>, &'static str>);
+type Kind = (&'static str, fn() -> Result<Vec<Device>, &'static str>);
 
 /// The backends, the default first.
 static KINDS: [Kind; 3] = [
-    ("cpu", || Ok(vec![&CPU])),
-    ("reference", || Ok(vec![&REFERENCE])),
-    ("cuda", || Ok(tilework_cuda::devices()?.iter().map(|device| device as _).collect())),
+    ("cpu", || Ok(vec![Device::cpu()])),
+    ("reference", || Ok(vec![Device::reference()])),
+    ("cuda", || {
+        static CARDS: OnceLock<Vec<&dyn Backend>> = OnceLock::new();
+        let found = tilework_cuda::devices()?;
+        let cards = CARDS.get_or_init(|| found.iter().map(|card| card as _).collect());
+        Ok(cards.iter().map(Device).collect())
+    }),
 ];
 
 /// How many threads share the work of one operation on the CPU.
@@ -79,8 +85,8 @@ impl Device {
             let missing =
                 |why| Error::device("device", format!("{name:?} is not available: {why}"));
             let found = find().map_err(missing)?;
-            if let Some(backend) = found.into_iter().find(|found| found.id().to_string() == name) {
-                return Ok(Device(backend));
+            if let Some(device) = found.into_iter().find(|found| found.to_string() == name) {
+                return Ok(device);
             }
         }
         let names: Vec<String> = Device::all().iter().map(Device::to_string).collect();
@@ -92,7 +98,7 @@ impl Device {
 
     /// All devices of this machine.
     pub fn all() -> Vec<Device> {
-        KINDS.iter().filter_map(|(_, find)| find().ok()).flatten().map(Device).collect()
+        KINDS.iter().filter_map(|(_, find)| find().ok()).flatten().collect()
     }
 
     /// Kinds of devices that cannot be used here, each with the reason.
@@ -149,11 +155,11 @@ impl Device {
     }
 
     pub(crate) fn run(self, operation: &'static str, request: &Request<'_>) -> Result<()> {
-        run(self.0, operation, request)
+        run(*self.0, operation, request)
     }
 
     pub(crate) fn explain(self, operation: &'static str, request: &Request<'_>) -> Result<String> {
-        explain(self.0, operation, request)
+        explain(*self.0, operation, request)
     }
 
     pub(crate) fn upload(
@@ -163,7 +169,7 @@ impl Device {
         to: &Storage,
         at: usize,
     ) -> Result<()> {
-        upload(self.0, operation, bytes, to, at)
+        upload(*self.0, operation, bytes, to, at)
     }
 
     pub(crate) fn download(
@@ -173,21 +179,24 @@ impl Device {
         at: usize,
         bytes: &mut [u8],
     ) -> Result<()> {
-        download(self.0, operation, from, at, bytes)
+        download(*self.0, operation, from, at, bytes)
     }
 
     /// Memory for a new row-major array.
     pub(crate) fn allocate(self, shape: &[usize], dtype: DType, zeroed: bool) -> Result<Fresh> {
-        let layout = Layout::contiguous(shape)?;
-        let bytes =
-            layout.len().checked_mul(dtype.size()).filter(|bytes| *bytes <= isize::MAX as usize);
-        let bytes = bytes.ok_or_else(|| too_large(shape, dtype))?;
-        Fresh::new(self.0.allocate(bytes, zeroed)?, layout, dtype)
+        let bytes = shape.iter().try_fold(dtype.size(), |bytes, &n| bytes.checked_mul(n));
+        let Some(bytes) = bytes.filter(|bytes| *bytes <= isize::MAX as usize) else {
+            return Err(too_large(shape, dtype));
+        };
+        Fresh::row_major(self.0.allocate(bytes, zeroed)?, shape, dtype)
     }
 }
 
 #[cold]
 fn too_large(shape: &[usize], dtype: DType) -> Error {
+    if let Err(no_layout) = Layout::contiguous(shape) {
+        return no_layout;
+    }
     let shape = tilework_error::tuple(shape);
     let message = format!("{shape} elements of {dtype} are more than an address space");
     Error::out_of_memory("allocate", message)
@@ -209,7 +218,6 @@ impl Drop for DeviceScope {
 impl PartialEq for Device {
     /// Every operation asks this of its arrays: they are mostly on one and the same.
     #[inline]
-    #[allow(ambiguous_wide_pointer_comparisons, reason = "where pointers differ, names decide")]
     fn eq(&self, other: &Device) -> bool {
         std::ptr::eq(self.0, other.0) || self.id() == other.id()
     }

@@ -73,14 +73,18 @@ impl<'a> OpGuards<'a> {
         // Mostly there is none yet, or the same again, or one that lies behind.
         match self.wishes.last_mut() {
             Some(last) if last.address() == wish.address() => last.strengthen(wish),
-            Some(last) if last.address() > wish.address() => self.wish_before(wish),
+            Some(last) if last.address() > wish.address() => {
+                self.wish_before(lock, access, wish.index);
+            }
             _ => self.wishes.push(wish),
         }
     }
 
     /// [`wish`](Self::wish) for a block that lies before the last one.
     #[cold]
-    fn wish_before(&mut self, wish: Wish<'a>) {
+    fn wish_before(&mut self, lock: &'a BlockLock, access: Access, index: u32) {
+        // In parts, since a wish that is handed on whole must first lie in memory.
+        let wish = Wish { lock, access, index };
         if self.wishes.len() > FEW {
             return self.wishes.push(wish);
         }

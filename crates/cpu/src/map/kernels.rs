@@ -141,43 +141,44 @@ unsafe fn avx512<O: Op<N>, E: Element, const N: usize>(
 
 static TABLE: [[ByIsa; DType::COUNT]; COUNT] = column::<Kernels>();
 
-/// The kernels of this process, by operation and dtype.
-struct Current {
-    kernels: [[Option<Kernel>; DType::COUNT]; COUNT],
-    slow: [[bool; DType::COUNT]; COUNT],
+/// The kernel of an operation and a dtype in this process.
+#[derive(Clone, Copy)]
+pub(crate) struct Chosen {
+    pub(crate) kernel: Kernel,
+    /// Whether an element costs far more than moving it.
+    pub(crate) slow: bool,
 }
 
-fn current() -> &'static Current {
-    static CURRENT: OnceLock<Box<Current>> = OnceLock::new();
-    CURRENT.get_or_init(|| {
+/// What is chosen, by operation and dtype.
+type Choices = [[Option<Chosen>; DType::COUNT]; COUNT];
+
+fn choices() -> &'static Choices {
+    static CHOICES: OnceLock<Box<Choices>> = OnceLock::new();
+    CHOICES.get_or_init(|| {
         let isa = Isa::current();
-        let mut current = Box::new(Current {
-            kernels: [[None; DType::COUNT]; COUNT],
-            slow: [[false; DType::COUNT]; COUNT],
-        });
+        let mut choices = Box::new([[None; DType::COUNT]; COUNT]);
         for id in Id::ALL {
             for dtype in DType::ALL {
                 let (row, column) = (id as usize, dtype as usize);
                 let Some(compiled) = TABLE[row][column][isa as usize] else { continue };
                 let by_hand = by_hand::kernel(id, dtype, isa);
-                current.kernels[row][column] = Some(by_hand.unwrap_or(compiled));
-                current.slow[row][column] =
-                    by_hand.is_none() && is_scalar_anyway(id.row(), dtype.class());
+                let slow = by_hand.is_none() && is_scalar_anyway(id.row(), dtype.class());
+                choices[row][column] = Some(Chosen { kernel: by_hand.unwrap_or(compiled), slow });
             }
         }
-        current
+        choices
     })
 }
 
 /// The kernel of an operation for this process; None where the operation has no meaning, and for
 /// the half types.
 #[inline]
-pub(crate) fn kernel(id: Id, dtype: DType) -> Option<Kernel> {
-    current().kernels[id as usize][dtype as usize]
+pub(crate) fn chosen(id: Id, dtype: DType) -> Option<Chosen> {
+    choices()[id as usize][dtype as usize]
 }
 
-/// Whether an element costs far more than moving it.
+/// The loop of [`chosen`].
 #[inline]
-pub(crate) fn is_slow(id: Id, dtype: DType) -> bool {
-    current().slow[id as usize][dtype as usize]
+pub(crate) fn kernel(id: Id, dtype: DType) -> Option<Kernel> {
+    chosen(id, dtype).map(|chosen| chosen.kernel)
 }

@@ -26,7 +26,7 @@ use tilework_tape::{Action, Step};
 
 use crate::isa::Isa;
 use chunks::{CHUNK, Feed, Job};
-use kernels::Kernel;
+use kernels::{Chosen, Kernel};
 use plan::Program;
 
 /// How much work is worth a piece of its own, in bytes read and written: the one threshold of
@@ -71,29 +71,29 @@ impl OnlyCall {
     /// None for any other tape.
     #[inline]
     fn of(map: &Map<'_>) -> Option<OnlyCall> {
+        let inputs = map.tape.inputs();
+        if let Some(id) = map.tape.single() {
+            let dtype = inputs[0].slot.dtype;
+            let Chosen { kernel, slow } = kernels::chosen(id, dtype)?;
+            return Some(OnlyCall { kernel, slow, sizes: [dtype.size(); 3] });
+        }
         let [Step { action, operands, slot }] = map.tape.steps() else { return None };
-        let (inputs, operands) = (map.tape.inputs(), &operands[..]);
-        if operands.len() != inputs.len() || map.tape.outputs()[0] as usize != inputs.len() {
+        let kernel = match (action, &operands[..]) {
+            (Action::Cast, [0]) => match cast::chain(inputs[0].slot.dtype, slot.dtype) {
+                [(kernel, _)] => *kernel,
+                _ => return None,
+            },
+            (Action::Select, [0, 1, 2]) => moves::select(slot.dtype.size(), Isa::current()),
+            _ => return None,
+        };
+        if map.tape.outputs()[0] as usize != inputs.len() {
             return None;
         }
         let mut sizes = [1; 3];
-        for (k, input) in inputs.iter().enumerate() {
-            if operands[k] as usize != k {
-                return None;
-            }
-            sizes[k] = input.slot.dtype.size();
+        for (size, input) in sizes.iter_mut().zip(inputs) {
+            *size = input.slot.dtype.size();
         }
-        let dtype = inputs[0].slot.dtype;
-        let (kernel, slow) = match action {
-            Action::Apply(id) => (kernels::kernel(*id, dtype)?, kernels::is_slow(*id, dtype)),
-            Action::Cast => match cast::chain(dtype, slot.dtype) {
-                [(kernel, _)] => (*kernel, false),
-                _ => return None,
-            },
-            Action::Select => (moves::select(slot.dtype.size(), Isa::current()), false),
-            _ => return None,
-        };
-        Some(OnlyCall { kernel, slow, sizes })
+        Some(OnlyCall { kernel, slow: false, sizes })
     }
 }
 
@@ -211,7 +211,11 @@ fn run_tape(session: &Session<'_>, map: &Map<'_>, only: Option<OnlyCall>) -> Res
 
 fn calls_cost(steps: &[Step]) -> usize {
     let cost = |step: &Step| match step.action {
-        Action::Apply(id) if kernels::is_slow(id, step.slot.dtype) => SLOW_CALL_COST,
+        Action::Apply(id)
+            if kernels::chosen(id, step.slot.dtype).is_some_and(|chosen| chosen.slow) =>
+        {
+            SLOW_CALL_COST
+        }
         _ => CALL_COST,
     };
     steps.iter().map(cost).sum()

@@ -4,7 +4,6 @@
 //! particular to an operation is in its row.
 
 use std::borrow::Cow;
-use std::ops::Deref;
 
 use smallvec::SmallVec;
 use tilework_backend::{Map, Operand, Request, Target};
@@ -116,37 +115,14 @@ pub(crate) fn common_device(operation: &str, operands: &[Arg<'_>]) -> Result<Dev
     Ok(common.unwrap_or_else(Device::current))
 }
 
-/// A shape that is there already, or one that was made for the call.
-enum Shape<'a> {
-    Given(&'a [usize]),
-    Made(Dims),
-}
-
-impl Deref for Shape<'_> {
-    type Target = [usize];
-    #[inline]
-    fn deref(&self) -> &[usize] {
-        match self {
-            Shape::Given(shape) => shape,
-            Shape::Made(shape) => shape,
-        }
-    }
-}
-
-/// The shape that the operands broadcast to: mostly that of all of them.
-#[inline]
-fn common_shape<'a>(operation: &str, operands: &'a [Arg<'_>]) -> Result<Shape<'a>> {
+/// The shape that the operands broadcast to.
+fn common_shape<'a>(operation: &str, operands: &'a [Arg<'_>]) -> Result<Dims> {
     let shape = |operand: &'a Arg<'_>| match operand {
         Arg::Array(array) => Some(array.shape()),
         Arg::Number(_) => None,
     };
-    let mut shapes = operands.iter().filter_map(shape);
-    let Some(first) = shapes.next() else { return Ok(Shape::Given(&[])) };
-    if shapes.all(|shape| is_same(shape, first)) {
-        return Ok(Shape::Given(first));
-    }
     let shapes: SmallVec<[&[usize]; 3]> = operands.iter().filter_map(shape).collect();
-    broadcast_shapes(operation, &shapes).map(Shape::Made)
+    broadcast_shapes(operation, &shapes)
 }
 
 /// Equality of shapes, which are too short for a call of `memcmp`.
@@ -166,12 +142,20 @@ fn is_same(a: &[usize], b: &[usize]) -> bool {
 pub fn apply(id: Id, operands: &[Arg<'_>]) -> Result<Array> {
     let row = id.row();
     let operands = &*in_range(row, operands);
-    let Settled { computes, device, shape } = settle(row, operands)?;
-    check_natural(row, operands, computes)?;
-    let tape = tape_of(id, operands, computes);
-    let mut fresh = device.allocate(&shape, row.result(computes), false)?;
-    run_map(row.name, device, &tape, operands, computes, fresh.target())?;
-    Ok(Array::from_fresh(fresh, device))
+    if let Some((array, computes)) = alike(row, operands) {
+        check_natural(row, operands, computes)?;
+        let (device, tape) = (array.device, Tape::call(id, computes));
+        let mut fresh = device.allocate(array.shape(), row.result(computes), false)?;
+        ask(row.name, device, tape, operands, &[], computes, fresh.target())?;
+        return Ok(Array::from_fresh(fresh, device));
+    }
+    settled(row, operands, |computes, device, shape| {
+        check_natural(row, operands, computes)?;
+        let tape = tape_of(id, operands, computes);
+        let mut fresh = device.allocate(shape, row.result(computes), false)?;
+        run_map(row.name, device, &tape, operands, computes, fresh.target())?;
+        Ok(Array::from_fresh(fresh, device))
+    })
 }
 
 /// The same into an array that exists; its shape must be the result's, and the result's dtype must
@@ -179,43 +163,45 @@ pub fn apply(id: Id, operands: &[Arg<'_>]) -> Result<Array> {
 pub fn apply_into(id: Id, operands: &[Arg<'_>], out: &Array) -> Result<()> {
     let row = id.row();
     let operands = &*in_range(row, operands);
-    let Settled { computes, device, shape } = settle(row, operands)?;
-    check_natural(row, operands, computes)?;
-    if device != out.device {
-        let message = format!(
-            "operands are on {device} and {}; move one with to_device(\"{device}\")",
-            out.device
-        );
-        return Err(Error::device(row.name, message));
-    }
-    if !shape.is_empty() && shape[..] != *out.shape() {
-        // The target may be larger than the operands, but never the other way round.
-        let all = broadcast_shapes(row.name, &[&shape, out.shape()])?;
-        if all[..] != *out.shape() {
+    settled(row, operands, |computes, device, shape| {
+        check_natural(row, operands, computes)?;
+        if device != out.device {
             let message = format!(
-                "the result has shape {}, the target {}",
-                tuple(&shape),
-                tuple(out.shape())
+                "operands are on {device} and {}; move one with to_device(\"{device}\")",
+                out.device
             );
-            return Err(Error::shape(row.name, message));
+            return Err(Error::device(row.name, message));
         }
-    }
-    let result = row.result(computes);
-    if !result.can_cast_kind(out.dtype()) {
-        let message = format!(
-            "the result is {result} and is not cast to a target of {}; make a new array",
-            out.dtype()
-        );
-        return Err(Error::dtype(row.name, message));
-    }
-    let tape = then_cast(tape_of(id, operands, computes), out.dtype());
-    let held = unaliased(operands, out)?;
-    let operands: SmallVec<[Arg<'_>; 3]> = operands
-        .iter()
-        .zip(&held)
-        .map(|(given, held)| held.as_ref().map_or(*given, Arg::Array))
-        .collect();
-    run_map(row.name, device, &tape, &operands, computes, Target::shared(row.name, out.borrow())?)
+        if !shape.is_empty() && *shape != *out.shape() {
+            // The target may be larger than the operands, but never the other way round.
+            let all = broadcast_shapes(row.name, &[shape, out.shape()])?;
+            if all[..] != *out.shape() {
+                let message = format!(
+                    "the result has shape {}, the target {}",
+                    tuple(shape),
+                    tuple(out.shape())
+                );
+                return Err(Error::shape(row.name, message));
+            }
+        }
+        let result = row.result(computes);
+        if !result.can_cast_kind(out.dtype()) {
+            let message = format!(
+                "the result is {result} and is not cast to a target of {}; make a new array",
+                out.dtype()
+            );
+            return Err(Error::dtype(row.name, message));
+        }
+        let tape = then_cast(tape_of(id, operands, computes), out.dtype());
+        let held = unaliased(operands, out)?;
+        let operands: SmallVec<[Arg<'_>; 3]> = operands
+            .iter()
+            .zip(&held)
+            .map(|(given, held)| held.as_ref().map_or(*given, Arg::Array))
+            .collect();
+        let target = Target::shared(row.name, out.borrow())?;
+        run_map(row.name, device, &tape, &operands, computes, target)
+    })
 }
 
 /// Copies of the operands that overlap the target other than element by element.
@@ -229,52 +215,49 @@ fn unaliased(operands: &[Arg<'_>], out: &Array) -> Result<SmallVec<[Option<Array
         .collect()
 }
 
-/// What an operation needs to know of its operands before it begins.
-struct Settled<'a> {
-    /// What it computes in.
-    computes: DType,
-    device: Device,
-    shape: Shape<'a>,
+/// Settles what an operation needs to know before it begins, and goes on with it: what it computes
+/// in, the device and the shape of the result.
+fn settled<T>(
+    row: &Row,
+    operands: &[Arg<'_>],
+    go_on: impl FnOnce(DType, Device, &[usize]) -> Result<T>,
+) -> Result<T> {
+    let computes = |common: DType| {
+        let meaningless = || Error::dtype(row.name, format!("{common} has no meaning here"));
+        row.computes(common).ok_or_else(meaningless)
+    };
+    let common = result_type(operands)?;
+    let device = common_device(row.name, operands)?;
+    go_on(computes(common)?, device, &common_shape(row.name, operands)?)
 }
 
+/// The first array, and what the operation computes in, if that is the dtype of all arrays and they
+/// have one shape and device: mostly so, and then there is nothing to cast or to broadcast.
 #[inline]
-fn settle<'a>(row: &Row, operands: &'a [Arg<'_>]) -> Result<Settled<'a>> {
-    let (common, device, shape) = match leader(operands) {
-        Some(array) => {
-            let dtype = operands.iter().fold(array.dtype(), |dtype, operand| match operand {
-                Arg::Array(_) => dtype,
-                Arg::Number(number) => number.promote(dtype),
-            });
-            (dtype, array.device, Shape::Given(array.shape()))
+fn alike<'a>(row: &Row, operands: &'a [Arg<'_>]) -> Option<(&'a Array, DType)> {
+    let mut first: Option<&'a Array> = None;
+    for operand in operands {
+        match (operand, first) {
+            (Arg::Array(array), None) => first = Some(array),
+            (Arg::Array(array), Some(first)) => {
+                let same = std::ptr::eq(*array, first)
+                    || array.dtype() == first.dtype()
+                        && array.device == first.device
+                        && is_same(array.shape(), first.shape());
+                if !same {
+                    return None;
+                }
+            }
+            (Arg::Number(_), _) => {}
         }
-        None => (
-            result_type(operands)?,
-            common_device(row.name, operands)?,
-            common_shape(row.name, operands)?,
-        ),
-    };
-    let computes = row
-        .computes(common)
-        .ok_or_else(|| Error::dtype(row.name, format!("{common} has no meaning here")))?;
-    Ok(Settled { computes, device, shape })
-}
-
-/// The first array, if all others have its dtype, device and shape: mostly they do, and then there
-/// is nothing to promote or to broadcast.
-#[inline]
-fn leader<'a>(operands: &'a [Arg<'_>]) -> Option<&'a Array> {
-    let array = |operand: &'a Arg<'_>| match operand {
-        Arg::Array(array) => Some(*array),
-        Arg::Number(_) => None,
-    };
-    let mut arrays = operands.iter().filter_map(array);
-    let first = arrays.next()?;
-    let follows = |other: &Array| {
-        other.dtype() == first.dtype()
-            && other.device == first.device
-            && is_same(other.shape(), first.shape())
-    };
-    arrays.all(|other| std::ptr::eq(other, first) || follows(other)).then_some(first)
+    }
+    let (first, mut dtype) = (first?, first?.dtype());
+    for operand in operands {
+        if let Arg::Number(number) = operand {
+            dtype = number.promote(dtype);
+        }
+    }
+    (dtype == first.dtype() && row.takes(dtype)).then_some((first, dtype))
 }
 
 #[inline]
@@ -324,21 +307,59 @@ pub(super) fn run_map(
             });
         }
     }
-    let input = |k: usize| -> Result<Operand<'_>> {
-        Ok(match (&operands[k], layouts.get(k).and_then(Option::as_ref)) {
-            (Arg::Array(array), None) => Operand::View(array.borrow()),
-            (Arg::Array(array), Some(layout)) => Operand::View(array.borrow().with_layout(layout)?),
-            (Arg::Number(number), _) => Operand::Scalar(number.to_scalar(operation, computes)?),
-        })
-    };
+    ask(operation, device, tape, operands, &layouts, computes, output)
+}
+
+/// Asks the device, with the operands through other layouts where there are some. Always inlined,
+/// since a target that is handed on must lie in memory first, and waiting for that shows in small
+/// operations.
+#[inline(always)]
+fn ask(
+    operation: &'static str,
+    device: Device,
+    tape: &Tape,
+    operands: &[Arg<'_>],
+    layouts: &[Option<Layout>],
+    computes: DType,
+    output: Target<'_>,
+) -> Result<()> {
+    let layout = |k: usize| layouts.get(k).and_then(Option::as_ref);
     // Operations have up to three operands; arrays of each length are cheaper than a growing one.
-    let run =
-        |inputs: &[Operand<'_>]| device.run(operation, &Request::Map(Map { tape, inputs, output }));
-    match operands.len() {
-        1 => run(&[input(0)?]),
-        2 => run(&[input(0)?, input(1)?]),
-        n => run(&(0..n).map(input).collect::<Result<SmallVec<[_; 3]>>>()?),
-    }
+    let (one, two, three);
+    let inputs: &[Operand<'_>] = match operands {
+        [a] => {
+            one = [to_operand(operation, a, layout(0), computes)?];
+            &one
+        }
+        [a, b] => {
+            let a = to_operand(operation, a, layout(0), computes)?;
+            two = [a, to_operand(operation, b, layout(1), computes)?];
+            &two
+        }
+        _ => {
+            let all = operands.iter().enumerate();
+            let all = all.map(|(k, x)| to_operand(operation, x, layout(k), computes));
+            three = all.collect::<Result<SmallVec<[_; 3]>>>()?;
+            &three
+        }
+    };
+    device.run(operation, &Request::Map(Map { tape, inputs, output }))
+}
+
+/// An operand as a request has it, an array through another layout if one is given. Always inlined,
+/// so that it is made where it goes.
+#[inline(always)]
+fn to_operand<'a>(
+    operation: &'static str,
+    operand: &'a Arg<'_>,
+    layout: Option<&'a Layout>,
+    computes: DType,
+) -> Result<Operand<'a>> {
+    Ok(match (operand, layout) {
+        (Arg::Array(array), None) => Operand::View(array.borrow()),
+        (Arg::Array(array), Some(layout)) => Operand::View(array.borrow().with_layout(layout)?),
+        (Arg::Number(number), _) => Operand::Scalar(number.to_scalar(operation, computes)?),
+    })
 }
 
 /// `then` where `mask` is true, `otherwise` elsewhere: NumPy's `where`.

@@ -2,7 +2,7 @@
 
 use tilework_backend::{Reduce, Request, Scan};
 use tilework_error::{Error, Result, tuple};
-use tilework_layout::{Dims, Layout, normalize_axes, normalize_axis};
+use tilework_layout::{Dims, Layout, MAX_AXES, normalize_axes, normalize_axis};
 use tilework_ops::fold::OverNothing;
 use tilework_ops::{DType, FoldId};
 
@@ -47,18 +47,16 @@ impl<const N: usize> From<[isize; N]> for Axes {
     }
 }
 
-impl Axes {
-    fn resolve(&self, operation: &str, ndim: usize) -> Result<Dims> {
-        match self {
-            Axes::All => Ok((0..ndim).collect()),
-            Axes::Some(axes) => {
-                let mut axes = normalize_axes(operation, axes, ndim)?;
-                axes.sort_unstable();
-                Ok(axes)
-            }
-        }
+/// The numbers of all axes that there can be.
+static NUMBERS: [usize; MAX_AXES] = {
+    let mut numbers = [0; MAX_AXES];
+    let mut axis = 0;
+    while axis < MAX_AXES {
+        numbers[axis] = axis;
+        axis += 1;
     }
-}
+    numbers
+};
 
 impl Array {
     /// A reduction of the table; what every method of the same name calls.
@@ -72,7 +70,15 @@ impl Array {
         correction: f64,
     ) -> Result<Array> {
         let row = fold.row();
-        let axes = axes.into().resolve(row.name, self.ndim())?;
+        let mut some;
+        let axes = match axes.into() {
+            Axes::All => &NUMBERS[..self.ndim()],
+            Axes::Some(axes) => {
+                some = normalize_axes(row.name, &axes, self.ndim())?;
+                some.sort_unstable();
+                &some[..]
+            }
+        };
         let accumulates = row.accumulates(self.dtype()).ok_or_else(|| {
             Error::dtype(row.name, format!("{} has no meaning here", self.dtype()))
         })?;
@@ -88,13 +94,13 @@ impl Array {
             let message = format!(
                 "shape {} has no element to choose from along {}",
                 tuple(self.shape()),
-                tuple(&axes)
+                tuple(axes)
             );
             return Err(Error::value(row.name, message));
         }
         let mut fresh = self.device.allocate(&kept, row.result(accumulates), false)?;
         let (input, output) = (self.borrow(), fresh.target());
-        let request = Request::Reduce(Reduce { fold, input, axes: &axes, correction, output });
+        let request = Request::Reduce(Reduce { fold, input, axes, correction, output });
         self.device.run(row.name, &request)?;
         let result = Array::from_fresh(fresh, self.device);
         if !keepdims {

@@ -84,7 +84,7 @@ impl Array {
     /// # Ok::<(), tilework::Error>(())
     /// ```
     pub fn slice(&self, indices: &[Index]) -> Result<Array> {
-        self.with_layout(self.layout().slice(indices)?)
+        self.laid_out(|view| self.layout().slice_to(indices, view))
     }
 
     /// A new axis of length 1.
