@@ -83,7 +83,11 @@ fn float32_agrees_with_mpmath() {
             let got = apply(id, &args).expect("apply").to_vec::<f32>().expect("to_vec");
             let Tolerance::Ulp(ulps) = id.row().tolerance else { continue };
             for ((inputs, expected), got) in rows.iter().zip(got) {
-                let nearest = *expected as f32;
+                let nearest = match *expected as f32 {
+                    // As the row says.
+                    small if id == Id::Exp2Pair && small.is_subnormal() => 0.0,
+                    nearest => nearest,
+                };
                 // A unit of the last place, where the result is.
                 let unit = f64::from(nearest.abs().next_up() - nearest.abs()).max(1.5e-45);
                 let cancels = id == Id::LogAddExp

@@ -399,9 +399,9 @@ ops! { $
     // Cheaper forms for the inner loops of formulas over pairs, each with its own bound. The passes
     // of the formula crate put them in place of the rows above where a call allows it.
 
-    /// 2 to the power of the operand, with an error of the operand's own rounding.
-    Exp2Pair exp2_pair [a] -> Same inner { real calls: a.by(f64::exp2); }
-        cuda "exp2(a)"; grad |y, g| [g * y * LN_2]; test [-30.0..30.0], Ulp(4.0);
+    /// 2 to the power of the operand, with an error of the operand's own rounding; 0 where it would be subnormal.
+    Exp2Pair exp2_pair [a] -> Same inner { real calls: a.by(f64::exp2).normal_or_zero(); }
+        cuda "normal_or_zero(exp2(a))"; grad |y, g| [g * y * LN_2]; test [-30.0..30.0], Ulp(4.0);
 
     /// One over the operand, by an estimate and a Newton step.
     RcpPair rcp_pair [a] -> Same inner { real: T::ONE / a; }

@@ -199,6 +199,8 @@ pub trait Real:
     fn is_finite(self) -> bool;
     /// Plus or minus infinity.
     fn is_infinite(self) -> bool;
+    /// The number itself, or 0 where it is subnormal.
+    fn normal_or_zero(self) -> Self;
     /// `self * b + c` with one rounding.
     fn mul_add(self, b: Self, c: Self) -> Self;
     /// The next number towards `other`.

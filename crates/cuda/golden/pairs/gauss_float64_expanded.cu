@@ -10,7 +10,7 @@ typedef Added<Cascade<DIM> > Merged;
 template <class S> FN A result(const S& s, int k, A count) { return s.value(k) / count; }
 FN f64 op_subtract_f64(f64 a, f64 b) { return (f64)(a - b); }
 FN f64 op_multiply_f64(f64 a, f64 b) { return (f64)(a * b); }
-FN f64 op_exp2_pair_f64(f64 a) { return (f64)(exp2(a)); }
+FN f64 op_exp2_pair_f64(f64 a) { return (f64)(normal_or_zero(exp2(a))); }
 struct Once { f64 s7[1]; };
 struct OfI { T product[3]; T norm; };
 struct alignas(16) OfJ { f64 s1[3]; f64 s3[2]; T norm; };

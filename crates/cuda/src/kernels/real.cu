@@ -23,6 +23,8 @@ FN f32 nextafter(f32 a, f32 b) { return ::nextafterf(a, b); }
 FN f64 nextafter(f64 a, f64 b) { return ::nextafter(a, b); }
 FN f32 pow(f32 a, f32 b) { return (f32)::pow((f64)a, (f64)b); }
 FN f64 pow(f64 a, f64 b) { return ::pow(a, b); }
+FN f32 normal_or_zero(f32 a) { return ::fabsf(a) < 1.17549435e-38f ? 0 : a; }
+FN f64 normal_or_zero(f64 a) { return ::fabs(a) < 2.2250738585072014e-308 ? 0 : a; }
 FN bool signbit(f32 a) { return __float_as_int(a) < 0; }
 FN bool signbit(f64 a) { return __double_as_longlong(a) < 0; }
 FN f32 remains(f32 a, f32 b) { return ::fmodf(a, b); }

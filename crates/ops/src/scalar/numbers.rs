@@ -314,6 +314,8 @@ macro_rules! reals {
             #[inline(always)]
             fn is_finite(self) -> bool { $type::is_finite(self) }
             #[inline(always)]
+            fn normal_or_zero(self) -> $type { if self.is_subnormal() { 0.0 } else { self } }
+            #[inline(always)]
             fn is_infinite(self) -> bool { $type::is_infinite(self) }
             #[inline(always)]
             fn mul_add(self, b: $type, c: $type) -> $type { $type::mul_add(self, b, c) }
