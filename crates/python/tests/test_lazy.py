@@ -66,6 +66,7 @@ BINARY = {
     "sqdist": lambda a, b: keep((a - b) ** 2), "power": np.power, "factorize": lambda a, b: a + 0 * b,
     "tensorprod": lambda a, b: (a[..., :, None] * b[..., None, :]).reshape(*np.broadcast_shapes(a.shape, b.shape)[:-1], -1),
     "concat": lambda a, b: np.concatenate(np.broadcast_arrays(a, b), -1),
+    "difference_matrix": lambda a, b: (a[..., :, None] - b[..., None, :]).reshape(*np.broadcast_shapes(a.shape, b.shape)[:-1], -1),
 }  # fmt: skip
 
 # Methods that the tests below call with arguments of their own.
