@@ -1,14 +1,15 @@
 //! Assembled code against the interpreter: the same bits, for both instruction sets.
 //!
-//! A process decides once whether it assembles and for which instruction set, so the corpus runs in
-//! processes of its own: this test runs itself again with `TILEWORK_JIT` and `TILEWORK_ISA`
-//! set, and compares the hashes that they print.
+//! A process decides once whether it assembles and for which instruction set, so a corpus runs in
+//! processes of its own: its test runs this file again with `TILEWORK_JIT` and `TILEWORK_ISA` set,
+//! and compares the hashes that they print.
 
 use std::process::Command;
 
 use tilework::pairs::{Accuracy, Genred, Options, SumScheme};
 
-use tilework::{Array, DType, Result, Rng};
+use tilework::{Array, DType, Device, Result, Rng};
+use tilework_conformance::pairs_random::random_bits;
 
 const ALIASES: [&str; 6] =
     ["x = Vi(3)", "y = Vj(3)", "s = Pm(1)", "a = Vi(1)", "b = Vj(2)", "c = Vj(1)"];
@@ -123,10 +124,17 @@ fn corpus() {
     }
 }
 
-/// What the corpus prints under these settings.
-fn lines(isa: &str, jit: &str) -> Vec<String> {
+/// The same for formulas made at random.
+#[test]
+#[ignore = "run by `code_and_interpreter_agree_on_random_formulas`"]
+fn random_corpus() {
+    random_bits(Device::current(), 0..150).iter().for_each(|line| println!("case {line}"));
+}
+
+/// What a corpus prints under these settings.
+fn lines(corpus: &str, isa: &str, jit: &str) -> Vec<String> {
     let output = Command::new(std::env::current_exe().expect("this test is a file"))
-        .args(["--exact", "corpus", "--ignored", "--nocapture", "--test-threads", "1"])
+        .args(["--exact", corpus, "--ignored", "--nocapture", "--test-threads", "1"])
         .envs([("TILEWORK_ISA", isa), ("TILEWORK_JIT", jit)])
         .output()
         .expect("the corpus runs");
@@ -135,11 +143,12 @@ fn lines(isa: &str, jit: &str) -> Vec<String> {
     text.lines().filter(|line| line.starts_with("case ")).map(str::to_owned).collect()
 }
 
-#[test]
-fn code_and_interpreter_agree() {
+/// Asserts that a corpus of more than `least` results has the same bits both ways.
+fn agree(corpus: &str, least: usize) {
     for isa in ["avx512", "avx2"] {
-        let (assembled, interpreted) = (lines(isa, "1"), lines(isa, "0"));
-        assert!(assembled.len() > 500, "{} cases", assembled.len());
+        let (assembled, interpreted) = (lines(corpus, isa, "1"), lines(corpus, isa, "0"));
+        assert!(assembled.len() > least, "{isa}: {} cases", assembled.len());
+        assert_eq!(assembled.len(), interpreted.len(), "{isa}");
         let differ: Vec<String> = assembled
             .iter()
             .zip(&interpreted)
@@ -148,4 +157,14 @@ fn code_and_interpreter_agree() {
             .collect();
         assert!(differ.is_empty(), "{isa}: {} differ:\n{}", differ.len(), differ.join("\n"));
     }
+}
+
+#[test]
+fn code_and_interpreter_agree() {
+    agree("corpus", 500);
+}
+
+#[test]
+fn code_and_interpreter_agree_on_random_formulas() {
+    agree("random_corpus", 200);
 }
