@@ -13,9 +13,8 @@ use super::family::Same;
 use super::finish::Shared;
 use super::lanes::{Avx512, Job, Lanes, Level};
 use super::plan::TileUnit;
-use super::tiles::{DEPTH, PANEL, Panel, Sums, TILE, Tiling};
+use super::tiles::{DEPTH, PANEL, Panel, Sums, TILE, Tiling, tile_loop};
 use super::{Parallel, Product};
-use std::arch::asm;
 use std::arch::x86_64::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -92,12 +91,7 @@ impl Tiling for Pieces {
         // SAFETY: the loop reads `steps` times 6 KiB of each panel and writes 4 KiB of sums; all
         // registers that it changes are named.
         unsafe {
-            asm!(
-                "tilezero tmm0",
-                "tilezero tmm1",
-                "tilezero tmm2",
-                "tilezero tmm3",
-                "2:",
+            tile_loop!((a, b, steps, sums)
                 // a0 b2
                 "tileloadd tmm4, [{a} + {row}*1]",
                 "tileloadd tmm6, [{b} + {row}*1 + 4096]",
@@ -144,27 +138,6 @@ impl Tiling for Pieces {
                 "tdpbf16ps tmm1, tmm4, tmm7",
                 "tdpbf16ps tmm2, tmm5, tmm6",
                 "tdpbf16ps tmm3, tmm5, tmm7",
-                "dec {steps}",
-                "jnz 2b",
-                "tilestored [{c} + {pitch}*1], tmm0",
-                "tilestored [{c} + {pitch}*1 + 64], tmm1",
-                "tilestored [{c} + {pitch}*1 + 2048], tmm2",
-                "tilestored [{c} + {pitch}*1 + 2112], tmm3",
-                a = inout(reg) a => _,
-                b = inout(reg) b => _,
-                steps = inout(reg) steps => _,
-                row = in(reg) 64usize,
-                pitch = in(reg) 4 * PANEL,
-                c = in(reg) sums.0.as_mut_ptr(),
-                out("tmm0") _,
-                out("tmm1") _,
-                out("tmm2") _,
-                out("tmm3") _,
-                out("tmm4") _,
-                out("tmm5") _,
-                out("tmm6") _,
-                out("tmm7") _,
-                options(nostack),
             );
         }
     }

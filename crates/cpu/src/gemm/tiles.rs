@@ -34,6 +34,44 @@ const RESIDENT_PANELS: usize = 8;
 /// Panels that are packed in one piece of work.
 const PACKED_AT_ONCE: usize = 2;
 
+/// The loop of [`Tiling::multiply`] around what one step of K does: products of 2 x 2 tiles are summed
+/// in `tmm0` to `tmm3`, and stored at the end. A step may use `tmm4` to `tmm7`, reads its tiles at
+/// `{a}` and `{b}` with `{row}` bytes from row to row, and moves both on.
+macro_rules! tile_loop {
+    (($a:ident, $b:ident, $steps:ident, $sums:ident) $($line:literal,)*) => {
+        std::arch::asm!(
+            "tilezero tmm0",
+            "tilezero tmm1",
+            "tilezero tmm2",
+            "tilezero tmm3",
+            "2:",
+            $($line,)*
+            "dec {steps}",
+            "jnz 2b",
+            "tilestored [{c} + {pitch}*1], tmm0",
+            "tilestored [{c} + {pitch}*1 + 64], tmm1",
+            "tilestored [{c} + {pitch}*1 + 2048], tmm2",
+            "tilestored [{c} + {pitch}*1 + 2112], tmm3",
+            a = inout(reg) $a => _,
+            b = inout(reg) $b => _,
+            steps = inout(reg) $steps => _,
+            row = in(reg) 64usize,
+            pitch = in(reg) 4 * PANEL,
+            c = in(reg) $sums.0.as_mut_ptr(),
+            out("tmm0") _,
+            out("tmm1") _,
+            out("tmm2") _,
+            out("tmm3") _,
+            out("tmm4") _,
+            out("tmm5") _,
+            out("tmm6") _,
+            out("tmm7") _,
+            options(nostack),
+        )
+    };
+}
+pub(super) use tile_loop;
+
 /// A use of the tile unit.
 pub(super) trait Tiling: 'static {
     /// How sums of the unit, which are float32, get into C.
