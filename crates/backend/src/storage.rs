@@ -36,12 +36,14 @@ pub(crate) struct Block {
     writable: bool,
     /// Whether the host can read the address.
     on_host: bool,
-    /// What foreign memory lives as long as; None for memory of `host`. Boxed twice, since the
-    /// line has room for a thin pointer only.
+    /// Whether somebody else made it.
+    foreign: bool,
+    /// What memory lives as long as that is not of `host`. Boxed twice, since the line has room for
+    /// a thin pointer only.
     keep: Option<Box<Keep>>,
 }
 
-/// Owns foreign memory.
+/// Owns memory that is not of `host`.
 type Keep = Box<dyn Any + Send + Sync>;
 
 const HEADER: usize = size_of::<Block>();
@@ -139,6 +141,7 @@ impl Storage {
             lock: BlockLock::new(),
             writable: true,
             on_host: true,
+            foreign: false,
             keep: None,
         };
         if bytes > TOGETHER {
@@ -175,6 +178,31 @@ impl Storage {
             lock: BlockLock::new(),
             writable,
             on_host,
+            foreign: true,
+            keep: Some(Box::new(keep)),
+        })
+    }
+
+    /// New memory of a device that the host cannot read; it belongs to `keep`, which is dropped with
+    /// the last view of it.
+    ///
+    /// # Safety
+    /// `address .. address + bytes` is the device's to read and write until `keep` is dropped.
+    pub unsafe fn on_device(
+        device: DeviceId,
+        address: *mut u8,
+        bytes: usize,
+        keep: Keep,
+    ) -> Result<Storage> {
+        Storage::apart(Block {
+            owners: AtomicUsize::new(1),
+            address,
+            bytes,
+            device,
+            lock: BlockLock::new(),
+            writable: true,
+            on_host: false,
+            foreign: false,
             keep: Some(Box::new(keep)),
         })
     }
@@ -211,7 +239,7 @@ impl Storage {
 
     /// Whether it is memory that was made elsewhere: see [`Storage::foreign`].
     pub fn is_foreign(&self) -> bool {
-        self.block().keep.is_some()
+        self.block().foreign
     }
 
     /// Whether the host can read it directly.

@@ -2,8 +2,8 @@
 //!
 //! Nothing of CUDA is needed to build or install tilework. Driver and NVRTC are loaded when a
 //! device is first asked for; where one is missing, [`devices`] says why. Rooms: `driver` (foreign
-//! functions), `search` and `probe` (what there is), `device` (the backend), `memory`, `source` and
-//! `kernels` (text), `compile` and `cache` (code), and one room for each kind of request.
+//! functions), `search` and `probe` (what there is), `device` (the backend), `memory`, `interop` (streams of
+//! others), `source` and `kernels` (text), `compile` and `cache` (code), and one room for each kind of request.
 
 mod cache;
 #[cfg(test)]
@@ -12,6 +12,7 @@ mod compile;
 mod device;
 mod driver;
 mod index;
+mod interop;
 mod launch;
 mod map;
 mod matmul;
@@ -29,6 +30,7 @@ mod source;
 use std::sync::OnceLock;
 
 pub use device::Cuda;
+pub use interop::device_of;
 pub use memory::MemoryInfo;
 
 /// The devices of this machine, or in words why there are none.

@@ -9,6 +9,8 @@ use tilework_layout::Dims;
 
 use crate::array::PyArray;
 use crate::buffer;
+use crate::errors::DeviceError;
+use crate::memory;
 
 /// An integer, or a sequence of integers.
 pub struct Integers(pub SmallVec<[isize; 6]>);
@@ -110,8 +112,12 @@ pub fn target(out: &Bound<'_, PyAny>, device: Device) -> PyResult<Array> {
         return Ok(array.get().0.clone());
     }
     // Only memory that is shared can be a target; a list would be written to in vain.
-    match buffer::array(out, device)? {
-        Some(array) if array.storage().is_foreign() => Ok(array),
+    match buffer::array(out, memory::host_of(device))? {
+        Some(array) if array.storage().is_foreign() && array.device() == device => Ok(array),
+        Some(_) if memory::host_of(device) != device => {
+            let message = format!("out: {device} cannot write to memory of the host");
+            Err(DeviceError::new_err(message))
+        }
         _ => Err(PyTypeError::new_err("out: an array is written to, nothing else")),
     }
 }

@@ -189,7 +189,7 @@ struct Exported {
     strides: Vec<isize>,
 }
 
-/// Where the first element of an array of the host lies.
+/// Where the first element of an array lies.
 pub fn address(array: &Array) -> *mut u8 {
     if array.is_empty() {
         return array.storage().address();
@@ -200,6 +200,17 @@ pub fn address(array: &Array) -> *mut u8 {
 /// Steps in bytes.
 fn byte_strides(array: &Array) -> Vec<isize> {
     array.strides().iter().map(|stride| stride * array.dtype().size() as isize).collect()
+}
+
+/// What the array interfaces of NumPy and CUDA have in common.
+pub fn interface<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyDict>> {
+    let interface = PyDict::new(py);
+    interface.set_item("version", 3)?;
+    interface.set_item("shape", PyTuple::new(py, array.shape())?)?;
+    interface.set_item("strides", PyTuple::new(py, byte_strides(array))?)?;
+    interface.set_item("typestr", dtype::type_string(array.dtype()))?;
+    interface.set_item("data", (address(array).addr(), !array.is_writable()))?;
+    Ok(interface)
 }
 
 /// The array itself if the host can read it, a copy on the CPU otherwise.
@@ -292,13 +303,7 @@ impl PyArray {
         if !self.0.storage().is_on_host() || self.0.dtype() == DType::BFloat16 {
             return Err(PyAttributeError::new_err("__array_interface__"));
         }
-        let interface = PyDict::new(py);
-        interface.set_item("version", 3)?;
-        interface.set_item("shape", PyTuple::new(py, self.0.shape())?)?;
-        interface.set_item("strides", PyTuple::new(py, byte_strides(&self.0))?)?;
-        interface.set_item("typestr", dtype::type_string(self.0.dtype()))?;
-        interface.set_item("data", (address(&self.0).addr(), !self.0.is_writable()))?;
-        Ok(interface)
+        interface(py, &self.0)
     }
 
     /// A NumPy array on the same memory, or a copy if one is needed or asked for.

@@ -1,17 +1,19 @@
 //! Arrays from what is not ours: numbers, nested lists, buffers, and the protocols of others.
 //!
-//! The questions are asked in the order: list, buffer, `__dlpack__`, `__array_interface__`,
-//! `__array__`. Memory is shared where it can be and the caller does not ask for a copy.
+//! The questions are asked in the order: list, buffer, `__dlpack__`, `__cuda_array_interface__`,
+//! `__array_interface__`, `__array__`. Memory is shared where it can be and the caller does not ask
+//! for a copy. What lies on a card stays there until somebody asks for it elsewhere.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySequence, PyString, PyTuple};
-use tilework::{Array, DType, Device, Number};
+use tilework::{Array, DType, Device, Memory, Number};
 use tilework_ops::with_element;
 
 use crate::array::PyArray;
 use crate::buffer;
+use crate::cuda;
 use crate::device::DeviceArg;
 use crate::dlpack;
 use crate::dtype::DTypeArg;
@@ -21,7 +23,8 @@ use crate::operand;
 use crate::run::run;
 
 /// The array of an object of another kind on a device, sharing memory where it can; None if the
-/// object is nothing that could be one. Numbers of Python and our own arrays are not meant here.
+/// object is nothing that could be one. Memory of a card is shared there, whatever the device. Numbers
+/// of Python and our own arrays are not meant here.
 pub fn foreign(object: &Bound<'_, PyAny>, device: Device) -> PyResult<Option<Array>> {
     if is_sequence(object) {
         return nested(object, None, device).map(Some);
@@ -31,19 +34,22 @@ pub fn foreign(object: &Bound<'_, PyAny>, device: Device) -> PyResult<Option<Arr
     }
     let host = memory::host_of(device);
     match shared(object, host)? {
-        Some(array) if host == device => Ok(Some(array)),
+        Some(array) if host == device || array.device().memory() == Memory::Cuda => Ok(Some(array)),
         Some(array) => run(object.py(), array.len(), host, || array.to_device(device)).map(Some),
         None => Ok(None),
     }
 }
 
-/// An array on the memory of an object that has some, for a device of the host.
+/// An array on the memory of an object that has some, for a device of the host if it is the host's.
 fn shared(object: &Bound<'_, PyAny>, host: Device) -> PyResult<Option<Array>> {
     if let Some(array) = buffer::array(object, host)? {
         return Ok(Some(array));
     }
     if object.hasattr("__dlpack__")? {
-        return dlpack::import(object, Some(host), None).map(Some);
+        return dlpack::import(object, host, None).map(Some);
+    }
+    if cuda::has_interface(object)? {
+        return cuda::array(object).map(Some);
     }
     let numpy_knows = object.hasattr("__array_interface__")? || object.hasattr("__array__")?;
     if numpy_knows && !object.is_instance_of::<pyo3::types::PyType>() {
@@ -204,8 +210,9 @@ fn stacked(object: &Bound<'_, PyAny>, depth: usize, device: Device) -> PyResult<
     })
 }
 
-/// The array of any object, sharing memory where it can.
-pub fn asarray_on(
+/// The array of any object, sharing memory where it can; what has no device of its own goes to
+/// `device`.
+pub fn asarray_near(
     object: &Bound<'_, PyAny>,
     dtype: Option<DType>,
     device: Device,
@@ -220,13 +227,25 @@ pub fn asarray_on(
     } else {
         foreign(object, device)?.ok_or_else(|| not_an_array(object))?
     };
-    if array.device() == device && dtype.is_none_or(|dtype| dtype == array.dtype()) {
+    match dtype {
+        Some(dtype) if dtype != array.dtype() => {
+            run(object.py(), array.len(), array.device(), || array.to_dtype(dtype))
+        }
+        _ => Ok(array),
+    }
+}
+
+/// The same, and on `device` wherever it was.
+pub fn asarray_on(
+    object: &Bound<'_, PyAny>,
+    dtype: Option<DType>,
+    device: Device,
+) -> PyResult<Array> {
+    let array = asarray_near(object, dtype, device)?;
+    if array.device() == device {
         return Ok(array);
     }
-    run(object.py(), array.len(), array.device(), || {
-        let array = array.to_dtype(dtype.unwrap_or(array.dtype()))?;
-        array.to_device(device)
-    })
+    run(object.py(), array.len(), array.device(), || array.to_device(device))
 }
 
 fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
@@ -252,12 +271,11 @@ pub fn asarray(
     copy: Option<bool>,
 ) -> PyResult<PyArray> {
     let ours = obj.cast_exact::<PyArray>().ok().map(|array| &array.get().0);
-    let device = match (device, ours) {
-        (Some(device), _) => device.0,
-        (None, Some(array)) => array.device(),
-        (None, None) => Device::current(),
+    let dtype = dtype.map(|dtype| dtype.0);
+    let array = match device {
+        Some(device) => asarray_on(obj, dtype, device.0)?,
+        None => asarray_near(obj, dtype, Device::current())?,
     };
-    let array = asarray_on(obj, dtype.map(|dtype| dtype.0), device)?;
     let shares = match ours {
         Some(ours) => array.is_same_block(ours),
         // Foreign memory is foreign to the pool; what was made here is a copy.
@@ -272,7 +290,7 @@ pub fn asarray(
     }
 }
 
-/// An argument that is or becomes an array, on the device where new arrays are made.
+/// An argument that is or becomes an array, on its device or where new arrays are made.
 pub struct ArrayArg(pub Array);
 
 impl<'py> FromPyObject<'_, 'py> for ArrayArg {
@@ -281,7 +299,7 @@ impl<'py> FromPyObject<'_, 'py> for ArrayArg {
         if let Ok(array) = object.cast_exact::<PyArray>() {
             return Ok(ArrayArg(array.get().0.clone()));
         }
-        asarray_on(&object, None, Device::current()).map(ArrayArg)
+        asarray_near(&object, None, Device::current()).map(ArrayArg)
     }
 }
 

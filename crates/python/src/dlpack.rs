@@ -3,6 +3,7 @@
 //! Versions 1.x (versioned, with flags) and the older form without a version. The structures are
 //! those of the published header.
 
+use std::any::Any;
 use std::ffi::{CStr, c_void};
 
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
@@ -14,7 +15,9 @@ use tilework_ops::Kind;
 
 use crate::array::PyArray;
 use crate::buffer;
+use crate::cuda::{self, Borrowed, Lent};
 use crate::device::DeviceArg;
+use crate::errors::OrRaise;
 use crate::memory::{self, Foreign};
 use crate::run::run;
 
@@ -101,17 +104,19 @@ fn device_of(array: &Array) -> DlDevice {
     }
 }
 
-/// What an exported tensor points to, and the array that it keeps.
+/// What an exported tensor points to, and the array that it keeps; dropped in this order.
 struct Kept {
+    _lent: Option<Lent>,
     _array: Array,
     shape: Vec<i64>,
     strides: Vec<i64>,
 }
 
-fn export(array: Array) -> (DlTensor, *mut c_void) {
+fn export(array: Array, lent: Option<Lent>) -> (DlTensor, *mut c_void) {
     let mut kept = Box::new(Kept {
         shape: array.shape().iter().map(|&n| n as i64).collect(),
         strides: array.strides().iter().map(|&n| n as i64).collect(),
+        _lent: lent,
         _array: array.clone(),
     });
     let tensor = DlTensor {
@@ -168,6 +173,22 @@ fn capsule<'py>(
     }
 }
 
+/// What an array's device does so far comes before what is in the consumer's stream: None is the
+/// default stream, -1 that the consumer sees to it.
+fn lent(array: &Array, stream: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Lent>> {
+    let Some(card) = cuda::card(array.device()) else {
+        return Ok(None);
+    };
+    match stream.map(|stream| stream.extract::<i64>()).transpose()? {
+        None => Lent::new(card, cuda::DEFAULT_STREAM).map(Some),
+        Some(-1) => Ok(None),
+        Some(stream) if stream > 0 => Lent::new(card, stream as usize).map(Some),
+        Some(stream) => {
+            Err(PyValueError::new_err(format!("__dlpack__: {stream} is not a stream of CUDA")))
+        }
+    }
+}
+
 #[pymethods]
 impl PyArray {
     /// The array as a DLPack capsule, for `from_dlpack` of any library.
@@ -204,9 +225,10 @@ impl PyArray {
         } else {
             self.0.clone()
         };
+        let lent = lent(&array, stream)?;
         let writable = array.is_writable();
         if max_version.is_some_and(|(major, _)| major >= 1) {
-            let (tensor, context) = export(array);
+            let (tensor, context) = export(array, lent);
             let flags = if writable { 0 } else { READ_ONLY } | if copied { IS_COPIED } else { 0 };
             let deleter = Some(free_versioned as unsafe extern "C" fn(*mut Versioned));
             let managed =
@@ -217,7 +239,7 @@ impl PyArray {
             let message = "__dlpack__: before version 1.0 there is no word for read-only memory";
             return Err(PyBufferError::new_err(message));
         }
-        let (tensor, context) = export(array);
+        let (tensor, context) = export(array, lent);
         let deleter = Some(free as unsafe extern "C" fn(*mut Managed));
         let managed = Box::new(Managed { tensor, context, deleter });
         capsule(py, Box::into_raw(managed).cast(), NAME)
@@ -265,10 +287,15 @@ impl Drop for Taken {
 fn ask<'py>(
     object: &Bound<'py, PyAny>,
     device: Option<(i32, i32)>,
+    stream: Option<usize>,
     copy: Option<bool>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     let options = PyDict::new(py);
+    if let Some(stream) = stream {
+        options.set_item("stream", stream)?;
+    }
+    let plain = options.copy()?;
     options.set_item("max_version", (1, 1))?;
     if let Some(device) = device {
         options.set_item("dl_device", device)?;
@@ -278,27 +305,32 @@ fn ask<'py>(
     }
     match object.call_method("__dlpack__", (), Some(&options)) {
         Err(error) if error.is_instance_of::<PyTypeError>(py) && copy.is_none() => {
-            object.call_method0("__dlpack__")
+            object.call_method("__dlpack__", (), Some(&plain))
         }
         other => other,
     }
 }
 
-/// The array of an object with `__dlpack__`.
-pub fn import(
-    object: &Bound<'_, PyAny>,
-    device: Option<Device>,
-    copy: Option<bool>,
-) -> PyResult<Array> {
-    let (kind, _): (i32, i32) = match object.getattr_opt("__dlpack_device__")? {
+/// Where DLPack says that an object's memory lies: the kind of device, and its number.
+fn place(object: &Bound<'_, PyAny>) -> PyResult<(i32, i32)> {
+    match object.getattr_opt("__dlpack_device__")? {
         Some(method) => {
             let place = method.call0()?;
-            (place.get_item(0)?.extract()?, place.get_item(1)?.extract()?)
+            Ok((place.get_item(0)?.extract()?, place.get_item(1)?.extract()?))
         }
-        None => (CPU, 0),
-    };
-    let on_host = kind == CPU || kind == CUDA_HOST;
-    let capsule = ask(object, (!on_host).then_some((CPU, 0)), copy)?;
+        None => Ok((CPU, 0)),
+    }
+}
+
+/// The array of an object with `__dlpack__`, for a device of the host; what lies on a card stays
+/// there.
+pub fn import(object: &Bound<'_, PyAny>, host: Device, copy: Option<bool>) -> PyResult<Array> {
+    let (kind, number) = place(object)?;
+    let device = if kind == CUDA { cuda::device(number)? } else { host };
+    let card = cuda::card(device);
+    let stream = card.map(|card| card.stream()).transpose().py()?;
+    let elsewhere = !matches!(kind, CPU | CUDA_HOST | CUDA);
+    let capsule = ask(object, elsewhere.then_some((CPU, 0)), stream, copy)?;
     let pointer = capsule.as_ptr();
     // SAFETY: a capsule of this name holds a pointer to this structure; renaming it makes the
     // structure ours, to be deleted once.
@@ -321,23 +353,29 @@ pub fn import(
             return Err(PyTypeError::new_err("from_dlpack: __dlpack__ gave no DLPack capsule"));
         }
     };
-    let device = device.unwrap_or_else(Device::current);
-    let host = memory::host_of(device);
+    // A maker's work comes before ours in the stream that it was told.
+    let keep: Keep = match card {
+        Some(card) => Box::new(Borrowed::new(card, taken)),
+        None => Box::new(taken),
+    };
     // SAFETY: the maker promises a valid tensor whose elements live until the deleter is called.
-    let array = unsafe { tensor_array(&*tensor, writable, taken, host)? };
-    run(object.py(), array.len(), host, || array.to_device(device))
+    unsafe { tensor_array(&*tensor, writable, keep, device) }
 }
 
+/// What foreign memory lives as long as.
+type Keep = Box<dyn Any + Send + Sync>;
+
 /// # Safety
-/// The tensor and its elements are valid until `taken` is dropped.
+/// The tensor and its elements are valid until `keep` is dropped.
 unsafe fn tensor_array(
     tensor: &DlTensor,
     writable: bool,
-    taken: Taken,
+    keep: Keep,
     device: Device,
 ) -> PyResult<Array> {
-    if tensor.device.kind != CPU && tensor.device.kind != CUDA_HOST {
-        let message = "from_dlpack: the memory is not the host's";
+    let kinds: &[i32] = if cuda::card(device).is_some() { &[CUDA] } else { &[CPU, CUDA_HOST] };
+    if !kinds.contains(&tensor.device.kind) {
+        let message = format!("from_dlpack: the memory is not that of {device}");
         return Err(PyBufferError::new_err(message));
     }
     let dtype = dtype_from(tensor.dtype)?;
@@ -358,7 +396,7 @@ unsafe fn tensor_array(
     let address = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
     let foreign = Foreign { address, shape: &shape, strides: &strides, dtype, writable };
     // SAFETY: the caller's promise.
-    unsafe { memory::array(&foreign, device, Box::new(taken)) }
+    unsafe { memory::array(&foreign, device, keep) }
 }
 
 /// The array of another library, through DLPack; shares its memory where it can.
@@ -380,12 +418,24 @@ fn from_dlpack(
         let kind = x.get_type().name()?;
         return Err(PyTypeError::new_err(format!("from_dlpack: {kind} has no __dlpack__")));
     }
-    let device = match (device, x.cast_exact::<PyArray>()) {
-        (Some(device), _) => Some(device.0),
-        (None, Ok(ours)) => Some(ours.get().0.device()),
-        (None, Err(_)) => None,
-    };
-    import(x, device, copy).map(PyArray)
+    let ours = x.cast_exact::<PyArray>().ok().map(|array| array.get().0.device());
+    let wanted = device.map(|device| device.0);
+    let host = memory::host_of(wanted.or(ours).unwrap_or_else(Device::current));
+    let array = import(x, host, copy)?;
+    // Memory of a card stays there, unless it is wanted elsewhere.
+    let there = array.device();
+    let to = wanted.unwrap_or_else(|| match there.memory() {
+        Memory::Host => ours.unwrap_or_else(Device::current),
+        Memory::Cuda => there,
+    });
+    if to == there {
+        return Ok(PyArray(array));
+    }
+    if copy == Some(false) {
+        let message = format!("from_dlpack: from {there} to {to} takes a copy");
+        return Err(PyBufferError::new_err(message));
+    }
+    run(x.py(), array.len(), there, || array.to_device(to)).map(PyArray)
 }
 
 /// Adds the function to the module.

@@ -2,7 +2,7 @@
 //!
 //! A shell: every function parses its arguments, calls the core, and wraps the result. Rooms:
 //! `errors` and `run` (exceptions, the GIL), `dtype`, `device`, `array` with `operators`,
-//! `indexing`, `methods`, `statistics`, `buffer` and `dlpack` (the classes), `args`, `convert`,
+//! `indexing`, `methods`, `statistics`, `buffer`, `dlpack` and `cuda` (the classes), `args`, `convert`,
 //! `memory` and `operand` (arguments), `functions` (the namespace), `random`, `pairs` (formulas).
 
 #![allow(missing_docs, reason = "the documentation of this crate is Python's")]
@@ -13,6 +13,7 @@ mod array;
 mod buffer;
 mod bytes;
 mod convert;
+mod cuda;
 mod device;
 mod dlpack;
 mod dtype;
@@ -38,6 +39,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     device::register(module)?;
     array::register(module)?;
     convert::register(module)?;
+    cuda::register(module)?;
     dlpack::register(module)?;
     functions::elementwise::register(module)?;
     functions::creation::register(module)?;
@@ -63,6 +65,9 @@ fn public_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
         "ReducedLazyTensor",
         "SolveError",
         "Var",
+        "cuda_empty_cache",
+        "cuda_memory_info",
+        "cuda_synchronize",
         "cuda_why_not",
         "default_rng",
         "finfo_object",

@@ -1,7 +1,7 @@
 //! Memory of others as an array: addresses, shapes and strides that were told to us.
 //!
-//! What comes through the buffer protocol or DLPack ends here. Memory is shared where its address
-//! and strides fit its dtype and copied where they do not.
+//! What comes through the buffer protocol, DLPack or an array interface ends here. Memory is shared
+//! where its address and strides fit its dtype; the host's is copied where they do not.
 
 use std::any::Any;
 
@@ -34,11 +34,11 @@ pub fn host_of(device: Device) -> Device {
     }
 }
 
-/// The array on foreign memory, which lives until `keep` is dropped, for a device of the host.
+/// The array on foreign memory, which lives until `keep` is dropped.
 ///
 /// # Safety
-/// Every element that shape and strides reach from the address can be read by any thread, and
-/// written if `writable`, until `keep` is dropped.
+/// Every element that shape and strides reach from the address can be read by the device, and
+/// written if `writable`, until `keep` is dropped; on a device of the host by any thread.
 pub unsafe fn array(
     foreign: &Foreign<'_>,
     device: Device,
@@ -56,6 +56,11 @@ pub unsafe fn array(
     let fits = strides.iter().zip(shape).all(|(stride, &n)| n == 1 || stride % size == 0)
         && begin.addr().is_multiple_of(dtype.alignment())
         && low % size == 0;
+    let on_host = device.memory() == Memory::Host;
+    if !fits && !on_host {
+        let message = "asarray: the device's memory is not aligned for its dtype";
+        return Err(PyValueError::new_err(message));
+    }
     if !fits {
         // SAFETY: the caller promises that every element may be read; `keep` lives until the end.
         let copied = unsafe { gather(foreign) }.py()?;
@@ -70,7 +75,7 @@ pub unsafe fn array(
     let len = (high - low + size) as usize;
     // SAFETY: the caller promises what `Storage::foreign` asks; `begin .. begin + len` is what the
     // strides reach.
-    let storage = unsafe { Storage::foreign(device.id(), begin, len, writable, true, keep) };
+    let storage = unsafe { Storage::foreign(device.id(), begin, len, writable, on_host, keep) };
     let storage = storage.py()?;
     Array::from_storage(storage, layout, dtype).py()
 }

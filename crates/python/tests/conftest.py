@@ -25,3 +25,10 @@ def device(request: pytest.FixtureRequest) -> Iterator[tw.device]:
     """A device, which is where new arrays are made during the test."""
     with tw.device(request.param) as device:
         yield device
+
+
+@pytest.fixture(params=HOST)
+def host(request: pytest.FixtureRequest) -> Iterator[tw.device]:
+    """A device that shares memory with Python, where new arrays are made during the test."""
+    with tw.device(request.param) as device:
+        yield device

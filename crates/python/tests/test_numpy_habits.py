@@ -163,7 +163,7 @@ def test_names_of_c(name: str) -> None:
     assert tw.dtype(name) == np.dtype(name)
 
 
-def test_other_functions_of_numpy(device: tw.device) -> None:
+def test_other_functions_of_numpy(host: tw.device) -> None:
     """NumPy's functions that are no rows of the table, and the other forms of those that are."""
     n = np.asarray([[0.5, 2.0], [3.25, -1.5]])
     x = tw.asarray(n, copy=True)

@@ -78,14 +78,16 @@ impl Device {
         Device(&REFERENCE)
     }
 
-    /// The device of this name; an error that says why where there is none.
+    /// The device of this name, `cuda:1`, or the first of a kind, `cuda`; an error that says why
+    /// where there is none.
     pub fn parse(name: &str) -> Result<Device> {
         let kind = name.split(':').next().unwrap_or(name);
         if let Some((_, find)) = KINDS.iter().find(|(known, _)| *known == kind) {
             let missing =
                 |why| Error::device("device", format!("{name:?} is not available: {why}"));
             let found = find().map_err(missing)?;
-            if let Some(device) = found.into_iter().find(|found| found.to_string() == name) {
+            let wanted = |device: &Device| name == kind || device.to_string() == name;
+            if let Some(device) = found.into_iter().find(wanted) {
                 return Ok(device);
             }
         }

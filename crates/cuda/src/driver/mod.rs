@@ -38,8 +38,13 @@ pub(crate) enum PoolAttribute {
     Used = 7,
 }
 
-/// A stream that does not wait for the legacy default stream.
-const STREAM_NON_BLOCKING: c_uint = 1;
+/// A stream that keeps in step with the default stream, which other libraries work in: what one is
+/// asked first is done first.
+const STREAM_IN_STEP: c_uint = 0;
+/// An event that only orders.
+const EVENT_WITHOUT_TIME: c_uint = 2;
+/// The driver's number for the device that an address belongs to.
+const DEVICE_OF_ADDRESS: c_int = 9;
 
 /// What a kernel has of shared memory without asking for more.
 const DEFAULT_SHARED: u32 = 48 << 10;
@@ -151,13 +156,47 @@ impl Driver {
 
     pub(crate) fn create_stream(&self) -> Answer<Handle> {
         // SAFETY: writes one handle.
-        self.ask("cuStreamCreate", |to| unsafe { (self.stream_create)(to, STREAM_NON_BLOCKING) })
+        self.ask("cuStreamCreate", |to| unsafe { (self.stream_create)(to, STREAM_IN_STEP) })
     }
 
     /// Waits until everything in the stream is done.
     pub(crate) fn wait(&self, stream: Handle) -> Answer<()> {
         // SAFETY: streams are never destroyed.
         self.check("cuStreamSynchronize", unsafe { (self.stream_synchronize)(stream) })
+    }
+
+    /// Lets one stream wait for what is in another so far.
+    ///
+    /// # Safety
+    /// Both are streams of the current context that live.
+    pub(crate) unsafe fn order(&self, first: Handle, then: Handle) -> Answer<()> {
+        // SAFETY: writes one handle.
+        let event =
+            self.ask("cuEventCreate", |to| unsafe { (self.event_create)(to, EVENT_WITHOUT_TIME) })?;
+        // SAFETY: the event was made above, the streams live. An event that is still waited for is
+        // destroyed when that is over.
+        unsafe {
+            let recorded = self.check("cuEventRecord", (self.event_record)(event, first));
+            let ordered = recorded.and_then(|()| {
+                self.check("cuStreamWaitEvent", (self.stream_wait_event)(then, event, 0))
+            });
+            (self.event_destroy)(event);
+            ordered
+        }
+    }
+
+    /// Waits for all streams of the current context.
+    pub(crate) fn wait_for_context(&self) -> Answer<()> {
+        // SAFETY: has no arguments.
+        self.check("cuCtxSynchronize", unsafe { (self.context_synchronize)() })
+    }
+
+    /// The number of the device that an address belongs to; an error for any other address.
+    pub(crate) fn device_of(&self, address: Address) -> Answer<c_int> {
+        // SAFETY: writes one number; the address is only looked up.
+        self.ask("cuPointerGetAttribute", |to: *mut c_int| unsafe {
+            (self.pointer_get_attribute)(to.cast(), DEVICE_OF_ADDRESS, address)
+        })
     }
 
     pub(crate) fn default_pool(&self, device: c_int) -> Answer<Handle> {

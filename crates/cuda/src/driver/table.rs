@@ -92,6 +92,12 @@ table! {
     context_set_current = "cuCtxSetCurrent" (Handle);
     stream_create = "cuStreamCreate" (*mut Handle, c_uint);
     stream_synchronize = "cuStreamSynchronize" (Handle);
+    stream_wait_event = "cuStreamWaitEvent" (Handle, Handle, c_uint);
+    event_create = "cuEventCreate" (*mut Handle, c_uint);
+    event_record = "cuEventRecord" (Handle, Handle);
+    event_destroy = "cuEventDestroy_v2" (Handle);
+    context_synchronize = "cuCtxSynchronize" ();
+    pointer_get_attribute = "cuPointerGetAttribute" (*mut c_void, c_int, Address);
     default_pool = "cuDeviceGetDefaultMemPool" (*mut Handle, c_int);
     pool_set_attribute = "cuMemPoolSetAttribute" (Handle, c_int, *mut c_void);
     pool_get_attribute = "cuMemPoolGetAttribute" (Handle, c_int, *mut c_void);

@@ -20,13 +20,13 @@ fn pair(x1: &Bound<'_, PyAny>, x2: &Bound<'_, PyAny>) -> PyResult<(Array, Array)
     match (ours(x1), ours(x2)) {
         (Some(a), Some(b)) => Ok((a, b)),
         (Some(a), None) => {
-            let b = convert::asarray_on(x2, None, a.device())?;
+            let b = convert::asarray_near(x2, None, a.device())?;
             Ok((a, b))
         }
-        (None, Some(b)) => Ok((convert::asarray_on(x1, None, b.device())?, b)),
+        (None, Some(b)) => Ok((convert::asarray_near(x1, None, b.device())?, b)),
         (None, None) => {
             let device = Device::current();
-            Ok((convert::asarray_on(x1, None, device)?, convert::asarray_on(x2, None, device)?))
+            Ok((convert::asarray_near(x1, None, device)?, convert::asarray_near(x2, None, device)?))
         }
     }
 }

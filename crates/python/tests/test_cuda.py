@@ -1,0 +1,235 @@
+"""What only CUDA devices have: memory of other libraries without a copy, in the order of streams.
+
+Runs where there is a card; what needs PyTorch or CuPy is skipped where they are missing.
+"""
+
+import gc
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilework as tw
+
+card = pytest.mark.skipif(not tw.cuda.is_available(), reason=str(tw.cuda.why_not()))
+NAMES = """bool int8 int16 int32 int64 uint8 float16 float32 float64 complex64 complex128""".split()
+
+
+@pytest.mark.skipif(tw.cuda.is_available(), reason="there is a card")
+def test_without_a_card_there_is_a_reason() -> None:
+    why = tw.cuda.why_not()
+    assert why
+    for function in (tw.cuda.synchronize, tw.cuda.memory_info, tw.cuda.empty_cache):
+        with pytest.raises(tw.DeviceError) as raised:
+            function()
+        assert why in str(raised.value)
+
+
+def test_only_cards_have_memory_of_their_own() -> None:
+    for function in (tw.cuda.synchronize, tw.cuda.memory_info, tw.cuda.empty_cache):
+        with pytest.raises(ValueError, match="cpu is not a CUDA device"):
+            function("cpu")
+    assert not hasattr(tw.zeros(3), "__cuda_array_interface__")
+
+
+@pytest.fixture
+def torch() -> Any:
+    return pytest.importorskip("torch")
+
+
+@pytest.fixture
+def cupy() -> Any:
+    return pytest.importorskip("cupy")
+
+
+def on_card(values: Any) -> tw.Array:
+    return tw.asarray(np.asarray(values), device="cuda")
+
+
+def address(x: tw.Array) -> int:
+    return x.__cuda_array_interface__["data"][0]
+
+
+class OnlyInterface:
+    """Another library's array that offers the CUDA array interface and nothing else."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.__cuda_array_interface__ = inner.__cuda_array_interface__
+
+
+@card
+def test_memory_is_counted_and_given_back() -> None:
+    tw.cuda.empty_cache()
+    before = tw.cuda.memory_info()
+    x = tw.zeros(1 << 26, dtype="uint8", device="cuda")
+    during = tw.cuda.memory_info()
+    assert before.used + (1 << 26) <= during.used <= during.reserved <= during.total
+    del x
+    tw.cuda.synchronize()
+    assert tw.cuda.memory_info().used == before.used
+    tw.cuda.empty_cache()
+    after = tw.cuda.memory_info()
+    assert after.reserved < during.reserved and after.free > during.free
+
+
+@card
+def test_without_memory_is_an_error_and_the_device_stays_usable() -> None:
+    for _ in range(3):
+        with pytest.raises(MemoryError, match="cuda:0"):
+            tw.zeros(1 << 44, device="cuda")
+        assert float(tw.ones(1000, device="cuda").sum()) == 1000
+
+
+@card
+def test_a_kind_is_its_first_device() -> None:
+    assert tw.device("cuda") == tw.device("cuda:0") == tw.zeros(2, device="cuda").device
+
+
+@card
+def test_memory_of_the_host_is_no_target() -> None:
+    x, n = tw.ones(3, device="cuda"), np.ones(3)
+    for write in (lambda: np.add(x, x, out=n), lambda: tw.add(x, x, out=n), lambda: tw.sum(x, out=n[:1])):
+        with pytest.raises((tw.DeviceError, TypeError)):
+            write()
+    assert n.tolist() == [1, 1, 1] and float(x.sum()) == 3
+
+
+@card
+@pytest.mark.parametrize("library", ["torch", "cupy"])
+@pytest.mark.parametrize("name", NAMES)
+def test_dlpack_shares_memory_both_ways(library: str, name: str) -> None:
+    theirs = pytest.importorskip(library)
+    n = np.arange(24).reshape(2, 3, 4).astype(name)
+    x = on_card(n)
+    views = [(x, n), (x.T, n.T), (x[:, 1:, ::2], n[:, 1:, ::2]), (x[:0], n[:0]), (x[1, 2, 3], n[1, 2, 3])]
+    for view, wanted in views:
+        given = theirs.from_dlpack(view)
+        pointer = given.data_ptr() if library == "torch" else given.data.ptr
+        host = given.cpu().numpy() if library == "torch" else given.get()
+        np.testing.assert_array_equal(host, wanted)
+        assert view.size == 0 or pointer == address(view)
+        back = tw.from_dlpack(given)
+        assert back.device == "cuda:0" and back.dtype == x.dtype
+        np.testing.assert_array_equal(np.asarray(back), wanted)
+        assert view.size == 0 or address(back) == address(view)
+    # What is written on one side is seen on the other.
+    given = theirs.from_dlpack(x)
+    given[0, 0, 0] = 1
+    assert x[0, 0, 0] == 1
+    x[0, 0, 0] = 0
+    assert given[0, 0, 0] == 0
+
+
+@card
+def test_bfloat16_goes_by_dlpack(torch: Any) -> None:
+    t = torch.arange(8, device="cuda").to(torch.bfloat16)
+    x = tw.from_dlpack(t)
+    assert x.dtype == tw.bfloat16 and torch.from_dlpack(x).data_ptr() == t.data_ptr()
+    assert float((x + x).astype("float32").sum()) == 56
+
+
+@card
+@pytest.mark.parametrize("library", ["torch", "cupy"])
+def test_the_array_interface_shares_memory_both_ways(library: str) -> None:
+    theirs = pytest.importorskip(library)
+    n = np.arange(12.0, dtype="float32").reshape(3, 4)
+    x = on_card(n)
+    given = theirs.as_tensor(x) if library == "torch" else theirs.asarray(x)
+    pointer = given.data_ptr() if library == "torch" else given.data.ptr
+    assert pointer == address(x)
+    for view in (given, given.T, given[1:, ::2]):
+        back = tw.asarray(OnlyInterface(view))
+        host = view.cpu().numpy() if library == "torch" else view.get()
+        np.testing.assert_array_equal(np.asarray(back), host)
+        start = view.data_ptr() if library == "torch" else view.data.ptr
+        assert back.device == "cuda:0" and address(back) == start
+    assert np.asarray(tw.asarray(OnlyInterface(given[:0]))).shape == (0, 4)
+
+
+@card
+def test_memory_of_a_card_stays_there(torch: Any) -> None:
+    t = torch.ones(5, device="cuda")
+    x = tw.asarray(t)
+    assert x.device == "cuda:0" and address(x) == t.data_ptr()
+    assert (x + t).device == "cuda:0" and tw.sum(t).device == "cuda:0"
+    with pytest.raises(tw.DeviceError, match="to_device"):
+        tw.ones(5) + t
+    moved = tw.asarray(t, device="cpu")
+    assert moved.device == "cpu" and float(moved.sum()) == 5
+    with pytest.raises((ValueError, BufferError)):
+        tw.from_dlpack(t, device="cpu", copy=False)
+    own = tw.asarray(t, copy=True)
+    own[...] = 7
+    assert float(t.sum()) == 5
+    with pytest.raises(ValueError):
+        tw.asarray(np.ones(3), device="cuda", copy=False)
+
+
+@card
+def test_memory_lives_as_long_as_it_is_used(torch: Any) -> None:
+    x = tw.arange(1 << 20, dtype="int32", device="cuda")
+    given = torch.from_dlpack(x)[10:]
+    t = torch.arange(1 << 20, dtype=torch.int32, device="cuda")
+    taken = tw.from_dlpack(t)[10:]
+    del x, t
+    gc.collect()
+    tw.zeros(1 << 20, dtype="int32", device="cuda")
+    torch.zeros(1 << 20, dtype=torch.int32, device="cuda")
+    wanted = sum(range(10, 1 << 20))
+    assert int(given.sum()) == wanted and int(taken.sum()) == wanted
+
+
+@card
+@pytest.mark.parametrize("side", [False, True])
+def test_streams_are_ordered(torch: Any, side: bool) -> None:
+    """Each library reads what the other has only begun to write, in default and other streams."""
+    stream = torch.cuda.Stream() if side else torch.cuda.default_stream()
+    for round in range(20):
+        with torch.cuda.stream(stream):
+            t = torch.zeros(1 << 24, device="cuda")
+            for _ in range(10):
+                t += 1
+            x = tw.from_dlpack(t)
+            y = x * 2
+            for _ in range(10):
+                y = y + x
+            u = torch.from_dlpack(y)
+            # All of it is 120; a sum in float64 would hide nothing.
+            assert u.min().item() == u.max().item() == 120, round
+            del x, y, u, t
+
+
+@card
+def test_writes_in_the_default_stream_are_in_step(torch: Any) -> None:
+    """Shared memory that both sides write in turn, without a word about it."""
+    x = tw.zeros(1 << 22, device="cuda", dtype="float32")
+    t = torch.from_dlpack(x)
+    for _ in range(50):
+        t += 1
+        x += 1
+    assert t.min().item() == t.max().item() == 100
+    assert float(x.min()) == float(x.max()) == 100
+
+
+@card
+def test_eight_threads_at_once() -> None:
+    failed: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        try:
+            n = np.random.default_rng(seed).random((64, 65), dtype=np.float32)
+            x = on_card(n)
+            for _ in range(50):
+                y = (x * 2 + 1).T.copy()
+                np.testing.assert_array_equal(np.asarray(y), (n * 2 + 1).T)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed, failed[0]
