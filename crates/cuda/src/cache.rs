@@ -4,8 +4,9 @@
 //! user, that nobody else can write and that are no symbolic links; otherwise kernels stay in
 //! memory and a line says so once. An entry holds its whole key, so that two keys never meet, and a
 //! hash of everything, so that a broken one is noticed and rebuilt. It is written to a temporary
-//! name and renamed: readers need no lock, and a killed process leaves nothing harmful. Called by
-//! `compile.rs`.
+//! name and renamed: readers need no lock, and a killed process leaves nothing harmful. Entries have a
+//! folder of their own inside of the one that is named, and only files with names of ours are ever
+//! removed. Called by `compile.rs`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -17,6 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const MAGIC: &[u8; 16] = b"tilework cubin 1";
 /// Magic, length of the key, length of the code, hash.
 const HEADER: usize = 40;
+/// The folder of the entries.
+const FOLDER: &str = "kernels";
 /// Bytes that the folder may hold; the oldest entries go first.
 const LIMIT: u64 = 256 << 20;
 
@@ -37,7 +40,7 @@ impl DiskCache {
             Some(cache.or_else(|| Some(variable("HOME")?.join(".cache")))?.join("tilework"))
         };
         match named.or_else(users) {
-            Some(folder) => DiskCache::at(&folder).unwrap_or_else(|why| {
+            Some(folder) => DiskCache::at(&folder.join(FOLDER)).unwrap_or_else(|why| {
                 eprintln!("tilework: compiled kernels are not kept on disk: {why}");
                 DiskCache { folder: None, limit: 0 }
             }),
@@ -105,14 +108,17 @@ impl DiskCache {
         Some(self.folder.as_ref()?.join(format!("{:016x}.cubin", hash(&[key]))))
     }
 
-    /// Removes the oldest files until three quarters of the limit are kept, if there are more.
+    /// Removes the oldest entries until three quarters of the limit are kept, if there are more.
     fn prune(&self) -> io::Result<()> {
         let Some(folder) = &self.folder else { return Ok(()) };
         let mut files: Vec<(i64, u64, PathBuf)> = Vec::new();
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
-            if let Ok(found) = entry.metadata() {
-                files.push((found.mtime(), found.len(), entry.path()));
+            let path = entry.path();
+            if let Ok(found) = entry.metadata()
+                && is_ours(&path)
+            {
+                files.push((found.mtime(), found.len(), path));
             }
         }
         let mut bytes: u64 = files.iter().map(|(_, len, _)| len).sum();
@@ -129,6 +135,15 @@ impl DiskCache {
         }
         Ok(())
     }
+}
+
+/// Whether a name is one that `put` gives: a hash, and what an entry or its temporary file ends with.
+fn is_ours(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let (hash, end) = name.split_once('.').unwrap_or((name, ""));
+    hash.len() == 16
+        && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && (end == "cubin" || end.ends_with(".tmp"))
 }
 
 /// Whether a file or folder belongs to this user and nobody else may write it.
@@ -264,12 +279,22 @@ mod tests {
     fn stays_below_its_limit() {
         let scratch = Scratch::new("limit");
         let cache = DiskCache { limit: 1000, ..scratch.cache() };
+        // What is not ours is neither counted nor removed.
+        let theirs = ["thesis.txt", "0123456789abcdef.txt", "model.cubin"];
+        let theirs = theirs.map(|name| scratch.0.join(name));
+        for path in &theirs {
+            fs::write(path, [0; 2000]).unwrap();
+        }
         for number in 0..20u8 {
             cache.put(&[number], &[number; 100]);
         }
-        let bytes: u64 = scratch.files().iter().map(|file| fs::metadata(file).unwrap().len()).sum();
+        assert!(theirs.iter().all(|path| fs::metadata(path).unwrap().len() == 2000));
+        let ours: Vec<PathBuf> = scratch.files().into_iter().filter(|path| is_ours(path)).collect();
+        let bytes: u64 = ours.iter().map(|file| fs::metadata(file).unwrap().len()).sum();
         assert!(bytes <= 1000, "{bytes}");
-        assert!(scratch.files().len() >= 4, "no more than needed is removed");
+        assert!(ours.len() >= 4, "no more than needed is removed");
+        let temporary = ["0123456789abcdef.77-0.tmp", "0123456789abcdef.cubin"];
+        assert!(temporary.iter().all(|name| is_ours(Path::new(name))));
     }
 
     #[test]
