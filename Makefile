@@ -57,17 +57,26 @@ test-kernels: $(VENV)/ready ## CUDA kernels compile for three generations of car
 	TILEWORK_CUDA_PATH=$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nvidia/cu13) \
 	  $(CARGO) test --quiet --locked -p tilework-cuda --lib compile -- --nocapture
 
-# The suites of all devices for a machine with a card, which needs neither Rust nor a network there.
-cuda-bundle: ## A folder with the CUDA test suites, a benchmark and a script that runs them.
+# Everything that a machine with a card needs to test and measure, which has neither Rust nor a network.
+# Its Python must have NumPy; PyTorch and CuPy are used where they are.
+cuda-bundle: wheel ## A folder with the CUDA test suites, the wheel and its tests, benchmarks, and a script that runs them.
 	rm -rf cuda-bundle
-	mkdir cuda-bundle
+	mkdir -p cuda-bundle/wheels
 	$(CARGO) test --locked -p tilework-conformance --test devices --test cuda --test pairs --no-run \
 	  --message-format=json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' \
 	  | while read -r file; do cp $$file cuda-bundle/$$(basename $$file | sed 's/-[0-9a-f]*$$//'); done
-	$(CARGO) build --release --locked -p tilework-conformance --example cuda_speed --example cuda_pairs
-	cp target/release/examples/cuda_speed target/release/examples/cuda_pairs cuda-bundle
-	strip cuda-bundle/*
+	$(CARGO) build --release --locked -p tilework-conformance --example cuda_pairs
+	cp target/release/examples/cuda_pairs cuda-bundle
+	strip cuda-bundle/devices cuda-bundle/cuda cuda-bundle/pairs cuda-bundle/cuda_pairs
+	cp dist/*.whl cuda-bundle/wheels
+	$(VENV)/bin/python -m pip download --quiet --disable-pip-version-check -c requirements-dev.txt \
+	  --only-binary=:all: --platform any --python-version 3.11 --implementation py --abi none \
+	  -d cuda-bundle/wheels pytest
+	mkdir cuda-bundle/tests
+	cp -r crates/python/tests/*.py crates/python/tests/programs cuda-bundle/tests
+	cp bench/cuda.py cuda-bundle/speed.py
 	cp scripts/cuda-bundle.sh cuda-bundle/run.sh
+	du -sh cuda-bundle
 
 wheel: $(VENV)/ready ## Builds the Python package into dist/.
 	rm -rf dist

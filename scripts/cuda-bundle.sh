@@ -1,31 +1,74 @@
 #!/bin/bash
-# Runs the suites of the folder it lies in on the first CUDA device, each in a process of its own,
-# since compiling kernels is most of the work; then the benchmark. Prints one line a suite, and what
-# failed. An argument is a pattern of suites to run; with one, the benchmark is left out.
+# Runs what lies beside it on the first CUDA device: the suites of all devices, the tests of the Python
+# package, and the benchmarks. Suites run side by side, each in a process of its own, since compiling
+# kernels is most of their work; benchmarks run last and alone. Prints a line for each, and what failed.
+#
+#   run.sh [PATTERN]    only suites and tests whose name matches; then without the benchmarks
+#   run.sh --sanitize   a reduced set under compute-sanitizer: memory, races, memory that nobody wrote
+#
+# TILEWORK_TEST_SECONDS says how long random programs are tried: three minutes, if nobody does.
 cd "$(dirname "$0")" || exit 1
 export TILEWORK_CUDA_PATH=${TILEWORK_CUDA_PATH:-/usr/local/cuda}
+export PYTHONPATH=$PWD/site PYTHONDONTWRITEBYTECODE=1
 logs=$(mktemp -d)
-suites=$( (./devices --list; ./pairs --list | sed -n 's/^cuda::/pairs::cuda::/p; s/^\(sizes\|forms\)/pairs::\1/p';
-  ./cuda --list | sed 's/^/whole::/') 2>/dev/null \
-  | sed -n 's/^\(cuda::.*\|pairs::.*\|whole::.*\): test$/\1/p' | grep -E -- "${1:-.}")
-for suite in $suites; do
-  case $suite in
-    whole::*) program="./cuda --exact ${suite#whole::}" ;;
-    pairs::*) program="./pairs --exact ${suite#pairs::}" ;;
-    *) program="./devices --exact $suite" ;;
-  esac
-  ($program --nocapture >"$logs/$suite" 2>&1; echo $? >"$logs/$suite.code") &
+failed=0
+
+# Says which of the programs that wrote to the logs did not end well, or found no device.
+report() {
+  for log in "$logs"/*.code; do
+    name=$(basename "$log" .code)
+    if [ "$(cat "$log")" = 0 ] && ! grep -q "not checked" "$logs/$name"; then
+      echo "passed $name: $(grep -E ' passed|ERROR SUMMARY' "$logs/$name" | tail -1 | cut -c1-100)"
+    else
+      failed=1
+      echo "FAILED $name"
+      grep -v "^ *at \|^ *[0-9]*: \|^note:" "$logs/$name" | tail -40 | cut -c1-900
+    fi
+  done
+}
+
+suite() { # its name, and the program
+  name=$1
+  shift
+  "$@" >"$logs/$name" 2>&1
+  echo $? >"$logs/$name.code"
+}
+
+if [ "$1" = --sanitize ]; then
+  reduced="folds scans textbook indexing joins order"
+  for tool in memcheck racecheck initcheck; do
+    for test in $reduced; do
+      suite "$tool.$test" compute-sanitizer --tool $tool --error-exitcode 9 \
+        ./devices --exact "cuda::$test" --nocapture &
+    done
+  done
+  wait
+  report
+  exit $failed
+fi
+
+[ -d site ] || for wheel in wheels/*.whl; do python3 -m zipfile -e "$wheel" site; done
+names() { "./$1" --list 2>/dev/null | sed -n 's/: test$//p'; }
+wanted() { grep -E -- "${1:-.}"; }
+for name in $(names devices | grep ^cuda:: | wanted "$1"); do
+  suite "devices.$name" ./devices --exact "$name" --nocapture &
+done
+for name in $(names pairs | grep -E '^(cuda::|sizes|forms)' | wanted "$1"); do
+  suite "pairs.$name" ./pairs --exact "$name" --nocapture &
+done
+for name in $(names cuda | wanted "$1"); do
+  suite "cuda.$name" ./cuda --exact "$name" --nocapture &
+done
+# Documentation and examples belong to the repository.
+for file in $(ls tests/test_*.py | grep -v -E 'documentation|examples' | wanted "$1"); do
+  (cd tests && suite "python.$(basename "$file" .py)" \
+    python3 -m pytest -q -p no:cacheprovider -k cuda "$(basename "$file")") &
 done
 wait
-failed=0
-for suite in $suites; do
-  if [ "$(cat "$logs/$suite.code")" = 0 ] && ! grep -q "not checked" "$logs/$suite"; then
-    echo "passed $suite"
-  else
-    failed=1
-    echo "FAILED $suite"
-    grep -v "^ *at \|^ *[0-9]*: \|^note:" "$logs/$suite" | head -8 | cut -c1-900
-  fi
+# A file without a test for a card.
+for code in "$logs"/python.*.code; do
+  [ "$(cat "$code")" = 5 ] && rm "$code"
 done
-[ -n "$1" ] || { ./cuda_speed; ./cuda_pairs; }
+report
+[ -n "$1" ] || { python3 speed.py; ./cuda_pairs; }
 exit $failed

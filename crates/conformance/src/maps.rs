@@ -23,11 +23,29 @@ fn args(operands: &[Array]) -> Vec<Arg<'_>> {
     operands.iter().map(Arg::Array).collect()
 }
 
-/// Every operation, every dtype it takes, every layout, with special values among the elements.
-pub fn operations(device: Device) {
+/// Every operation on integers and bools: see [`operations`]. A device that compiles its kernels takes
+/// minutes for all dtypes together.
+pub fn operations_on_integers(device: Device) {
+    operations(device, |dtype| !dtype.is_inexact());
+}
+
+/// The same on real numbers.
+pub fn operations_on_reals(device: Device) {
+    operations(device, |dtype| dtype.is_inexact() && !dtype.is_complex());
+}
+
+/// The same on complex numbers.
+pub fn operations_on_complex_numbers(device: Device) {
+    operations(device, DType::is_complex);
+}
+
+/// Every operation, every dtype of some that it takes, every layout, with special values among the
+/// elements.
+fn operations(device: Device, dtypes: fn(DType) -> bool) {
     for id in Id::ALL {
         let row = id.row();
-        for dtype in DType::ALL.into_iter().filter(|dtype| row.computes(*dtype).is_some()) {
+        let takes = |dtype: &DType| dtypes(*dtype) && row.computes(*dtype).is_some();
+        for dtype in DType::ALL.into_iter().filter(takes) {
             for special in [false, true] {
                 let here = bases(device, id, dtype, special).expect("bases");
                 let there = bases(Device::reference(), id, dtype, special).expect("bases");

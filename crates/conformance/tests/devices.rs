@@ -27,7 +27,9 @@ macro_rules! every_device {
 }
 
 every_device!(
-    maps::operations,
+    maps::operations_on_integers,
+    maps::operations_on_reals,
+    maps::operations_on_complex_numbers,
     maps::scalars,
     maps::in_place,
     maps::casts,
