@@ -6,7 +6,9 @@
 //!    element unless it is foreign: [`Storage::foreign`] promises the former, and every
 //!    [`crate::View`] checks the latter.
 //! 3. Bytes are read or written only inside a [`crate::Session`] that holds the block's guard, or
-//!    through a guard that the user holds. Foreign code outside is on its own.
+//!    through a guard that the user holds. Foreign code outside is on its own, and so is whoever
+//!    makes several blocks of the same foreign bytes: a guard is a block's, and keeps nobody from
+//!    the bytes of another. See [`Storage::may_alias`].
 
 use std::any::Any;
 use std::fmt;
@@ -161,7 +163,9 @@ impl Storage {
     /// # Safety
     /// `address .. address + bytes` is valid for reads, and for writes if `writable`, until `keep` is
     /// dropped. If `on_host`, its bytes are initialised and may be accessed by the host from any
-    /// thread.
+    /// thread. Nobody writes them while an operation or a guard on this block reads them, nor
+    /// touches them while one writes; operations on other blocks of the same bytes count, since each
+    /// block is guarded by itself. (One operation on several such blocks is in order.)
     pub unsafe fn foreign(
         device: DeviceId,
         address: *mut u8,
@@ -294,6 +298,16 @@ impl Storage {
     #[inline]
     pub fn is_same(&self, other: &Storage) -> bool {
         self.0 == other.0
+    }
+
+    /// Whether some byte may belong to both: they are the same block, or foreign memory is known as
+    /// several, as when two arrays are made of one array of NumPy. All memory, that of cards too,
+    /// has addresses of its own, so their ranges tell.
+    #[inline]
+    pub fn may_alias(&self, other: &Storage) -> bool {
+        let range = |storage: &Storage| (storage.address().addr(), storage.bytes());
+        let ((a, a_bytes), (b, b_bytes)) = (range(self), range(other));
+        self.is_same(other) || (a < b + b_bytes && b < a + a_bytes)
     }
 
     /// Whether somebody else holds the block too.

@@ -350,3 +350,30 @@ def test_bfloat16(device: tw.device) -> None:
     assert x.astype("float32").tolist() == n.astype("float32").tolist()
     assert tw.result_type(tw.bfloat16, tw.float16) == tw.float32
     assert pickle.loads(pickle.dumps(x)).tolist() == x.tolist()
+
+
+# Several arrays of ours on the memory of one of theirs.
+
+
+def test_arrays_of_the_same_memory_overlap(device: tw.device) -> None:
+    n = np.arange(5000.0)
+    a, b = tw.asarray(n), tw.asarray(n[1:])
+    assert tw.shares_memory(a, b) and tw.shares_memory(b, a)
+    assert not tw.shares_memory(a[::2], b[::2]) and not tw.shares_memory(a, tw.asarray(n.copy()))
+    a[1:] += n[:-1]
+    assert np.array_equal(n, np.r_[0.0, np.arange(1.0, 9998.0, 2.0)])
+    n[:] = np.arange(5000.0)
+    a[:] = n[::-1]
+    assert np.array_equal(n, np.arange(5000.0)[::-1])
+    m = np.arange(10000.0).reshape(100, 100)
+    tw.asarray(m)[...] = m.T
+    assert np.array_equal(m, np.arange(10000.0).reshape(100, 100).T)
+
+
+def test_our_own_memory_comes_back_as_ours(device: tw.device) -> None:
+    x = tw.arange(1000)
+    n = np.asarray(x)
+    x[1:] = n[:-1]
+    assert x.tolist() == [0, *range(999)]
+    x[::-1] = tw.asarray(n)
+    assert x.tolist() == [*reversed([0, *range(999)])]

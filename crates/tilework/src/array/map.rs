@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use smallvec::SmallVec;
 use tilework_backend::{Map, Operand, Request, Target};
 use tilework_error::{Error, Result, tuple};
-use tilework_layout::{Dims, Layout, Overlap, broadcast_shapes, overlap};
+use tilework_layout::{Dims, Layout, broadcast_shapes};
 use tilework_ops::{DType, Id, Number, Row};
 use tilework_tape::{Action, Builder, Per, Slot, Tape};
 
@@ -425,22 +425,6 @@ impl Array {
     /// This array if it is in row-major order, a copy otherwise.
     pub fn compact(&self) -> Result<Array> {
         if self.is_contiguous() { Ok(self.clone()) } else { self.copy() }
-    }
-
-    /// Whether writing `other` could change what is read of `self` at another index.
-    pub(crate) fn overlaps(&self, other: &Array) -> Result<bool> {
-        if !self.is_same_block(other) || self.is_empty() || other.is_empty() {
-            return Ok(false);
-        }
-        if self.dtype().size() != other.dtype().size() {
-            return Ok(true);
-        }
-        // Element by element only if the operand, as broadcast to the target, is the target.
-        let broadcast = self.layout().broadcast_to(other.shape())?;
-        Ok(match overlap(&broadcast, other.layout()) {
-            Overlap::None | Overlap::Identical => false,
-            Overlap::Possible => true,
-        })
     }
 
     /// The real parts of a complex array, as a view; a real array itself.

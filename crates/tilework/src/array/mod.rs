@@ -151,7 +151,8 @@ impl Array {
     }
 
     /// Whether some element belongs to both. Exact for arrays of equal element sizes and all but
-    /// contrived strides; otherwise arrays of one block are said to share.
+    /// contrived strides; otherwise arrays of one block, or of foreign blocks whose bytes meet, are
+    /// said to share.
     ///
     /// ```
     /// use tilework::{Array, DType, s};
@@ -161,11 +162,44 @@ impl Array {
     /// # Ok::<(), tilework::Error>(())
     /// ```
     pub fn shares_memory(&self, other: &Array) -> bool {
-        if !self.is_same_block(other) || self.is_empty() || other.is_empty() {
-            return false;
+        self.meets(self.layout(), other) != Overlap::None
+    }
+
+    /// Whether writing `other` could change what is read of `self` at another index.
+    pub(crate) fn overlaps(&self, other: &Array) -> Result<bool> {
+        if !self.storage().may_alias(other.storage()) {
+            return Ok(false);
         }
-        self.dtype().size() != other.dtype().size()
-            || overlap(self.layout(), other.layout()) != Overlap::None
+        // Element by element only if the operand, as broadcast to the target, is the target.
+        let broadcast = self.layout().broadcast_to(other.shape())?;
+        Ok(self.meets(&broadcast, other) == Overlap::Possible)
+    }
+
+    /// How the elements of this array, through `layout`, meet those of `other`: the one place where
+    /// that is decided.
+    fn meets(&self, layout: &Layout, other: &Array) -> Overlap {
+        if !self.storage().may_alias(other.storage()) || self.is_empty() || other.is_empty() {
+            return Overlap::None;
+        }
+        if self.dtype().size() != other.dtype().size() {
+            return Overlap::Possible;
+        }
+        if self.is_same_block(other) {
+            return overlap(layout, other.layout());
+        }
+        // Foreign memory as two blocks: both are counted from where the first one begins, if that
+        // is a whole number of elements before the other.
+        let begins = [self, other].map(|array| array.storage().address().addr());
+        let [here, there] = begins.map(|begin| begin - begins[0].min(begins[1]));
+        let size = self.dtype().size();
+        let from_first = |layout: &Layout, begin: usize| match begin % size {
+            0 => layout.with_offset(layout.offset() + begin / size).ok(),
+            _ => None,
+        };
+        match (from_first(layout, here), from_first(other.layout(), there)) {
+            (Some(layout), Some(other)) => overlap(&layout, &other),
+            _ => Overlap::Possible,
+        }
     }
 
     #[inline]
