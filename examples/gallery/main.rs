@@ -58,7 +58,7 @@ impl Watch {
 fn main() -> Result<()> {
     let folder = PathBuf::from(std::env::var_os("CARGO_TARGET_DIR").unwrap_or("target".into()))
         .join("gallery");
-    let failed = |error: std::io::Error| Error::io("gallery", error.to_string());
+    let failed = |error: std::io::Error| Error::io("gallery", error.kind(), error);
     std::fs::create_dir_all(&folder).map_err(failed)?;
     let mut shown = Vec::new();
     for job in pieces::ALL {

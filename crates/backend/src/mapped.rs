@@ -48,7 +48,7 @@ pub fn map_file(
     if bytes == 0 || !offset.is_multiple_of(ALIGNMENT) {
         return Ok(None);
     }
-    let failed = |error: std::io::Error| Error::io("map", error);
+    let failed = |error: std::io::Error| Error::io("map", error.kind(), error);
     let end = offset.checked_add(bytes as u64);
     let length = file.metadata().map_err(failed)?.len();
     if end.is_none_or(|end| end > length) {

@@ -50,8 +50,13 @@ pub enum Error {
     #[error("{0}")]
     Unsupported(String),
     /// Reading or writing a file failed.
-    #[error("{0}")]
-    Io(String),
+    #[error("{message}")]
+    Io {
+        /// What was read or written, and what the system says.
+        message: String,
+        /// Why, as the standard library sorts it.
+        kind: std::io::ErrorKind,
+    },
     /// A file whose content is not what its format promises.
     #[error("{0}")]
     Format(String),
@@ -106,8 +111,6 @@ constructors! {
     out_of_memory => OutOfMemory,
     /// A [`Error::Unsupported`] of `operation`.
     unsupported => Unsupported,
-    /// A [`Error::Io`] of `operation`.
-    io => Io,
     /// A [`Error::Format`] of `operation`.
     format => Format,
     /// A [`Error::Driver`] of `operation`.
@@ -117,6 +120,12 @@ constructors! {
 }
 
 impl Error {
+    /// A [`Error::Io`] of `operation`.
+    #[cold]
+    pub fn io(operation: &str, kind: std::io::ErrorKind, message: impl Display) -> Error {
+        Error::Io { message: format!("{operation}: {message}"), kind }
+    }
+
     /// A [`Error::Formula`], with its position in the text where there is one.
     #[cold]
     pub fn formula(message: impl Display, position: Option<usize>) -> Error {

@@ -2,6 +2,8 @@
 //!
 //! Python gets what NumPy would raise. Everything else in this crate ends with [`OrRaise::py`].
 
+use std::io::ErrorKind;
+
 use pyo3::exceptions::{
     PyBufferError, PyIndexError, PyKeyboardInterrupt, PyMemoryError, PyNotImplementedError,
     PyOSError, PyOverflowError, PyRuntimeError, PyTypeError, PyValueError,
@@ -38,6 +40,22 @@ fn axis_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     Ok(class.bind(py))
 }
 
+/// The kind of OSError that Python makes of a number of the system's: FileNotFoundError and its kin.
+/// The numbers are the same on all systems.
+fn os_error(kind: ErrorKind, message: String) -> PyErr {
+    let number = match kind {
+        ErrorKind::NotFound => 2,
+        ErrorKind::PermissionDenied => 13,
+        ErrorKind::AlreadyExists => 17,
+        ErrorKind::NotADirectory => 20,
+        ErrorKind::IsADirectory => 21,
+        ErrorKind::StorageFull => 28,
+        ErrorKind::ReadOnlyFilesystem => 30,
+        _ => return PyOSError::new_err(message),
+    };
+    PyOSError::new_err((number, message))
+}
+
 /// The exception for an error.
 #[cold]
 pub fn raise(error: Error) -> PyErr {
@@ -57,7 +75,7 @@ pub fn raise(error: Error) -> PyErr {
         Error::Borrowed(_) => PyBufferError::new_err(message),
         Error::OutOfMemory(_) => PyMemoryError::new_err(message),
         Error::Unsupported(_) => PyNotImplementedError::new_err(message),
-        Error::Io(_) => PyOSError::new_err(message),
+        Error::Io { kind, .. } => os_error(kind, message),
         Error::Formula { position, .. } => Python::attach(|py| {
             let error = FormulaError::new_err(message);
             // An exception without its position is better than none.

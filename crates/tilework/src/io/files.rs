@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tilework_error::{Error, Result};
+use tilework_error::Result;
 
 use super::Origin;
 
@@ -33,15 +33,16 @@ pub(super) fn replace(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
 ) -> Result<()> {
-    let failed =
-        |error: io::Error| Error::io(origin.operation, format!("{}: {error}", origin.name));
+    let failed = |error: io::Error| origin.refused(error.kind(), error);
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let old = match fs::metadata(&target) {
         Ok(old) if old.is_file() => Some(old.permissions()),
+        Ok(old) if old.is_dir() => {
+            return Err(origin.refused(io::ErrorKind::IsADirectory, "a directory"));
+        }
         Ok(_) => {
-            let message =
-                format!("{}: not a regular file; write_npy writes to streams", origin.name);
-            return Err(Error::io(origin.operation, message));
+            let message = "not a regular file; write_npy writes to streams";
+            return Err(origin.refused(io::ErrorKind::InvalidInput, message));
         }
         Err(_) => None,
     };
@@ -92,7 +93,7 @@ mod tests {
         let names = || fs::read_dir(&folder).unwrap().count();
         let broken = |writer: &mut BufWriter<File>| {
             writer.write_all(&[1; 100_000]).map_err(|error| origin.io(error))?;
-            Err(Error::io("save", "the disk is full"))
+            Err(origin.refused(io::ErrorKind::StorageFull, "the disk is full"))
         };
         assert!(replace(origin, &path, broken).is_err());
         assert_eq!(names(), 0);

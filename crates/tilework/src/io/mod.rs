@@ -40,12 +40,17 @@ impl<'a> Origin<'a> {
         Error::format(self.operation, format!("{}: {message}", self.name))
     }
 
-    /// The system refuses; an end that comes too early is the file's fault and not the system's.
+    /// The system refuses.
+    fn refused(self, kind: std::io::ErrorKind, why: impl Display) -> Error {
+        Error::io(self.operation, kind, format!("{}: {why}", self.name))
+    }
+
+    /// As [`Origin::refused`]; an end that comes too early is the file's fault and not the system's.
     fn io(self, error: std::io::Error) -> Error {
         match error.kind() {
             std::io::ErrorKind::UnexpectedEof => self.bad("the data ends too early"),
             std::io::ErrorKind::InvalidData => self.bad(error),
-            _ => Error::io(self.operation, format!("{}: {error}", self.name)),
+            kind => self.refused(kind, error),
         }
     }
 }

@@ -5,11 +5,11 @@
 //! users, and by `npz` for each member.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Write};
+use std::io::{BufReader, ErrorKind, Read, Write};
 use std::path::Path;
 
 use tilework_backend::{UserWrite, try_zeroed};
-use tilework_error::{Error, Result};
+use tilework_error::Result;
 
 use super::Origin;
 use super::files::replace;
@@ -62,7 +62,7 @@ pub(super) fn open(origin: Origin<'_>, path: &Path) -> Result<(File, Option<u64>
     let file = File::open(path).map_err(|error| origin.io(error))?;
     let about = file.metadata().map_err(|error| origin.io(error))?;
     if about.is_dir() {
-        return Err(Error::io(origin.operation, format!("{}: a directory", origin.name)));
+        return Err(origin.refused(ErrorKind::IsADirectory, "a directory"));
     }
     Ok((file, about.is_file().then_some(about.len())))
 }
