@@ -84,7 +84,8 @@ impl<'a> Session<'a> {
     pub(crate) fn new(operation: &'static str) -> Session<'a> {
         Session {
             operation,
-            guards: OpGuards::new(),
+            // A constant, for the reason given in `View::boxed`.
+            guards: const { OpGuards::new() },
             fresh: [None; 2],
             writes_shared: false,
             patient: PATIENCE.get() == Patience::Waits,

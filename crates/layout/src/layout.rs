@@ -99,8 +99,8 @@ fn reach(shape: &[usize], strides: &[isize], offset: usize) -> Option<(usize, us
 impl Layout {
     /// The layout of no axes and one element.
     #[inline]
-    pub fn scalar() -> Layout {
-        Layout { shape: Dims::new(), strides: Strides::new(), offset: 0 }
+    pub const fn scalar() -> Layout {
+        Layout { shape: Dims::new_const(), strides: Strides::new_const(), offset: 0 }
     }
 
     /// The row-major layout of `shape` from position zero.

@@ -18,16 +18,15 @@ use crate::with_element;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Scalar {
     dtype: DType,
-    bytes: [u8; 16],
+    /// Its memory, zero behind its end. In words: scalars are handed on with every operation, and bytes
+    /// at odd places would be moved one by one.
+    words: [u64; 2],
 }
 
 impl Scalar {
     /// The scalar that holds `element`.
     pub fn new<E: Element>(element: E) -> Scalar {
-        let mut bytes = [0; 16];
-        let raw = element.to_raw();
-        bytes[..size_of::<E::Raw>()].copy_from_slice(bytes_of(&raw));
-        Scalar { dtype: E::DTYPE, bytes }
+        Scalar::from_bytes(E::DTYPE, bytes_of(&element.to_raw()))
     }
 
     /// The scalar of `dtype` whose memory begins `bytes`.
@@ -35,14 +34,14 @@ impl Scalar {
     /// # Panics
     /// If there are fewer bytes than the dtype has.
     pub fn from_bytes(dtype: DType, bytes: &[u8]) -> Scalar {
-        let mut scalar = Scalar { dtype, bytes: [0; 16] };
-        scalar.bytes[..dtype.size()].copy_from_slice(&bytes[..dtype.size()]);
+        let mut scalar = Scalar::zero(dtype);
+        bytes_of_mut(&mut scalar.words)[..dtype.size()].copy_from_slice(&bytes[..dtype.size()]);
         scalar
     }
 
     /// Zero, or false.
     pub fn zero(dtype: DType) -> Scalar {
-        Scalar { dtype, bytes: [0; 16] }
+        Scalar { dtype, words: [0; 2] }
     }
 
     /// Its dtype.
@@ -52,7 +51,7 @@ impl Scalar {
 
     /// Its memory: as many bytes as the dtype has.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.dtype.size()]
+        &bytes_of(&self.words)[..self.dtype.size()]
     }
 
     /// Its value as the element type that it has, or cast to another.
@@ -64,7 +63,7 @@ impl Scalar {
     pub fn get<E: Element>(&self) -> E {
         if self.dtype == E::DTYPE {
             let mut raw = E::Raw::zeroed();
-            bytes_of_mut(&mut raw).copy_from_slice(&self.bytes[..size_of::<E::Raw>()]);
+            bytes_of_mut(&mut raw).copy_from_slice(&self.bytes()[..size_of::<E::Raw>()]);
             return E::from_raw(raw);
         }
         with_element!(self.dtype, T => self.get::<T>().widen().cast::<E>())

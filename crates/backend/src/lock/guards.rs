@@ -60,8 +60,8 @@ impl Default for OpGuards<'_> {
 impl<'a> OpGuards<'a> {
     /// Guards on nothing, for [`wish`](Self::wish).
     #[inline]
-    pub fn new() -> Self {
-        Self { wishes: Wishes::new(), asked: 0, held: false, generation: 0 }
+    pub const fn new() -> Self {
+        Self { wishes: Wishes::new_const(), asked: 0, held: false, generation: 0 }
     }
 
     /// Adds a block to those that [`take`](Self::take) will take.
