@@ -179,7 +179,15 @@ pub(super) fn argsort<T: Line>(
     }
     let pairs = cast_slice_mut::<u8, [u128; 2]>(work);
     each_of(line, pairs, |i, raw| [T::key(raw, flip).to_u128(), i as u128]);
-    // Indices differ, so there are no ties whose order could be lost.
-    pairs.sort_unstable();
+    // Indices differ, so there are no ties whose order could be lost. A long line sorts for seconds
+    // in one go: it asks now and then whether to go on.
+    let mut compared = 0u32;
+    pairs.sort_unstable_by(|a, b| {
+        compared = compared.wrapping_add(1);
+        if compared.is_multiple_of(1 << 16) {
+            pool::check();
+        }
+        a.cmp(b)
+    });
     for_each(pairs, |i, pair| put(i, pair[1] as i64));
 }
