@@ -3,7 +3,7 @@
 //! Device, block, shape, strides, offset. View methods rewrite the last three and share the block;
 //! everything that touches numbers becomes a request to the device's backend. Rooms by subject:
 //! `create`, `view`, `map`, `reduce`, `linalg`, `einsum`, `compare`, `assign`, `index`, `join`,
-//! `order`, `access`, `show`.
+//! `order`, `memory_order`, `access`, `show`.
 
 mod access;
 mod assign;
@@ -15,6 +15,7 @@ mod integers;
 mod join;
 mod linalg;
 mod map;
+mod memory_order;
 mod operators;
 mod order;
 mod reduce;
@@ -36,6 +37,7 @@ pub use index::Indexer;
 pub use join::{PadMode, concat, stack};
 pub use linalg::matmul_tiled;
 pub use map::{Arg, apply, apply_into, complex, result_type, select};
+pub use memory_order::Order;
 pub use order::Unique;
 pub use reduce::Axes;
 pub use show::{FloatMode, PrintOptions, Show, Sign};

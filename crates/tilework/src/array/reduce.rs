@@ -141,8 +141,16 @@ impl Array {
     /// # Ok::<(), tilework::Error>(())
     /// ```
     pub fn softmax(&self, axis: isize) -> Result<Array> {
+        normalize_axis("softmax", axis, self.ndim())?;
+        if self.dtype().is_complex() {
+            let message = format!("{} has no meaning here", self.dtype());
+            return Err(Error::dtype("softmax", message));
+        }
         let dtype = if self.dtype().is_inexact() { self.dtype() } else { DType::Float64 };
         let x = self.to_dtype(dtype)?;
+        if x.is_empty() {
+            return x.copy();
+        }
         let result = (&x - &x.max_keepdims(axis)?)?.exp()?;
         result.div_assign(&result.sum_keepdims(axis)?)?;
         Ok(result)
