@@ -59,7 +59,7 @@ PAGES = {
         "Devices, threads and printing",
         "Where arrays live and how work is shared.",
         """device devices default_device set_default_device get_num_threads set_num_threads
-        empty_cache show_config set_printoptions get_printoptions""",
+        empty_cache show_config set_printoptions get_printoptions printoptions""",
     ),
     "files": ("Files", "NumPy's formats.", "save load savez savez_compressed"),
     "errors": (

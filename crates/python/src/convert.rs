@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySequence, PyString, PyTuple};
-use tilework::{Array, DType, Device, Memory, Number};
+use tilework::{Array, DType, Device, Memory, Number, Order};
 use tilework_ops::with_element;
 
 use crate::array::PyArray;
@@ -18,6 +18,7 @@ use crate::device::DeviceArg;
 use crate::dlpack;
 use crate::dtype::DTypeArg;
 use crate::errors::OrRaise;
+use crate::layout;
 use crate::memory;
 use crate::operand;
 use crate::run::run;
@@ -256,33 +257,40 @@ fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
 /// An array of numbers from lists, numbers, buffers, or the arrays of other libraries.
 ///
 /// Memory is shared where that is possible, unless `copy=True`; `copy=False` makes it an error
-/// where it is not.
+/// where it is not. With `order="C"` or "F" the elements lie so, copied if they did not.
 ///
 /// >>> import tilework as tw
 /// >>> tw.asarray([[1, 2], [3, 4]], dtype="float32").shape
 /// (2, 2)
 #[pyfunction]
-#[pyo3(signature = (obj, /, *, dtype=None, device=None, copy=None))]
+#[pyo3(signature = (obj, /, *, dtype=None, device=None, copy=None, order=None))]
 pub fn asarray(
     py: Python<'_>,
     obj: &Bound<'_, PyAny>,
     dtype: Option<DTypeArg>,
     device: Option<DeviceArg>,
     copy: Option<bool>,
+    order: Option<&str>,
 ) -> PyResult<PyArray> {
+    let order = order.map_or(Ok(Order::Keep), layout::order)?;
     let ours = obj.cast_exact::<PyArray>().ok().map(|array| &array.get().0);
     let dtype = dtype.map(|dtype| dtype.0);
     let array = match device {
         Some(device) => asarray_on(obj, dtype, device.0)?,
         None => asarray_near(obj, dtype, Device::current())?,
     };
+    // Only what is copied anyway comes in one of two orders.
+    let needed = if order == Order::Either { Order::Keep } else { order };
+    let array = run(py, array.len(), array.device(), || array.to_dtype_in(array.dtype(), needed))?;
     let shares = match ours {
         Some(ours) => array.is_same_block(ours),
         // Foreign memory is foreign to the pool; what was made here is a copy.
         None => array.storage().is_foreign(),
     };
     match copy {
-        Some(true) if shares => run(py, array.len(), array.device(), || array.copy()).map(PyArray),
+        Some(true) if shares => {
+            run(py, array.len(), array.device(), || array.copy_in(order)).map(PyArray)
+        }
         Some(false) if !shares => {
             Err(PyValueError::new_err("asarray: there is no array here without a copy"))
         }

@@ -359,7 +359,12 @@ pub fn import(object: &Bound<'_, PyAny>, host: Device, copy: Option<bool>) -> Py
         None => Box::new(taken),
     };
     // SAFETY: the maker promises a valid tensor whose elements live until the deleter is called.
-    unsafe { tensor_array(&*tensor, writable, keep, device) }
+    let array = unsafe { tensor_array(&*tensor, writable, keep, device)? };
+    // Elements at odd addresses are copied.
+    if copy == Some(false) && !array.storage().is_foreign() && !array.is_empty() {
+        return Err(PyBufferError::new_err("from_dlpack: there is no array here without a copy"));
+    }
+    Ok(array)
 }
 
 /// What foreign memory lives as long as.

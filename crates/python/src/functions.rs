@@ -7,5 +7,6 @@ pub mod files;
 pub mod info;
 pub mod linalg;
 pub mod manipulation;
+pub mod printing;
 pub mod reductions;
 pub mod searching;

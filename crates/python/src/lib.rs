@@ -2,8 +2,9 @@
 //!
 //! A shell: every function parses its arguments, calls the core, and wraps the result. Rooms:
 //! `errors` and `run` (exceptions, the GIL), `dtype`, `device`, `array` with `operators`,
-//! `indexing`, `methods`, `statistics`, `buffer`, `dlpack` and `cuda` (the classes), `args`, `convert`,
-//! `memory` and `operand` (arguments), `functions` (the namespace), `random`, `pairs` (formulas).
+//! `indexing`, `methods`, `statistics`, `layout`, `buffer`, `dlpack` and `cuda` (the classes), `args`,
+//! `convert`, `memory` and `operand` (arguments), `functions` (the namespace), `random`, `pairs`
+//! (formulas).
 
 #![allow(missing_docs, reason = "the documentation of this crate is Python's")]
 #![allow(unreachable_pub, reason = "nothing of this crate is reached from Rust")]
@@ -20,6 +21,7 @@ mod dtype;
 mod errors;
 mod functions;
 mod indexing;
+mod layout;
 mod memory;
 mod methods;
 mod operand;
@@ -41,6 +43,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     convert::register(module)?;
     cuda::register(module)?;
     dlpack::register(module)?;
+    layout::register(module)?;
     functions::elementwise::register(module)?;
     functions::creation::register(module)?;
     functions::manipulation::register(module)?;
@@ -48,6 +51,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     functions::searching::register(module)?;
     functions::linalg::register(module)?;
     functions::extras::register(module)?;
+    functions::printing::register(module)?;
     functions::files::register(module)?;
     functions::info::register(module)?;
     random::register(module)?;
@@ -71,6 +75,8 @@ fn public_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
         "cuda_why_not",
         "default_rng",
         "finfo_object",
+        "flagsobj",
+        "flatiter",
         "get_defaults",
         "iinfo_object",
         "set_defaults",

@@ -1,5 +1,5 @@
 //! Methods of arrays that NumPy users expect beyond the standard's: names for functions of the
-//! namespace. Reductions are in `statistics`.
+//! namespace. Reductions are in `statistics`, what concerns memory in `layout`.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -8,10 +8,8 @@ use tilework::Index;
 use crate::args::{self, Integers, spread};
 use crate::array::{PyArray, to_object};
 use crate::convert::ArrayArg;
-use crate::dtype::DTypeArg;
 use crate::errors::OrRaise;
 use crate::functions::extras::to_list;
-use crate::functions::manipulation::reshaped;
 use crate::functions::{elementwise, linalg, manipulation, searching};
 use crate::run::run;
 
@@ -19,21 +17,6 @@ type Out<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
 #[pymethods]
 impl PyArray {
-    /// Another shape for the same elements; a view where the strides permit.
-    ///
-    /// >>> import tilework as tw
-    /// >>> tw.arange(6).reshape(2, -1).tolist()
-    /// [[0, 1, 2], [3, 4, 5]]
-    #[pyo3(signature = (*shape, copy=None))]
-    fn reshape(
-        &self,
-        py: Python<'_>,
-        shape: &Bound<'_, PyTuple>,
-        copy: Option<bool>,
-    ) -> PyResult<PyArray> {
-        reshaped(py, &self.0, &spread(shape)?.0, copy)
-    }
-
     /// The axes in reverse, or in another order; a view.
     ///
     /// >>> import tilework as tw
@@ -76,49 +59,6 @@ impl PyArray {
     #[pyo3(signature = (offset=0, axis1=0, axis2=1))]
     fn diagonal(&self, offset: isize, axis1: isize, axis2: isize) -> PyResult<PyArray> {
         self.0.diagonal(offset, axis1, axis2).py().map(PyArray)
-    }
-
-    /// One axis, in row-major order; a view where the strides permit.
-    ///
-    /// >>> import tilework as tw
-    /// >>> tw.asarray([[1, 2], [3, 4]]).ravel().tolist()
-    /// [1, 2, 3, 4]
-    pub fn ravel(&self, py: Python<'_>) -> PyResult<PyArray> {
-        run(py, self.0.len(), self.0.device(), || self.0.ravel()).map(PyArray)
-    }
-
-    /// One axis, in row-major order; always a copy.
-    ///
-    /// >>> import tilework as tw
-    /// >>> x = tw.asarray([[1, 2], [3, 4]])
-    /// >>> tw.shares_memory(x, x.flatten())
-    /// False
-    fn flatten(&self, py: Python<'_>) -> PyResult<PyArray> {
-        reshaped(py, &self.0, &[-1], Some(true))
-    }
-
-    /// A new array in row-major order.
-    ///
-    /// >>> import tilework as tw
-    /// >>> x = tw.zeros(2)
-    /// >>> x.copy().fill(7)
-    /// >>> x.tolist()
-    /// [0.0, 0.0]
-    fn copy(&self, py: Python<'_>) -> PyResult<PyArray> {
-        run(py, self.0.len(), self.0.device(), || self.0.copy()).map(PyArray)
-    }
-
-    /// The elements cast to a dtype; without a copy where none is needed and `copy=False`.
-    ///
-    /// >>> import tilework as tw
-    /// >>> tw.asarray([1.7, -1.7]).astype(tw.int32).tolist()
-    /// [1, -1]
-    #[pyo3(signature = (dtype, /, *, copy=true))]
-    fn astype(&self, py: Python<'_>, dtype: DTypeArg, copy: bool) -> PyResult<PyArray> {
-        run(py, self.0.len(), self.0.device(), || {
-            if copy { self.0.astype(dtype.0) } else { self.0.to_dtype(dtype.0) }
-        })
-        .map(PyArray)
     }
 
     /// One element as a number of Python: the only one, or the one at an index.

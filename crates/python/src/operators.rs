@@ -7,7 +7,8 @@
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use tilework::{Arg, Array, Id, apply, apply_into};
+use pyo3::types::PyString;
+use tilework::{Arg, Array, DType, Device, Id, apply, apply_into};
 
 use crate::array::PyArray;
 use crate::operand::Operand;
@@ -23,12 +24,18 @@ fn binary<'py>(
 ) -> PyResult<Py<PyAny>> {
     let array = &slf.get().0;
     if let Ok(other) = other.cast_exact::<PyArray>() {
-        return compute(slf.py(), id, array, Arg::Array(&other.get().0), reflected);
+        let other = &other.get().0;
+        let [a, b] = if reflected { [other, array] } else { [array, other] };
+        let work = (array.len().max(other.len()), array.device());
+        return compute(slf.py(), id, work, &[a.into(), b.into()]);
     }
-    match Operand::of(other, array.device())? {
-        Some(other) => compute(slf.py(), id, array, other.arg(), reflected),
-        None => Ok(slf.py().NotImplemented()),
-    }
+    let Some(operand) = Operand::of(other, array.device())? else {
+        return Ok(slf.py().NotImplemented());
+    };
+    let work = (array.len().max(operand.len()), array.device());
+    let (array, other) = (array.into(), operand.arg());
+    let operands = if reflected { [other, array] } else { [array, other] };
+    compute(slf.py(), id, work, &operands)
 }
 
 /// The operation itself. Operands are handed on as what the core takes, and the result is taken
@@ -37,16 +44,10 @@ fn binary<'py>(
 fn compute(
     py: Python<'_>,
     id: Id,
-    array: &Array,
-    other: Arg<'_>,
-    reflected: bool,
+    (elements, device): (usize, Device),
+    operands: &[Arg<'_>; 2],
 ) -> PyResult<Py<PyAny>> {
-    let elements = match other {
-        Arg::Array(other) => array.len().max(other.len()),
-        Arg::Number(_) => array.len(),
-    };
-    let operands = if reflected { [other, array.into()] } else { [array.into(), other] };
-    let result = run(py, elements, array.device(), || apply(id, &operands))?;
+    let result = run(py, elements, device, || apply(id, operands))?;
     Ok(Py::new(py, PyArray(result))?.into_any())
 }
 
@@ -207,6 +208,17 @@ impl PyArray {
             CompareOp::Gt => Id::Greater,
             CompareOp::Ge => Id::GreaterEqual,
         };
+        // No element equals None or a string, as in NumPy; whatever else is no operand may have
+        // something to say about it itself.
+        let equality = matches!(op, CompareOp::Eq | CompareOp::Ne);
+        if equality && (other.is_none() || other.is_instance_of::<PyString>()) {
+            let (py, array) = (slf.py(), &slf.get().0);
+            let (device, differs) = (array.device(), matches!(op, CompareOp::Ne));
+            let all = run(py, array.len(), device, || {
+                Array::full_on(device, array.shape(), differs, DType::Bool)
+            })?;
+            return Ok(Py::new(py, PyArray(all))?.into_any());
+        }
         binary(slf, other, id, false)
     }
 }

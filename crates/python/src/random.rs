@@ -138,14 +138,19 @@ impl Generator {
     fn integers(
         &self,
         py: Python<'_>,
-        low: i64,
-        high: Option<i64>,
+        low: i128,
+        high: Option<i128>,
         size: Option<ShapeArg>,
         dtype: Option<DTypeArg>,
         endpoint: bool,
     ) -> PyResult<Py<PyAny>> {
         let (low, high) = high.map_or((0, low), |high| (low, high));
         let high = if endpoint { high.saturating_add(1) } else { high };
+        let bound = |name: &str, bound: i128| {
+            let message = || format!("integers: {name} is {bound}, beyond int64");
+            i64::try_from(bound).map_err(|_| PyValueError::new_err(message()))
+        };
+        let (low, high) = (bound("low", low)?, bound("high", high)?);
         let dtype = dtype.map_or(DType::Int64, |dtype| dtype.0);
         if !dtype.is_integer() {
             return Err(PyTypeError::new_err(format!("integers: {dtype} has other numbers too")));

@@ -13,6 +13,7 @@ use crate::args::{Integers, axes, one_axis};
 use crate::array::PyArray;
 use crate::dtype::DTypeArg;
 use crate::functions::reductions::{Asked, reduce, scan};
+use crate::run::run;
 
 type Out<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
@@ -117,8 +118,11 @@ macro_rules! scans {
                 axis: Option<isize>,
                 dtype: Option<DTypeArg>,
             ) -> PyResult<PyArray> {
-                let flat = if axis.is_none() { self.ravel(py)? } else { PyArray(self.0.clone()) };
-                scan(py, &flat.0, FoldId::$fold, axis, dtype.map(|dtype| dtype.0), false)
+                let flat = match axis {
+                    None => run(py, self.0.len(), self.0.device(), || self.0.ravel())?,
+                    Some(_) => self.0.clone(),
+                };
+                scan(py, &flat, FoldId::$fold, axis, dtype.map(|dtype| dtype.0), false)
             }
         )*}
     };

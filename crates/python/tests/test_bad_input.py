@@ -274,9 +274,18 @@ tw.set_num_threads(0) :: ValueError
 tw.set_num_threads(-1) :: (ValueError, OverflowError)
 tw.set_num_threads("a") :: TypeError
 tw.set_printoptions(sign="x") :: ValueError
-tw.load("/nowhere/at/all.npy") :: OSError
+tw.load("/nowhere/at/all.npy") :: FileNotFoundError
+tw.load("/nowhere/at/all.npy", mmap_mode="r") :: FileNotFoundError
+tw.load("/") :: IsADirectoryError
+tw.load("/", mmap_mode="r") :: IsADirectoryError
 tw.load(b"junk") :: (OSError, ValueError, TypeError)
-tw.save("/nowhere/at/all.npy", x) :: OSError
+tw.save("/nowhere/at/all.npy", x) :: FileNotFoundError
+tw.savez("/nowhere/at/all.npz", x) :: FileNotFoundError
+tw.softmax(x, axis=7) :: ValueError :: softmax
+tw.softmax(tw.asarray([1j])) :: TypeError :: softmax
+tw.clip(tw.asarray([1j]), 0) :: TypeError :: clip
+tw.clip(x, "a") :: TypeError :: clip
+tw.clip(x, None, tw.zeros((5, 7))) :: ValueError :: clip
 tw.random.default_rng(-1) :: ValueError
 tw.random.default_rng("a") :: (TypeError, ValueError)
 tw.random.default_rng(1).integers(5, 5) :: ValueError
@@ -301,13 +310,15 @@ def inputs() -> dict[str, tw.Array]:
 
 @pytest.mark.parametrize("line", TABLE)
 def test_table(device: tw.device, line: str) -> None:
-    expression, kind = line.split(" :: ")
+    # What is raised, and where it matters the operation that the message begins with.
+    expression, kind, *operation = line.split(" :: ")
     given = inputs()
     before = {name: array.tolist() for name, array in given.items()}
     scope = {"tw": tw, "np": np, "HUGE": HUGE}
     with pytest.raises(eval(kind, scope)) as raised:
         eval(expression, scope, given)
     assert str(raised.value), "an error says what is wrong"
+    assert all(str(raised.value).startswith(f"{name}: ") for name in operation)
     assert {name: array.tolist() for name, array in given.items()} == before
 
 

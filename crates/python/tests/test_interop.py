@@ -250,6 +250,11 @@ def test_dlpack_in(device: tw.device) -> None:
     assert tw.from_dlpack(n, device="reference").device == "reference"
     assert np.shares_memory(np.asarray(tw.from_dlpack(n, copy=False)), n)
     assert not np.shares_memory(np.asarray(tw.from_dlpack(n, copy=True)), n)
+    # Elements at odd addresses cannot be shared, and are not copied behind the back of the caller.
+    odd = np.zeros(17, dtype=np.uint8)[1:].view(np.float64)
+    assert tw.from_dlpack(odd).tolist() == [0, 0]
+    with pytest.raises(BufferError, match="copy"):
+        tw.from_dlpack(odd, copy=False)
     n.flags.writeable = False
     assert not tw.from_dlpack(n).writable
     x = tw.ones(3)

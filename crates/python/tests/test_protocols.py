@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from unittest import mock
 
 import pytest
 
@@ -47,6 +48,11 @@ def test_numbers_and_containers(device: tw.device) -> None:
     assert bool(tw.asarray([[5]])) and not tw.asarray(0)
     assert f"{tw.asarray(2.5):.2f} {tw.asarray(7):03d}" == "2.50 007"
     assert divmod(tw.asarray(7), 2)[1] == 1
+    # No element equals None or a string; what has its own opinion is asked for it.
+    for nothing in [None, "a"]:
+        assert (x == nothing).tolist() == (nothing == x).tolist() == [[False, False]] * 2
+        assert (x != nothing).tolist() == [[True, True]] * 2
+    assert x == mock.ANY and not x != mock.ANY and (x == object()) is False
     with pytest.raises(TypeError):
         hash(x)
     with pytest.raises(TypeError):

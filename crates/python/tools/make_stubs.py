@@ -82,6 +82,7 @@ ARGUMENTS = {
     "ufunc": "Any", "method": "builtins.str", "inputs": "Any", "options": "Any", "mod": "Any",
     "memo": "Any", "_memo": "Any", "spec": "builtins.str", "_exception": "Any", "flags": "builtins.int",
     "buffer": "builtins.memoryview", "kwargs": "Any", "ndigits": "builtins.int | None",
+    "order": 'Literal["C", "F", "A", "K"]',
 }  # fmt: skip
 
 # What an argument of this name is in the methods of tensors, which come from the table of formulas.
@@ -120,6 +121,7 @@ PARTICULAR = {
     ("from_dlpack", "x"): "_SupportsDLPack", ("save", "file"): "_File | IO[bytes]",
     ("load", "file"): "_File | IO[bytes]", ("permutation", "x"): "builtins.int | _ArrayLike",
     ("choice", "a"): "builtins.int | _ArrayLike", ("where", "x1"): "_Operand",
+    ("asarray", "order"): 'Literal["C", "F", "A", "K"] | None',
     ("__eq__", "value"): "object", ("__ne__", "value"): "object",
     ("__contains__", "key"): "object", ("sort", "kind"): "Any",
     ("transpose", "axes"): "_Integers | None",
@@ -187,6 +189,8 @@ RETURNS = {
     "normal": "Any", "uniform": "Any", "integers": "Any", "choice": "Any",
     "dtype.__eq__": "builtins.bool", "dtype.__ne__": "builtins.bool",
     "device.__eq__": "builtins.bool", "device.__ne__": "builtins.bool",
+    "flatiter.__iter__": "flatiter", "flagsobj.__getitem__": "builtins.bool",
+    "printoptions.__new__": "printoptions", "printoptions.__enter__": "builtins.dict[builtins.str, Any]",
     "ArrayIterator.__iter__": "ArrayIterator", "ArrayIterator.__next__": "Array",
     "Vi": "LazyTensor", "Vj": "LazyTensor", "Pm": "LazyTensor", "Var": "LazyTensor",
     "set_defaults": "None", "get_defaults": "builtins.dict[builtins.str, Any]",
@@ -207,7 +211,11 @@ ATTRIBUTES = {
     "ndim": "builtins.int", "size": "builtins.int", "dtype": "dtype", "device": "device",
     "itemsize": "builtins.int", "nbytes": "builtins.int", "T": "Array", "mT": "Array",
     "real": "Array", "imag": "Array", "is_contiguous": "builtins.bool", "writable": "builtins.bool",
-    "data": "builtins.memoryview", "__array_interface__": "builtins.dict[builtins.str, Any]",
+    "flags": "flagsobj", "flat": "flatiter", "c_contiguous": "builtins.bool",
+    "f_contiguous": "builtins.bool", "contiguous": "builtins.bool", "forc": "builtins.bool",
+    "fnc": "builtins.bool", "owndata": "builtins.bool", "writeable": "builtins.bool",
+    "aligned": "builtins.bool", "data": "builtins.memoryview",
+    "__array_interface__": "builtins.dict[builtins.str, Any]",
     "__cuda_array_interface__": "builtins.dict[builtins.str, Any]",
     "name": "builtins.str", "kind": "builtins.str", "str": "builtins.str", "__numpy_dtype__": "Any",
     "type": "builtins.str", "index": "builtins.int | None",
@@ -275,6 +283,8 @@ def class_lines(cls: type) -> list[str]:
     lines = ["", "@final", f"class {cls.__name__}:"]
     if cls.__name__ in ("dtype", "device"):
         lines.append("    def __new__(cls, name: Any, /) -> " + cls.__name__ + ": ...")
+    if cls.__name__ == "printoptions":
+        lines.append("    " + typed("printoptions", "__new__", cls).replace("(", "(cls, ", 1))
     if cls.__name__ == "LazyTensor":
         lines.append("    def __new__(cls, x: _Tensor | builtins.tuple[builtins.int, ...], axis: builtins.int | None = None) -> LazyTensor: ...")
     if cls.__name__ == "Genred":
@@ -294,6 +304,8 @@ def class_lines(cls: type) -> list[str]:
         if inspect.isgetsetdescriptor(member) or inspect.ismemberdescriptor(member):
             kind = ATTRIBUTES.get(f"{cls.__name__}.{name}") or ATTRIBUTES[name]
             lines += ["    @property", f"    def {name}(self) -> {kind}: ..."]
+            if name == "flat":
+                lines += ["    @flat.setter", "    def flat(self, values: _Operand) -> None: ..."]
             continue
         ignore = ""
         if isinstance(member, staticmethod):

@@ -354,15 +354,16 @@ fn meshgrid<'py>(
 /// >>> tw.array([1, 2, 3]).shape
 /// (3,)
 #[pyfunction]
-#[pyo3(signature = (obj, /, dtype=None, *, device=None, copy=true))]
+#[pyo3(signature = (obj, /, dtype=None, *, device=None, copy=true, order="K"))]
 fn array(
     py: Python<'_>,
     obj: &Bound<'_, PyAny>,
     dtype: Option<DTypeArg>,
     device: Option<DeviceArg>,
     copy: Option<bool>,
+    order: Option<&str>,
 ) -> PyResult<PyArray> {
-    convert::asarray(py, obj, dtype, device, copy)
+    convert::asarray(py, obj, dtype, device, copy, order)
 }
 
 /// Adds the functions to the module.

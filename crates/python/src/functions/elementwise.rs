@@ -9,11 +9,12 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
-use tilework::{Arg, Device, Id, apply, apply_into};
+use tilework::{Arg, DType, Device, Id, Number, apply, apply_into, result_type};
 
 use crate::args;
 use crate::array::PyArray;
 use crate::convert;
+use crate::errors::OrRaise;
 use crate::memory;
 use crate::operand::Operand;
 use crate::run::run;
@@ -36,6 +37,16 @@ fn call<'py>(
     out: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Py<PyAny>> {
     let device = device_of(objects);
+    let operands = operands_of(id, objects, device)?;
+    compute(py, id, &operands, device, out)
+}
+
+/// The operands of an operation, all of which must be some.
+fn operands_of<'a>(
+    id: Id,
+    objects: &[&'a Bound<'_, PyAny>],
+    device: Device,
+) -> PyResult<Operands<'a>> {
     let mut operands = Operands::new();
     for object in objects {
         let operand = Operand::of(object, device)?;
@@ -45,6 +56,16 @@ fn call<'py>(
             PyTypeError::new_err(format!("{name}: {kind} is not an array or a number"))
         })?);
     }
+    Ok(operands)
+}
+
+fn compute<'py>(
+    py: Python<'py>,
+    id: Id,
+    operands: &[Operand<'_>],
+    device: Device,
+    out: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Py<PyAny>> {
     let elements = operands.iter().map(Operand::len).max().unwrap_or(1);
     let operands: SmallVec<[Arg<'_>; 3]> = operands.iter().map(Operand::arg).collect();
     match out {
@@ -152,12 +173,35 @@ pub fn clip<'py>(
     max: Option<&Bound<'py, PyAny>>,
     out: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Py<PyAny>> {
-    match (min, max) {
-        (Some(min), Some(max)) => call(py, Id::Clip, &[x, min, max], out),
-        (Some(min), None) => call(py, Id::Maximum, &[x, min], out),
-        (None, Some(max)) => call(py, Id::Minimum, &[x, max], out),
-        (None, None) => call(py, Id::Positive, &[x], out),
+    let given: SmallVec<[&Bound<'py, PyAny>; 3]> =
+        [Some(x), min, max].into_iter().flatten().collect();
+    let device = device_of(&given);
+    let mut operands = operands_of(Id::Clip, &given, device)?;
+    // A bound that was left out is the end of the range that all have together.
+    let common = {
+        let args: SmallVec<[Arg<'_>; 3]> = operands.iter().map(Operand::arg).collect();
+        result_type(&args).py()?
+    };
+    let (low, high) = match common.iinfo() {
+        Ok(range) => (Number::Int(range.min), Number::Int(range.max)),
+        Err(_) if common == DType::Bool => (Number::Bool(false), Number::Bool(true)),
+        Err(_) => (Number::Float(f64::NEG_INFINITY), Number::Float(f64::INFINITY)),
+    };
+    if let (Number::Int(low), Number::Int(high)) = (low, high) {
+        // A bound beyond the range holds nothing back.
+        for bound in &mut operands[1..] {
+            if let Operand::Number(Number::Int(bound)) = bound {
+                *bound = (*bound).clamp(low, high);
+            }
+        }
     }
+    if min.is_none() {
+        operands.insert(1, Operand::Number(low));
+    }
+    if max.is_none() {
+        operands.push(Operand::Number(high));
+    }
+    compute(py, Id::Clip, &operands, device, out)
 }
 
 /// Our operation for a NumPy function; most have the same name.

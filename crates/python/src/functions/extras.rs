@@ -1,9 +1,9 @@
-//! What NumPy users reach for beyond the standard: softmax, pad, comparisons, windows, printing.
+//! What NumPy users reach for beyond the standard: softmax, pad, comparisons, windows.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
-use tilework::{Array, FloatMode, PadMode, PrintOptions, Sign};
+use pyo3::types::PyList;
+use tilework::{Array, PadMode};
 
 use crate::args::{Integers, ShapeArg, register};
 use crate::array::PyArray;
@@ -169,83 +169,6 @@ fn shares_memory(x1: &Bound<'_, PyArray>, x2: &Bound<'_, PyArray>) -> bool {
     x1.get().0.shares_memory(&x2.get().0)
 }
 
-/// How arrays are printed from now on, by NumPy's names; what is not named stays as it is.
-///
-/// >>> import tilework as tw
-/// >>> tw.set_printoptions(precision=8)
-#[pyfunction]
-#[pyo3(signature = (*, precision=None, threshold=None, edgeitems=None, linewidth=None, suppress=None, sign=None, floatmode=None))]
-fn set_printoptions(
-    precision: Option<usize>,
-    threshold: Option<usize>,
-    edgeitems: Option<usize>,
-    linewidth: Option<usize>,
-    suppress: Option<bool>,
-    sign: Option<&str>,
-    floatmode: Option<&str>,
-) -> PyResult<()> {
-    let wrong = |what: &str, given: &str| {
-        PyValueError::new_err(format!("set_printoptions: {given:?} is no {what}"))
-    };
-    let now = PrintOptions::current();
-    let sign = match sign {
-        None => now.sign,
-        Some("-") => Sign::Negative,
-        Some("+") => Sign::Always,
-        Some(" ") => Sign::Space,
-        Some(other) => return Err(wrong("sign", other)),
-    };
-    let float_mode = match floatmode {
-        None => now.float_mode,
-        Some("maxprec") => FloatMode::MaxPrecision,
-        Some("maxprec_equal") => FloatMode::MaxPrecisionEqual,
-        Some("unique") => FloatMode::Unique,
-        Some("fixed") => FloatMode::Fixed,
-        Some(other) => return Err(wrong("floatmode", other)),
-    };
-    PrintOptions {
-        precision: precision.unwrap_or(now.precision),
-        threshold: threshold.unwrap_or(now.threshold),
-        edge_items: edgeitems.unwrap_or(now.edge_items),
-        line_width: linewidth.unwrap_or(now.line_width),
-        suppress: suppress.unwrap_or(now.suppress),
-        sign,
-        float_mode,
-    }
-    .set();
-    Ok(())
-}
-
-/// How arrays are printed, by NumPy's names.
-///
-/// >>> import tilework as tw
-/// >>> tw.get_printoptions()["threshold"]
-/// 1000
-#[pyfunction]
-fn get_printoptions(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let now = PrintOptions::current();
-    let options = PyDict::new(py);
-    options.set_item("precision", now.precision)?;
-    options.set_item("threshold", now.threshold)?;
-    options.set_item("edgeitems", now.edge_items)?;
-    options.set_item("linewidth", now.line_width)?;
-    options.set_item("suppress", now.suppress)?;
-    let sign = match now.sign {
-        Sign::Negative => "-",
-        Sign::Always => "+",
-        Sign::Space => " ",
-    };
-    options.set_item("sign", sign)?;
-    let mode = match now.float_mode {
-        FloatMode::MaxPrecision => "maxprec",
-        FloatMode::MaxPrecisionEqual => "maxprec_equal",
-        FloatMode::Unique => "unique",
-        FloatMode::Fixed => "fixed",
-    };
-    options.set_item("floatmode", mode)?;
-    Ok(options)
-}
-
 /// The elements as nested lists of Python's numbers.
 pub fn to_list(py: Python<'_>, array: &Array) -> PyResult<Py<PyAny>> {
     let numbers = run(py, array.len(), array.device(), || {
@@ -274,6 +197,6 @@ fn nest(
 /// Adds the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     register!(module: softmax, isclose, allclose, array_equal, pad, as_strided, sliding_window_view,
-        shares_memory, set_printoptions, get_printoptions);
+        shares_memory);
     Ok(())
 }

@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
-use tilework::{Array, DType, Number};
+use tilework::{Array, DType, Error, Number, Order};
 
 use crate::args::{Integers, Length, ShapeArg, register};
 use crate::array::PyArray;
@@ -12,6 +12,7 @@ use crate::convert::ArrayArg;
 use crate::device::DeviceArg;
 use crate::dtype::{self, DTypeArg, PyDType};
 use crate::errors::OrRaise;
+use crate::layout;
 use crate::operand;
 use crate::run::run;
 
@@ -195,9 +196,15 @@ fn permute_dims(x: ArrayArg, axes: Integers) -> PyResult<PyArray> {
 /// >>> tw.reshape(tw.arange(6), (2, -1)).shape
 /// (2, 3)
 #[pyfunction]
-#[pyo3(signature = (x, /, shape, *, copy=None))]
-fn reshape(py: Python<'_>, x: ArrayArg, shape: Integers, copy: Option<bool>) -> PyResult<PyArray> {
-    reshaped(py, &x.0, &shape.0, copy)
+#[pyo3(signature = (x, /, shape, *, order="C", copy=None))]
+fn reshape(
+    py: Python<'_>,
+    x: ArrayArg,
+    shape: Integers,
+    order: &str,
+    copy: Option<bool>,
+) -> PyResult<PyArray> {
+    reshaped(py, &x.0, &shape.0, order, copy)
 }
 
 /// [`reshape`], for the method too.
@@ -205,15 +212,23 @@ pub fn reshaped(
     py: Python<'_>,
     x: &Array,
     shape: &[isize],
+    order: &str,
     copy: Option<bool>,
 ) -> PyResult<PyArray> {
-    run(py, x.len(), x.device(), || match copy {
-        Some(false) => x.reshape_view(shape),
-        Some(true) => {
-            let result = x.reshape(shape)?;
-            if result.is_same_block(x) { result.copy() } else { Ok(result) }
+    let order = layout::order(order)?;
+    run(py, x.len(), x.device(), || {
+        if copy == Some(false) && order == Order::RowMajor {
+            return x.reshape_view(shape);
         }
-        None => x.reshape(shape),
+        let result = x.reshape_in(shape, order)?;
+        match (copy, result.is_same_block(x)) {
+            (Some(true), true) => result.copy_in(order),
+            (Some(false), false) => Err(Error::value(
+                "reshape",
+                "the strides permit no view in this order; let it copy",
+            )),
+            _ => Ok(result),
+        }
     })
     .map(PyArray)
 }
