@@ -10,16 +10,16 @@ use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Not, Sub};
 
 /// Eight `f32`; as a mask, eight lanes of all ones or all zeros.
 #[derive(Clone, Copy, Debug)]
-pub struct Avx2F32(pub __m256);
+pub(crate) struct Avx2F32(pub __m256);
 /// Four `f64`; as a mask, four lanes of all ones or all zeros.
 #[derive(Clone, Copy, Debug)]
-pub struct Avx2F64(pub __m256d);
+pub(crate) struct Avx2F64(pub __m256d);
 /// A mask of eight lanes. Only the sign bit of a lane counts.
 #[derive(Clone, Copy, Debug)]
-pub struct Mask32(pub __m256);
+pub(crate) struct Mask32(pub __m256);
 /// A mask of four lanes. Only the sign bit of a lane counts.
 #[derive(Clone, Copy, Debug)]
-pub struct Mask64(pub __m256d);
+pub(crate) struct Mask64(pub __m256d);
 
 /// An intrinsic without memory operands, called from code that has no feature of its own.
 macro_rules! ins {

@@ -10,10 +10,10 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// Sixteen `f32`.
 #[derive(Clone, Copy, Debug)]
-pub struct Avx512F32(pub __m512);
+pub(crate) struct Avx512F32(pub __m512);
 /// Eight `f64`.
 #[derive(Clone, Copy, Debug)]
-pub struct Avx512F64(pub __m512d);
+pub(crate) struct Avx512F64(pub __m512d);
 
 /// An intrinsic without memory operands, called from code that has no feature of its own.
 macro_rules! ins {

@@ -2,18 +2,16 @@
 //!
 //! [`vector`] is the trait; `scalar`, `avx2`, `avx512` and [`twin`] implement it; [`math`] is generic
 //! over it; [`kernels`] drives the mathematics over slices; [`record`] writes it down as a program;
-//! [`convert`] turns half floats into `f32` and back; [`order`] sorts integers. Knows nothing of
-//! arrays; called by the CPU backend, which picks the [`Level`].
+//! [`convert`] turns half floats into `f32` and back; [`order`] sorts integers; [`tiles`] lends the
+//! vectors to loops of others. Knows nothing of arrays; called by the CPU backend, which picks the
+//! [`Level`].
 
 // Safe functions of these types run instructions that the CPU may not have (the rule of
-// [`Vector`]), so they are shown to nobody; drivers of the CPU backend name them below a function
-// with the target features.
+// [`Vector`]), so nobody outside can name them.
 #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
-#[doc(hidden)]
-pub mod avx2;
+mod avx2;
 #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
-#[doc(hidden)]
-pub mod avx512;
+mod avx512;
 pub mod convert;
 mod functions;
 pub mod kernels;
@@ -21,11 +19,13 @@ pub mod math;
 pub mod order;
 pub mod record;
 pub mod scalar;
+pub mod tiles;
 pub mod twin;
 pub mod vector;
 
 pub use convert::{CONVERSIONS, conversion};
 pub use kernels::{KERNELS, kernel};
+pub use tiles::{TileWork, Tiled};
 pub use vector::{Lanes, Real, Single, Vector};
 
 /// A contiguous kernel: `n` elements, byte pointers to the first element of the result and of up

@@ -11,13 +11,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tilework_layout::Layout;
-use tilework_simd::{Lanes, Real};
+use tilework_simd::tiles::MOST_ROWS;
+use tilework_simd::{Lanes, Real, TileWork};
 
 use super::Source;
 use super::lanes::{Work, with_isa};
-use super::products::{
-    Columns, MOST_LANES, MOST_ROWS, Number, Points, TileWork, VECTORS, products, tile_shape,
-};
+use super::products::{Columns, MOST_LANES, Number, Points, VECTORS, products, tile_shape};
 use crate::isa::Isa;
 use crate::pool;
 

@@ -12,7 +12,8 @@
 use std::ops::Range;
 
 use tilework_backend::Accumulator;
-use tilework_simd::{Lanes, Real};
+use tilework_simd::tiles::MOST_ROWS;
+use tilework_simd::{Lanes, Level, Real, TileWork, Tiled};
 
 use super::{Source, position};
 use crate::isa::Isa;
@@ -21,9 +22,6 @@ use crate::map::moves;
 /// Vectors of lanes in a panel.
 pub(super) const VECTORS: usize = 2;
 
-/// Rows of a tile at most.
-pub(super) const MOST_ROWS: usize = 12;
-
 /// Lanes of a panel at most.
 pub(super) const MOST_LANES: usize = 32;
 
@@ -31,75 +29,32 @@ pub(super) const MOST_LANES: usize = 32;
 const SAMPLE: usize = 256;
 
 /// A number that formulas are computed in, with its vectors.
-pub(super) trait Number: Accumulator + tilework_simd::Real {
+pub(super) trait Number: Accumulator + Tiled {
     /// Half the distance from 1 to the next number.
     const ROUNDOFF: f64;
     /// The smallest number above zero.
     const TINY: f64;
     /// Squares up to here may be added and scaled without overflow.
     const SAFE: f64;
-    /// The plainest vector.
-    type Plain: Lanes<Elem = Self>;
-    /// The vector of AVX2.
-    #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
-    type Avx2: Lanes<Elem = Self>;
-    /// The vector of AVX-512.
-    #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
-    type Avx512: Lanes<Elem = Self>;
 }
 
 impl Number for f32 {
     const ROUNDOFF: f64 = f32::EPSILON as f64 / 2.0;
     const TINY: f64 = f32::from_bits(1) as f64;
     const SAFE: f64 = (1u128 << 64) as f64;
-    type Plain = tilework_simd::scalar::ScalarF32;
-    #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
-    type Avx2 = tilework_simd::avx2::Avx2F32;
-    #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
-    type Avx512 = tilework_simd::avx512::Avx512F32;
 }
 
 impl Number for f64 {
     const ROUNDOFF: f64 = f64::EPSILON / 2.0;
     const TINY: f64 = f64::from_bits(1);
     const SAFE: f64 = f64::MAX / (1u128 << 64) as f64;
-    type Plain = tilework_simd::scalar::ScalarF64;
-    #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
-    type Avx2 = tilework_simd::avx2::Avx2F64;
-    #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
-    type Avx512 = tilework_simd::avx512::Avx512F64;
-}
-
-/// Something to do with the vectors of an instruction set, in tiles that fill its registers.
-pub(super) trait TileWork<T> {
-    /// What it gives.
-    type Output;
-    /// Does it; must be `#[inline(always)]`.
-    fn run<V: Lanes<Elem = T>, const ROWS: usize>(self) -> Self::Output;
 }
 
 /// Does work with the vectors of `isa`.
 #[inline]
 pub(super) fn with_tiles<T: Number, W: TileWork<T>>(isa: Isa, work: W) -> W::Output {
-    #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
-    #[target_feature(enable = "avx2,fma")]
-    fn avx2<T: Number, W: TileWork<T>>(work: W) -> W::Output {
-        work.run::<T::Avx2, 6>()
-    }
-    #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
-    #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
-    fn avx512<T: Number, W: TileWork<T>>(work: W) -> W::Output {
-        work.run::<T::Avx512, MOST_ROWS>()
-    }
-    match isa {
-        // SAFETY: `Isa::current`, where every isa comes from, gives only what the CPU has.
-        #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
-        Isa::Avx2 => unsafe { avx2(work) },
-        // SAFETY: as above.
-        #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
-        Isa::Avx512 => unsafe { avx512(work) },
-        _ => work.run::<T::Plain, 4>(),
-    }
+    // SAFETY: `Isa::current`, where every isa comes from, gives only what the CPU has.
+    unsafe { T::with_tiles(Level::ALL[isa as usize], work) }
 }
 
 /// How many rows of j and lanes of i a tile has under an instruction set.
