@@ -198,15 +198,35 @@ pub fn empty_cache() {
 /// Zeros in a vector, for work and for results that are no blocks; an error where there is no memory
 /// for them.
 pub fn try_zeroed<T: bytemuck::Zeroable>(operation: &str, len: usize) -> Result<Vec<T>> {
-    bytemuck::allocation::try_zeroed_vec(len).map_err(|()| {
-        let message = format!("no memory for {len} elements of {} bytes each", size_of::<T>());
-        Error::out_of_memory(operation, message)
+    with_room::<T, _>(operation, len, || bytemuck::allocation::try_zeroed_vec(len).ok())
+}
+
+/// An empty vector with room for so many, as [`try_zeroed`].
+pub fn try_room<T>(operation: &str, len: usize) -> Result<Vec<T>> {
+    with_room::<T, _>(operation, len, || {
+        let mut room = Vec::new();
+        room.try_reserve_exact(len).ok().map(|()| room)
     })
 }
 
-/// How many bytes of host memory are kept for reuse.
-pub fn memory_info() -> usize {
-    large::bytes()
+/// A vector of so many times the same, as [`try_zeroed`].
+pub fn try_filled<T: Clone>(operation: &str, value: T, len: usize) -> Result<Vec<T>> {
+    let mut filled = try_room(operation, len)?;
+    filled.resize(len, value);
+    Ok(filled)
+}
+
+/// What `make` gives at its second try at the latest: before it, what is kept for reuse is given
+/// back.
+fn with_room<T, R>(operation: &str, len: usize, make: impl Fn() -> Option<R>) -> Result<R> {
+    let again = || {
+        empty_cache();
+        make()
+    };
+    make().or_else(again).ok_or_else(|| {
+        let bytes = len.saturating_mul(size_of::<T>());
+        Error::out_of_memory(operation, format!("no memory for {bytes} bytes"))
+    })
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ mod storage;
 mod view;
 
 pub use backend::{Backend, DeviceId, Memory, Properties, download, explain, run, upload};
-pub use host::{empty_cache, memory_info, try_zeroed};
+pub use host::{empty_cache, try_filled, try_room, try_zeroed};
 pub use interrupt::interruptible;
 pub use mapped::{Mapping, map_file, release_pages};
 pub use pairs::{Accumulator, Accuracy, PairReduce, Progress, Scheme, SumScheme};

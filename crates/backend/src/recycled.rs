@@ -8,6 +8,8 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
+use tilework_error::{Error, Result};
+
 use crate::host;
 
 /// As a `Box`, with memory that the thread keeps for the next.
@@ -19,25 +21,36 @@ unsafe impl<T: Send> Send for Recycled<T> {}
 unsafe impl<T: Sync> Sync for Recycled<T> {}
 
 impl<T> Recycled<T> {
-    /// Boxes a value.
+    /// Boxes a value, as `Box::new` does: without memory the process ends.
     #[inline]
     pub fn new(value: T) -> Recycled<T> {
+        Recycled::with(|| value).unwrap_or_else(|_| handle_alloc_error(Layout::new::<T>()))
+    }
+
+    /// Boxes a value, or fails without memory.
+    #[inline]
+    pub fn try_new(value: T) -> Result<Recycled<T>> {
         Recycled::with(|| value)
     }
 
     /// Boxes what `make` gives. There is room for it first, so that it can be made there.
     #[inline(always)]
-    pub(crate) fn with(make: impl FnOnce() -> T) -> Recycled<T> {
+    pub(crate) fn with(make: impl FnOnce() -> T) -> Result<Recycled<T>> {
         const { assert!(align_of::<T>() <= host::ALIGNMENT) };
         let Some(block) = host::allocate(size_of::<T>()) else {
-            handle_alloc_error(Layout::new::<T>());
+            return Err(no_room(size_of::<T>()));
         };
         let place = block.address.cast::<T>();
         // SAFETY: the block has room for a value, is aligned, and nobody else knows it. If `make`
         // panics, only the room is lost.
         unsafe { place.write(make()) };
-        Recycled(place)
+        Ok(Recycled(place))
     }
+}
+
+#[cold]
+fn no_room(bytes: usize) -> Error {
+    Error::out_of_memory("allocate", format!("no memory for the {bytes} bytes of a view"))
 }
 
 impl<T> Drop for Recycled<T> {

@@ -42,7 +42,7 @@ impl View {
         // A constant comes from memory that nobody writes; what was made on the stack would be moved
         // with all its unused axes, and wait for whatever was written there before.
         let empty = || const { Layout::scalar() };
-        let mut view = Recycled::with(|| View { storage, layout: empty(), dtype });
+        let mut view = Recycled::with(|| View { storage, layout: empty(), dtype })?;
         lay_out(&mut view.layout)?;
         view.check()?;
         Ok(view)

@@ -2,8 +2,8 @@
 //!
 //! May assume shapes, dtypes and overlap that the contract settles. Called by the backend.
 
-use tilework_backend::{Matmul, MatmulKernel, Session, empty_cache};
-use tilework_error::{Error, Result};
+use tilework_backend::{Matmul, MatmulKernel, Session, try_room};
+use tilework_error::Result;
 use tilework_layout::{Layout, LoopNest};
 use tilework_ops::{DType, Element, Value, with_element};
 
@@ -56,20 +56,6 @@ struct Products<T> {
 /// The positions of A, B and C.
 type Start = (isize, isize, isize);
 
-/// Room for so many, or an error before anything is written.
-fn room_for<T>(count: usize) -> Result<Vec<T>> {
-    let mut room = Vec::new();
-    if room.try_reserve_exact(count).is_err() {
-        empty_cache();
-        room.try_reserve_exact(count).map_err(|_| {
-            let bytes = count.saturating_mul(size_of::<T>());
-            let message = format!("no memory for {bytes} bytes of intermediate results");
-            Error::out_of_memory("matmul", message)
-        })?;
-    }
-    Ok(room)
-}
-
 fn products<T: Element>(session: &Session<'_>, request: &Matmul<'_>) -> Result<Products<T>> {
     let (a, b, c) = (request.a.layout(), request.b.layout(), request.output.layout());
     let axes = c.ndim();
@@ -97,7 +83,7 @@ fn products<T: Element>(session: &Session<'_>, request: &Matmul<'_>) -> Result<P
         _ => LoopNest::new(&[&batch, &batch_axes(a, 2)?, &batch_axes(b, 2)?]),
     };
     let steps = nest.inner_strides();
-    let mut starts = room_for(nest.len())?;
+    let mut starts = try_room("matmul", nest.len())?;
     nest.for_each_piece(0..nest.len(), |at, len| {
         let place = |operand: usize, i: isize| match at.get(operand) {
             Some(at) => at.cast_signed() + i * steps[operand],
@@ -188,14 +174,14 @@ fn tiled<T: Element + gemm::Element>(session: &Session<'_>, request: &Matmul<'_>
     };
     if T::DTYPE.computes_in() != T::DTYPE {
         // Half types keep the sum of all tiles in float32, and round once.
-        let mut sums: Vec<T::V> = room_for(t * t)?;
+        let mut sums: Vec<T::V> = try_room("matmul", t * t)?;
         for (row, column) in tiles {
             pool::check();
             sums.clear();
             sums.resize(t * t, T::V::ZERO);
             for k in 0..inner {
                 let (left, right) = (start(a, row, k), start(b, k, column));
-                add_tile(&product, (left, right), &mut sums);
+                aligned_dot(&product, (left, right), &mut sums);
             }
             for (place, &sum) in sums.iter().enumerate() {
                 let (i, j) = ((place / t).cast_signed(), (place % t).cast_signed());
@@ -207,7 +193,7 @@ fn tiled<T: Element + gemm::Element>(session: &Session<'_>, request: &Matmul<'_>
         }
         return Ok(());
     }
-    let mut starts: Vec<Start> = room_for(rows * columns)?;
+    let mut starts: Vec<Start> = try_room("matmul", rows * columns)?;
     starts.extend(tiles.map(|(row, column)| match inner {
         0 => (0, 0, start(c, row, column)),
         _ => (start(a, row, 0), start(b, 0, column), start(c, row, column)),
@@ -217,8 +203,9 @@ fn tiled<T: Element + gemm::Element>(session: &Session<'_>, request: &Matmul<'_>
     unsafe { batched_sums(Isa::current(), &Pool, &product, &starts, terms) }
 }
 
-/// Adds the product of the tiles that begin at these positions of A and B.
-fn add_tile<T: Element>(p: &Product<T>, (a, b): (isize, isize), sums: &mut [T::V]) {
+/// The textbook's aligned inner product: adds that of the tiles that begin at these positions of A and
+/// B. Dtypes that compute in themselves have it in registers, as the small products of `gemm`.
+fn aligned_dot<T: Element>(p: &Product<T>, (a, b): (isize, isize), sums: &mut [T::V]) {
     for i in 0..p.m {
         for k in 0..p.k.cast_signed() {
             // SAFETY: positions of the operands' views, inside their blocks (the invariant of

@@ -11,12 +11,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use map_support::*;
 use tilework_backend::{
-    Matmul, MatmulKernel, Reduce, Request, Scan, Sort, Storage, Target, View, empty_cache, run,
+    Accuracy, Fresh, Matmul, MatmulKernel, PairReduce, Reduce, Request, Scan, Scheme, Sort,
+    Storage, SumScheme, Target, View, empty_cache, run,
 };
 use tilework_cpu::{Cpu, pool};
 use tilework_error::{Error, Result};
 use tilework_layout::Layout;
-use tilework_ops::{DType, FoldId, Scalar};
+use tilework_ops::{DType, FoldId, Id, PairFoldId, Scalar};
+use tilework_tape::{Builder, Per, Slot, Tape};
 
 /// Blocks above this size are refused. The backend takes blocks of a mebibyte and more from the
 /// system directly, so tests must need less.
@@ -184,6 +186,77 @@ fn others() {
     }));
 }
 
+/// |x - y|^2 of points with so many components, or exp(-|x - y|^2), and y for a weight.
+fn distances(components: usize, exponential: bool, weighted: bool) -> Tape {
+    let mut build = Builder::new();
+    let slot = Slot { dtype: DType::Float32, len: components as u32 };
+    let (x, y) = (build.input(slot, Per::I), build.input(slot, Per::J));
+    let difference = build.apply(Id::Subtract, &[x, y]).unwrap();
+    let mut value = build.dot(difference, difference).unwrap();
+    if exponential {
+        let negated = build.apply(Id::Negative, &[value]).unwrap();
+        value = build.apply(Id::Exp, &[negated]).unwrap();
+    }
+    let outputs = [value, y];
+    build.finish(&outputs[..1 + usize::from(weighted)]).unwrap()
+}
+
+/// Results over pairs are new, so a request without memory for its states may fail at any time; one
+/// without memory for packed points or for a filter does without.
+fn pairs() {
+    use PairFoldId::{ArgKMin, LogSumExpWeight, Sum};
+    let (m, n) = (1200, 3000);
+    // A sum that packs its points, a search with a filter, one without, exponents with weights.
+    let cases = [
+        (Sum, 1, distances(20, true, false), true),
+        (Sum, 1, distances(4, true, false), true),
+        (ArgKMin, 5, distances(3, false, false), true),
+        (ArgKMin, 400, distances(3, false, false), false),
+        (LogSumExpWeight, 1, distances(3, false, true), true),
+    ];
+    for (fold, k, tape, little_is_enough) in cases {
+        let components = tape.inputs()[0].slot.len as usize;
+        let [x, y] = [(m, 2), (n, 3)]
+            .map(|(points, step)| small_numbers(&[points, components], DType::Float32, step));
+        let (inputs, name) = ([x.borrow(), y.borrow()], fold.row().name);
+        let compute = |most: usize| {
+            let shape =
+                [m, if k > 1 { k } else { tape.outputs().get(1).map_or(1, |_| components) }];
+            let dtype = if k > 1 { DType::Int64 } else { DType::Float32 };
+            let bytes = shape[0] * shape[1] * dtype.size();
+            let storage = Storage::host(Cpu::ID, bytes, true).unwrap();
+            let mut fresh = Fresh::row_major(storage, &shape, dtype).unwrap();
+            let target = Some(fresh.target());
+            let (values, indices) = if k > 1 { (None, target) } else { (target, None) };
+            let request = Request::PairReduce(PairReduce {
+                tape: &tape,
+                fold,
+                k,
+                inputs: &inputs,
+                n,
+                start: 0,
+                sums: SumScheme::Blocks,
+                accuracy: Accuracy::Declared,
+                scheme: Scheme::Auto,
+                finish: true,
+                values,
+                indices,
+                progress: None,
+            });
+            refusing(most, &request).0.map(|()| read(&fresh.finish()))
+        };
+        let expected = compute(usize::MAX).unwrap();
+        let result = compute(2048);
+        assert!(matches!(result, Err(Error::OutOfMemory(_))), "{name} of {k}");
+        let message = result.unwrap_err().to_string();
+        assert!(message.starts_with(&format!("{name}: no memory for ")), "{message}");
+        if little_is_enough {
+            assert!(compute(32 << 10).unwrap() == expected, "{name} of {k}: with little memory");
+        }
+        assert!(compute(usize::MAX).unwrap() == expected, "{name} of {k}: again");
+    }
+}
+
 /// What is kept for reuse is given back to the system before a request fails.
 fn recycled_blocks_make_room() {
     let (a, b) = (
@@ -205,11 +278,15 @@ fn recycled_blocks_make_room() {
 
 #[test]
 fn requests_without_memory_leave_their_targets_alone() {
+    // The assembler of formulas needs memory by the size of the formula, not of the data.
+    // SAFETY: no other thread is there yet to read the environment.
+    unsafe { std::env::set_var("TILEWORK_JIT", "0") };
     pool::set_threads(2);
     // The workers and what they keep are there before memory runs out.
     pool::run(8, &|_| std::thread::sleep(std::time::Duration::from_millis(1)));
     products();
     products_with_little_memory();
     others();
+    pairs();
     recycled_blocks_make_room();
 }

@@ -282,28 +282,31 @@ impl PairFoldId {
     }
 
     /// The result: [`PairFoldId::width`] values, and as many indices for extremes.
-    pub fn finish<A: Real>(self, shape: PairShape, state: PairState<A>) -> PairState<A> {
+    pub fn finish<A: Real>(self, shape: PairShape, mut state: PairState<A>) -> PairState<A> {
+        let values = &mut state.values;
         // The sums that a reduction is about: the weighted ones, or the plain one without weights.
-        let sums = |state: &PairState<A>| {
-            let first = if shape.weights == 0 { 1 } else { 2 };
-            state.values[first..].to_vec()
-        };
-        let values = match self.row().finish {
-            Finish::AsIs => return state,
+        let first = if shape.weights == 0 { 1 } else { 2 };
+        match self.row().finish {
+            Finish::AsIs => {}
             Finish::OverCount => {
                 let count = A::of(state.count as f64);
-                state.values.iter().map(|value| *value / count).collect()
+                values.iter_mut().for_each(|value| *value = *value / count);
             }
             Finish::LogSums => {
-                let max = state.values[0];
+                let max = values[0];
                 let nothing = max == A::of(f64::NEG_INFINITY);
-                let log = |sum: &A| if nothing { max } else { max + sum.by(f64::ln) };
-                sums(&state).iter().map(log).collect()
+                let log = |sum: A| if nothing { max } else { max + sum.by(f64::ln) };
+                values.drain(..first);
+                values.iter_mut().for_each(|sum| *sum = log(*sum));
             }
-            Finish::ShiftedSums => [vec![state.values[0]], sums(&state)].concat(),
-            Finish::SoftMean => sums(&state).iter().map(|sum| *sum / state.values[1]).collect(),
-        };
-        PairState { values, ..state }
+            Finish::ShiftedSums => drop(values.drain(1..first)),
+            Finish::SoftMean => {
+                let total = values[1];
+                values.drain(..first);
+                values.iter_mut().for_each(|sum| *sum = *sum / total);
+            }
+        }
+        state
     }
 }
 

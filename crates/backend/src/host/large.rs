@@ -76,8 +76,3 @@ pub(super) fn put(address: NonNull<u8>, size: usize) -> bool {
     BYTES.fetch_sub(size, Relaxed);
     false
 }
-
-/// How many bytes are kept.
-pub(super) fn bytes() -> usize {
-    BYTES.load(Relaxed)
-}

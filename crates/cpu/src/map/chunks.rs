@@ -89,7 +89,7 @@ impl Job<'_> {
         if across.is_some() {
             pool::for_ranges(walk.rows(), grain.max(PANEL_ROWS), &|rows| {
                 // SAFETY: the caller's promise; elements of different ranges are different.
-                unsafe { self.over_panels(&walk, rows) }
+                unsafe { self.over_panels(&walk, rows, true) }
             });
             return;
         }
@@ -317,11 +317,11 @@ impl Job<'_> {
     }
 
     /// Some rows, row by row, where operands run across the output: those are turned around for a
-    /// panel of rows and columns at a time.
+    /// panel of rows and columns at a time, or gathered element by element unless `turning`.
     ///
     /// # Safety
     /// As [`Job::run`], for these elements.
-    unsafe fn over_panels(&self, walk: &Walk, rows: Range<usize>) {
+    unsafe fn over_panels(&self, walk: &Walk, rows: Range<usize>, turning: bool) {
         let program = self.program;
         let output = program.output() as usize;
         let strip = (COLLECTED_ROW / program.widest).min(walk.columns());
@@ -329,7 +329,7 @@ impl Job<'_> {
         let pitch = strip + LINE / program.widest;
         let is_turned = |feed: &Feed| {
             matches!(feed, Feed::Array { size, operand, .. }
-                if walk.steps(*operand).1.unsigned_abs() * size >= LINE)
+                if turning && walk.steps(*operand).1.unsigned_abs() * size >= LINE)
         };
         let turned = self.feeds.iter().filter(|feed| is_turned(feed)).count();
         let is_direct = |feed: &Feed| {
@@ -346,7 +346,7 @@ impl Job<'_> {
         let mut starts: Vec<isize> = vec![0; operands * PANEL_ROWS];
         // SAFETY: rows and columns are inside of the walk, so all positions are those of the nest,
         // for which the caller vouches; strips fit buffers, and panels have room for their rows.
-        moves::with_scratch(turned * panel_bytes, |panels| unsafe {
+        let done = moves::with_scratch("map", turned * panel_bytes, |panels| unsafe {
             let (mut places, _) = self.prepare(&mut arena, &direct, strip);
             for top in rows.clone().step_by(PANEL_ROWS) {
                 let high = PANEL_ROWS.min(rows.end - top);
@@ -410,6 +410,10 @@ impl Job<'_> {
                 }
             }
         });
+        if done.is_err() {
+            // SAFETY: the caller's promise. Without panels it needs no memory.
+            unsafe { self.over_panels(walk, rows, false) }
+        }
     }
 }
 

@@ -8,6 +8,9 @@
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 
+use tilework_backend::try_filled;
+use tilework_error::Result;
+
 use super::kernels::Kernel;
 
 /// Sixteen bytes that need no more alignment than eight.
@@ -237,7 +240,7 @@ unsafe fn transposed<T: Copy>(
     let wide = COLLECTED_ROW / size;
     let high = wide.min(COLLECTED / COLLECTED_ROW);
     let pitch = wide + 64 / size;
-    with_scratch(high * pitch * size, |collected| {
+    let collecting = with_scratch("copy", high * pitch * size, |collected| {
         let collected = collected.cast::<T>();
         for row in (0..rows).step_by(high) {
             let high = high.min(rows - row);
@@ -257,6 +260,10 @@ unsafe fn transposed<T: Copy>(
             }
         }
     });
+    if collecting.is_err() {
+        // SAFETY: the caller's promise.
+        unsafe { tiles((rows, columns), to, to_steps, from, from_steps) }
+    }
 }
 
 /// One cache line.
@@ -265,19 +272,25 @@ unsafe fn transposed<T: Copy>(
 pub(crate) struct Line(#[allow(dead_code, reason = "only its address is used")] [u8; 64]);
 
 /// Calls `f` with at least `bytes` bytes, aligned to cache lines and initialised, that belong to
-/// this thread and are kept for the next call: fresh pages would cost more than the work.
-pub(crate) fn with_scratch<R>(bytes: usize, f: impl FnOnce(*mut u8) -> R) -> R {
+/// this thread and are kept for the next call: fresh pages would cost more than the work. Without
+/// memory for them `f` is not called.
+pub(crate) fn with_scratch<R>(
+    operation: &str,
+    bytes: usize,
+    f: impl FnOnce(*mut u8) -> R,
+) -> Result<R> {
     thread_local! {
         static KEPT: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
     }
     // A call inside of a call finds nothing kept, and gets memory of its own.
     let mut kept = KEPT.take();
     if kept.len() * 64 < bytes {
-        kept.resize(bytes.div_ceil(64), Line([0; 64]));
+        drop(kept);
+        kept = try_filled(operation, Line([0; 64]), bytes.div_ceil(64))?;
     }
     let result = f(kept.as_mut_ptr().cast());
     KEPT.set(kept);
-    result
+    Ok(result)
 }
 
 /// A transpose tile by tile: a tile is one cache line in both directions, so that every line is

@@ -6,6 +6,9 @@
 //! panel at once. What has its lower end above the limit is thrown out when room is short. May
 //! assume values in the order of j. Called by `nearest`.
 
+use tilework_backend::try_filled;
+use tilework_error::Result;
+
 use super::products::{Found, Number, Smallest};
 
 /// What is kept of every row: the K smallest upper bounds, and candidates.
@@ -26,21 +29,21 @@ pub(super) struct Kept<T> {
 }
 
 impl<T: Number> Kept<T> {
-    pub(super) fn new(k: usize, rows: usize, lanes: usize) -> Kept<T> {
+    pub(super) fn new(k: usize, rows: usize, lanes: usize) -> Result<Kept<T>> {
         // Enough that what is thrown out at a time pays for looking.
         let (room, panels) = (4 * k + 28, rows.div_ceil(lanes));
-        let mut upper = vec![T::of(f64::INFINITY); panels * lanes * k];
+        let mut upper = try_filled("search", T::of(f64::INFINITY), panels * lanes * k)?;
         let last = upper.chunks_exact_mut(lanes).skip(k * panels.saturating_sub(1));
         last.for_each(|row| row[rows - (panels - 1) * lanes..].fill(T::of(f64::NEG_INFINITY)));
-        Kept {
+        Ok(Kept {
             k,
             lanes,
             room,
             upper,
-            candidates: vec![(T::ZERO, 0); rows * room],
-            count: vec![0; rows],
-            bound: vec![T::ZERO; panels * lanes],
-        }
+            candidates: try_filled("search", (T::ZERO, 0), rows * room)?,
+            count: try_filled("search", 0, rows)?,
+            bound: try_filled("search", T::ZERO, panels * lanes)?,
+        })
     }
 
     /// A block begins, with its own bounds.

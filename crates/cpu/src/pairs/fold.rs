@@ -9,7 +9,8 @@
 //! `tilework_ops::pair_fold`; `jit::fold` records the same steps. Called by `pairs::piece`.
 
 use smallvec::SmallVec;
-use tilework_backend::Accumulator;
+use tilework_backend::{Accumulator, try_filled, try_room};
+use tilework_error::Result;
 use tilework_ops::Id;
 use tilework_ops::pair_fold::{Monoid, PairShape, PairState};
 
@@ -37,6 +38,8 @@ pub(super) struct Component<'a, T> {
 
 /// The states of the i of a tile.
 pub(super) struct States<T: Summed<A>, A> {
+    /// Whose errors there may be.
+    operation: &'static str,
     folding: Folding,
     lanes: usize,
     /// Numbers from component to component: whole vectors, whatever their length.
@@ -56,7 +59,7 @@ pub(super) struct States<T: Summed<A>, A> {
     at: Vec<T::Place>,
     /// The several best of each component and lane, ascending, where several are kept.
     kept: Vec<(T, u32)>,
-    /// Room for a tile of exponentials, and for half a tile of sums.
+    /// Room for a tile of exponentials or of products, and for half a tile of sums.
     terms: Vec<T>,
     exponentials: Vec<T>,
     half: Vec<A>,
@@ -67,11 +70,12 @@ pub(super) struct States<T: Summed<A>, A> {
 impl<T: Summed<A>, A: Accumulator> States<T, A> {
     /// The states of `lanes` i, or of one whose tiles of values lie `across`.
     pub(super) fn new(
+        operation: &'static str,
         folding: Folding,
         (lanes, across): (usize, bool),
         pairs: usize,
         isa: Isa,
-    ) -> States<T, A> {
+    ) -> Result<States<T, A>> {
         let Folding { monoid, shape, .. } = folding;
         let pitch = lanes.next_multiple_of(64);
         let extreme = matches!(monoid, Monoid::Smallest | Monoid::Largest);
@@ -85,29 +89,32 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
         let of_lanes = if shifted { pitch } else { 0 };
         let half = if across && !extreme { pairs.div_ceil(2) + 1 } else { 0 };
         // Lanes that are none never hit.
-        let mut worst = vec![monoid.neutral(0); best];
+        let mut worst = try_filled(operation, monoid.neutral(0), best)?;
         if kept > 0 {
             worst.chunks_exact_mut(pitch).for_each(|row| row[lanes..].fill(T::of(f64::NAN)));
         }
-        States {
+        let numbers = |len: usize| try_filled(operation, T::ZERO, len);
+        let totals = |len: usize| try_filled(operation, A::ZERO, len);
+        Ok(States {
+            operation,
             folding,
             lanes,
             pitch,
             isa,
             levels: Vec::new(),
-            block: vec![monoid.neutral(1); sums],
-            lost: vec![A::ZERO; if folding.kahan { sums } else { 0 }],
-            max: vec![monoid.neutral(0); of_lanes],
-            reference: vec![T::ZERO; of_lanes],
-            shift: vec![T::ZERO; of_lanes],
+            block: try_filled(operation, monoid.neutral(1), sums)?,
+            lost: totals(if folding.kahan { sums } else { 0 })?,
+            max: try_filled(operation, monoid.neutral(0), of_lanes)?,
+            reference: numbers(of_lanes)?,
+            shift: numbers(of_lanes)?,
             best: worst,
-            at: vec![T::place(NOWHERE); if kept > 0 { 0 } else { best }],
-            kept: vec![(monoid.neutral(0), NOWHERE); kept],
-            terms: vec![T::ZERO; if shifted { pairs } else { 0 }],
-            exponentials: vec![T::ZERO; if shifted { pairs } else { 0 }],
-            half: vec![A::ZERO; half],
+            at: try_filled(operation, T::place(NOWHERE), if kept > 0 { 0 } else { best })?,
+            kept: try_filled(operation, (monoid.neutral(0), NOWHERE), kept)?,
+            terms: numbers(if shifted || half > 0 { pairs } else { 0 })?,
+            exponentials: numbers(if shifted { pairs } else { 0 })?,
+            half: totals(half)?,
             across,
-        }
+        })
     }
 
     /// The rows that assembled code works on, from a lane on, numbered as `jit::fold` does.
@@ -182,8 +189,11 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
             let half = &mut self.half;
             match of.factor {
                 Some(factor) => {
-                    let products: Vec<T> = from.iter().zip(factor).map(|(a, b)| *a * *b).collect();
-                    with_isa(isa, Tree { from: &products, to: half, prepare, join });
+                    let products = &mut self.terms[..from.len()];
+                    for (product, (a, b)) in products.iter_mut().zip(from.iter().zip(factor)) {
+                        *product = *a * *b;
+                    }
+                    with_isa(isa, Tree { from: products, to: half, prepare, join });
                 }
                 None => with_isa(isa, Tree { from, to: half, prepare, join }),
             }
@@ -329,17 +339,16 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
 
     /// The block ends: its sums join those of the blocks before. Or it has to be done again, which
     /// is then true.
-    #[must_use]
-    pub(super) fn end_block(&mut self) -> bool {
+    pub(super) fn end_block(&mut self) -> Result<bool> {
         let monoid = self.folding.monoid;
         if self.block.is_empty() || self.folding.kahan {
-            return false;
+            return Ok(false);
         }
         if self.raise() {
             self.block.fill(monoid.neutral(1));
-            return true;
+            return Ok(true);
         }
-        let fresh = vec![monoid.neutral(1); self.block.len()];
+        let fresh = try_filled(self.operation, monoid.neutral(1), self.block.len())?;
         let mut carry = std::mem::replace(&mut self.block, fresh);
         for level in &mut self.levels {
             match level.take() {
@@ -349,12 +358,12 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
                 }
                 None => {
                     *level = Some(carry);
-                    return false;
+                    return Ok(false);
                 }
             }
         }
         self.levels.push(Some(carry));
-        false
+        Ok(false)
     }
 
     /// Gives new references to lanes whose largest exponent is far above; whether there were any.
@@ -382,8 +391,14 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
         A::of(if self.folding.strict { (from - to).exp() } else { (to - from).exp2() })
     }
 
-    /// The states of all lanes over `count` pairs each; `start` is the index of the first j.
-    pub(super) fn finish(mut self, count: u64, start: i64) -> Vec<PairState<A>> {
+    /// Adds the states of all lanes over `count` pairs each to those before; `start` is the index of
+    /// the first j.
+    pub(super) fn finish(
+        mut self,
+        count: u64,
+        start: i64,
+        all: &mut Vec<PairState<A>>,
+    ) -> Result<()> {
         let Folding { monoid, shape, .. } = self.folding;
         let mut total: Option<Vec<A>> = None;
         for sums in self.levels.drain(..).rev().flatten() {
@@ -394,29 +409,33 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
         }
         let total = total.unwrap_or_else(|| std::mem::take(&mut self.block));
         let index = |at: u32| if at == NOWHERE { -1 } else { start + i64::from(at) };
-        let lane = |lane: usize| {
-            let sums = || total.iter().skip(lane).step_by(self.pitch).copied();
-            let (values, indices) = match monoid {
-                Monoid::Shifted => (self.exponents(lane, sums()), Vec::new()),
+        for lane in 0..self.lanes {
+            let mut values = try_room(self.operation, monoid.values(shape))?;
+            let mut indices = try_room(self.operation, monoid.indices(shape))?;
+            let sums = total.iter().skip(lane).step_by(self.pitch).copied();
+            match monoid {
+                Monoid::Shifted => self.exponents(lane, sums, &mut values),
                 Monoid::Smallest | Monoid::Largest if shape.k > 1 => {
-                    let rank =
-                        |c: usize, k: usize| self.kept[(c * self.lanes + lane) * shape.k + k];
-                    let all = (0..shape.k).flat_map(|k| (0..shape.dim).map(move |c| (c, k)));
-                    all.map(|(c, k)| (rank(c, k).0.to_sum(), index(rank(c, k).1))).unzip()
+                    for (k, c) in (0..shape.k).flat_map(|k| (0..shape.dim).map(move |c| (k, c))) {
+                        let (value, at) = self.kept[(c * self.lanes + lane) * shape.k + k];
+                        values.push(value.to_sum());
+                        indices.push(index(at));
+                    }
                 }
                 Monoid::Smallest | Monoid::Largest => {
-                    let all = self.best.iter().zip(&self.at).skip(lane).step_by(self.pitch);
-                    all.map(|(best, at)| (best.to_sum(), index(T::index(*at)))).unzip()
+                    let of_lane = |c: usize| c * self.pitch + lane;
+                    values.extend((0..shape.dim).map(|c| self.best[of_lane(c)].to_sum()));
+                    indices.extend((0..shape.dim).map(|c| index(T::index(self.at[of_lane(c)]))));
                 }
-                _ => (sums().collect(), Vec::new()),
-            };
-            PairState { count, values, indices }
-        };
-        (0..self.lanes).map(lane).collect()
+                _ => values.extend(sums),
+            }
+            all.push(PairState { count, values, indices });
+        }
+        Ok(())
     }
 
-    /// The largest exponent of a lane and its sums, relative to it.
-    fn exponents(&self, lane: usize, sums: impl Iterator<Item = A> + Clone) -> Vec<A> {
+    /// Adds the largest exponent of a lane and its sums, relative to it.
+    fn exponents(&self, lane: usize, sums: impl Iterator<Item = A> + Clone, to: &mut Vec<A>) {
         let max = self.max[lane].to_sum();
         let is_nan = sums.clone().next().is_some_and(|sum| sum.is_nan());
         let (max, factor) = match max.f64() {
@@ -437,7 +456,7 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
             }
         };
         let scaled = |sum: A| if factor == A::ZERO { A::ZERO } else { sum * factor };
-        [max].into_iter().chain(sums.map(scaled)).collect()
+        to.extend([max].into_iter().chain(sums.map(scaled)));
     }
 }
 

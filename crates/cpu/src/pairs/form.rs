@@ -11,7 +11,7 @@
 
 use std::borrow::Cow;
 
-use tilework_backend::{Accuracy, PairReduce};
+use tilework_backend::{Accuracy, PairReduce, try_filled};
 use tilework_error::Result;
 use tilework_layout::Layout;
 use tilework_ops::Id;
@@ -102,22 +102,25 @@ impl<T: Number> Form<T> {
         let isa = Isa::current();
         let points = |slot: SlotId| Points::<T>::of(&sources[usize::from(slot)], &[]);
         let (x, y) = (points(candidate.x), points(candidate.y));
-        // SAFETY: the inputs of a request may be read, as many points as it says.
-        let (x, y) = unsafe {
-            let centre = match candidate.kind {
-                Kind::Product => vec![T::ZERO; candidate.components],
-                _ => y.middle(&(0..n), candidate.components),
-            };
-            match candidate.kind {
-                Kind::Expanded(scale) => {
-                    let of_x = Factors { numbers: -2.0 * scale, norms: scale };
-                    let of_y = Factors { numbers: 1.0, norms: scale };
-                    let x = Packed::columns(isa, x, m, &centre, of_x);
-                    (x, Packed::columns(isa, y, n, &centre, of_y))
-                }
-                _ => (Packed::lanes(isa, x, m, &centre), Packed::rows(isa, y, n, &centre)),
+        let pack = || -> Result<_> {
+            // SAFETY: the inputs of a request may be read, as many points as it says.
+            unsafe {
+                let centre = match candidate.kind {
+                    Kind::Product => try_filled("pack", T::ZERO, candidate.components)?,
+                    _ => y.middle(&(0..n), candidate.components)?,
+                };
+                Ok(match candidate.kind {
+                    Kind::Expanded(scale) => {
+                        let of_x = Factors { numbers: -2.0 * scale, norms: scale };
+                        let of_y = Factors { numbers: 1.0, norms: scale };
+                        let x = Packed::columns(isa, x, m, &centre, of_x)?;
+                        (x, Packed::columns(isa, y, n, &centre, of_y)?)
+                    }
+                    _ => (Packed::lanes(isa, x, m, &centre)?, Packed::rows(isa, y, n, &centre)?),
+                })
             }
         };
+        let (x, y) = pack().map_err(|error| format!("direct: {error}"))?;
         let mut how = match candidate.kind {
             Kind::Product => "given by matrix products",
             Kind::Distance => "expanded square given by matrix products",

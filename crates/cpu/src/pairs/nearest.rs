@@ -6,11 +6,11 @@
 //! again by the direct form (the sum over components, ascending, of fused squares of differences)
 //! and sorted by value and index. Values and indices are therefore those of the direct form, to the
 //! last bit. Where the filter cannot know (numbers that are not finite or too large, too many
-//! almost equal distances) a piece is left to the direct way: [`Search::piece`] gives None.
-//! Called by `pairs::Job::piece`.
+//! almost equal distances) or has no memory, a piece is left to the direct way: [`Search::piece`]
+//! gives None. Called by `pairs::Job::piece`.
 
 use smallvec::SmallVec;
-use tilework_backend::{Accumulator, Accuracy, PairReduce};
+use tilework_backend::{Accumulator, Accuracy, PairReduce, try_filled, try_room};
 use tilework_error::Result;
 use tilework_ops::pair_fold::{Monoid, PairState};
 use tilework_ops::{Id, Scalar};
@@ -135,17 +135,22 @@ impl<T: Number> Search<T> {
         T: Summed<A>,
         A: Accumulator,
     {
-        // SAFETY: points of the piece.
-        let centre = unsafe { piece.y.middle(&piece.js, self.components) };
-        let Some(panels) = self.panels(isa, piece, &centre) else { return Ok(None) };
         let (tile_rows, lanes) = tile_shape::<T>(isa);
-        let mut kept = Kept::new(self.k, piece.rows.len(), lanes);
         let fits = BLOCK_BYTES / (self.components * size_of::<T>());
         let block = fits.clamp(2 * tile_rows, BLOCK).next_multiple_of(tile_rows);
         // A stride that is no power of two keeps the columns of a tile in different cache sets.
         let pitch = block + 64 / size_of::<T>();
-        let mut numbers = vec![T::ZERO; pitch * self.components];
-        let mut halves = vec![T::ZERO; block];
+        let room = || -> Result<_> {
+            // SAFETY: points of the piece.
+            let centre = unsafe { piece.y.middle(&piece.js, self.components)? };
+            let panels = self.panels(isa, piece, &centre)?;
+            let kept = Kept::new(self.k, piece.rows.len(), lanes)?;
+            let numbers = try_filled("search", T::ZERO, pitch * self.components)?;
+            Ok((centre, panels, kept, numbers, try_filled("search", T::ZERO, block)?))
+        };
+        let Ok((centre, Some(panels), mut kept, mut numbers, mut halves)) = room() else {
+            return Ok(None);
+        };
         let mut found = Found::new();
         let bound = Bound::new(self.components);
         for first in piece.js.clone().step_by(block) {
@@ -182,23 +187,25 @@ impl<T: Number> Search<T> {
             }
             done((count * piece.rows.len()) as u64)?;
         }
-        Ok(Some(self.finish(isa, piece, &kept)))
+        Ok(self.finish(isa, piece, &kept).ok())
     }
 
-    /// The points of i as the filter wants them.
-    fn panels(&self, isa: Isa, piece: &Piece<T>, centre: &[T]) -> Option<Panels<T>> {
+    /// The points of i as the filter wants them; None if one is too far away.
+    fn panels(&self, isa: Isa, piece: &Piece<T>, centre: &[T]) -> Result<Option<Panels<T>>> {
         let (_, lanes) = tile_shape::<T>(isa);
         let (count, components) = (piece.rows.len(), self.components);
         let pitch = count.next_multiple_of(lanes);
-        let mut columns = vec![T::ZERO; pitch * components];
-        let mut halves = vec![T::ZERO; pitch];
+        let mut columns = try_filled("search", T::ZERO, pitch * components)?;
+        let mut halves = try_filled("search", T::ZERO, pitch)?;
         // SAFETY: points of the piece, and a column has room for all of them.
         unsafe { piece.x.load(piece.rows.start, count, components, columns.as_mut_ptr(), pitch) };
         let (halves_of, points) = (&mut halves[..], count);
         let work = Centre { columns: &mut columns, pitch, points, centre, halves: halves_of };
         with_isa(isa, work);
-        radius(&halves)?;
-        let mut numbers = vec![T::ZERO; pitch * components];
+        if radius(&halves).is_none() {
+            return Ok(None);
+        }
+        let mut numbers = try_filled("search", T::ZERO, pitch * components)?;
         for (panel, numbers) in numbers.chunks_exact_mut(lanes * components).enumerate() {
             for (to, column) in numbers.chunks_exact_mut(lanes).zip(columns.chunks_exact(pitch)) {
                 for (to, x) in to.iter_mut().zip(&column[panel * lanes..]) {
@@ -206,19 +213,25 @@ impl<T: Number> Search<T> {
                 }
             }
         }
-        let radius = halves.iter().map(|half| (*half + *half).sqrt()).collect();
-        Some(Panels { numbers, radius })
+        halves.iter_mut().for_each(|half: &mut T| *half = (*half + *half).sqrt());
+        Ok(Some(Panels { numbers, radius: halves }))
     }
 
     /// Candidates computed again by the direct form.
-    fn finish<A>(&self, isa: Isa, piece: &Piece<T>, kept: &Kept<T>) -> Vec<PairState<A>>
+    fn finish<A>(&self, isa: Isa, piece: &Piece<T>, kept: &Kept<T>) -> Result<Vec<PairState<A>>>
     where
         T: Summed<A>,
         A: Accumulator,
     {
-        let mut states = Vec::with_capacity(piece.rows.len());
-        with_isa(isa, Finish { search: self, piece, kept, states: &mut states });
-        states
+        let mut best = try_room("search", self.k)?;
+        let mut states = try_room("search", piece.rows.len())?;
+        for _ in piece.rows.clone() {
+            let (values, indices) = (try_room("search", self.k)?, try_room("search", self.k)?);
+            states.push(PairState { count: piece.js.len() as u64, values, indices });
+        }
+        let (best, of_rows) = (&mut best, &mut states[..]);
+        with_isa(isa, Finish { search: self, piece, kept, best, states: of_rows });
+        Ok(states)
     }
 }
 
@@ -336,16 +349,18 @@ struct Finish<'a, T, A> {
     search: &'a Search<T>,
     piece: &'a Piece<T>,
     kept: &'a Kept<T>,
-    states: &'a mut Vec<PairState<A>>,
+    /// Room for K.
+    best: &'a mut Vec<(T, u32)>,
+    /// Empty states with room for K, one for each row.
+    states: &'a mut [PairState<A>],
 }
 
 impl<T: Number + Summed<A>, A: Accumulator> Work for Finish<'_, T, A> {
     #[inline(always)]
     fn run(self) {
-        let Finish { search, piece, kept, states } = self;
+        let Finish { search, piece, kept, best, states } = self;
         let k = search.k;
-        let mut best: Vec<(T, u32)> = Vec::with_capacity(k);
-        for row in 0..piece.rows.len() {
+        for (row, state) in states.iter_mut().enumerate() {
             best.clear();
             for place in kept.candidates(row) {
                 let (i, j) = (piece.rows.start + row, piece.js.start + place as usize);
@@ -370,11 +385,10 @@ impl<T: Number + Summed<A>, A: Accumulator> Work for Finish<'_, T, A> {
                 }
             }
             let index = |place: u32| piece.start + (piece.js.start + place as usize) as i64;
-            let mut values: Vec<A> = best.iter().map(|(value, _)| value.to_sum()).collect();
-            let mut indices: Vec<i64> = best.iter().map(|(_, place)| index(*place)).collect();
-            values.resize(k, search.monoid.neutral(0));
-            indices.resize(k, -1);
-            states.push(PairState { count: piece.js.len() as u64, values, indices });
+            state.values.extend(best.iter().map(|(value, _)| value.to_sum()));
+            state.indices.extend(best.iter().map(|(_, place)| index(*place)));
+            state.values.resize(k, search.monoid.neutral(0));
+            state.indices.resize(k, -1);
         }
     }
 }

@@ -10,6 +10,8 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tilework_backend::try_filled;
+use tilework_error::Result;
 use tilework_layout::Layout;
 use tilework_simd::tiles::MOST_ROWS;
 use tilework_simd::{Lanes, Real, TileWork};
@@ -66,7 +68,12 @@ impl<T: Number> Packed<T> {
     ///
     /// # Safety
     /// The points may be read.
-    pub(super) unsafe fn lanes(isa: Isa, points: Points<T>, count: usize, centre: &[T]) -> Self {
+    pub(super) unsafe fn lanes(
+        isa: Isa,
+        points: Points<T>,
+        count: usize,
+        centre: &[T],
+    ) -> Result<Self> {
         let lanes = tile_shape::<T>(isa).1;
         let order = Order { group: lanes, pitch: lanes, step: lanes * centre.len() };
         // SAFETY: the caller's promise.
@@ -78,7 +85,12 @@ impl<T: Number> Packed<T> {
     ///
     /// # Safety
     /// The points may be read.
-    pub(super) unsafe fn rows(isa: Isa, points: Points<T>, count: usize, centre: &[T]) -> Self {
+    pub(super) unsafe fn rows(
+        isa: Isa,
+        points: Points<T>,
+        count: usize,
+        centre: &[T],
+    ) -> Result<Self> {
         let pitch = GROUP + MOST_ROWS + 4;
         let order = Order { group: GROUP, pitch, step: pitch * centre.len() };
         // SAFETY: the caller's promise.
@@ -95,7 +107,7 @@ impl<T: Number> Packed<T> {
         count: usize,
         centre: &[T],
         factors: Factors,
-    ) -> Self {
+    ) -> Result<Self> {
         let order = Order { group: GROUP, pitch: count.next_multiple_of(GROUP), step: GROUP };
         // SAFETY: the caller's promise.
         unsafe { Packed::new(isa, points, count, centre, order, factors) }
@@ -110,14 +122,14 @@ impl<T: Number> Packed<T> {
         centre: &[T],
         order: Order,
         factors: Factors,
-    ) -> Self {
+    ) -> Result<Self> {
         let (components, groups) = (centre.len(), count.div_ceil(order.group));
         let size = usize::max(order.step * groups, components * order.pitch);
         let mut packed = Packed {
-            numbers: vec![T::ZERO; size],
+            numbers: try_filled("pack", T::ZERO, size)?,
             components,
             order,
-            norms: vec![T::ZERO; groups * order.group],
+            norms: try_filled("pack", T::ZERO, groups * order.group)?,
             largest: 0.0,
             prefixes: 0.0,
         };
@@ -146,7 +158,7 @@ impl<T: Number> Packed<T> {
             }
         });
         [packed.largest, packed.prefixes] = most.map(|most| f64::from_bits(most.into_inner()));
-        packed
+        Ok(packed)
     }
 
     fn group(&self, number: usize) -> &[T] {

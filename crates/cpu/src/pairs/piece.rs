@@ -7,7 +7,7 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use tilework_backend::Accumulator;
+use tilework_backend::{Accumulator, try_room};
 use tilework_error::Result;
 use tilework_ops::PairState;
 use tilework_tape::{Per, SlotId};
@@ -54,7 +54,7 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         let buffer = elements * 8;
         let [once, i, j, pair, given] = plan.bytes;
         let buffers = once + j + pair + given + i * tiles;
-        moves::with_scratch(buffers + BUFFERS * buffer, |arena| {
+        moves::with_scratch(self.request.fold.row().name, buffers + BUFFERS * buffer, |arena| {
             let at = |offset: usize| arena.wrapping_add(offset);
             let frame = Frame {
                 plan,
@@ -69,7 +69,7 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
                 across: plan.lanes == 1,
             };
             self.piece_in(frame, &self.batch_index(batch), block, range)
-        })
+        })?
     }
 
     fn piece_in(
@@ -83,7 +83,8 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         let (rows, js) = self.ranges(block, range);
         self.load(&frame, batch, Per::Once, 0);
         frame.run()?;
-        let mut tiles = Vec::with_capacity(rows.len().div_ceil(plan.lanes));
+        let name = request.fold.row().name;
+        let mut tiles = try_room(name, rows.len().div_ceil(plan.lanes))?;
         for (number, first) in rows.clone().step_by(plan.lanes).enumerate() {
             let mut tile = frame;
             tile.section = Per::I;
@@ -93,7 +94,7 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
             self.load(&tile, batch, Per::I, first);
             tile.run()?;
             let lanes = (tile.lanes, tile.across);
-            let states = States::<T, A>::new(self.folding, lanes, plan.pairs, self.isa);
+            let states = States::<T, A>::new(name, self.folding, lanes, plan.pairs, self.isa)?;
             tiles.push((tile, first..first + tile.lanes, states));
         }
         for first in js.clone().step_by(plan.block) {
@@ -109,7 +110,7 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
                     self.refer(&block, states)?;
                 }
                 self.take(&block, states)?;
-                while states.end_block() {
+                while states.end_block()? {
                     self.take(&block, states)?;
                 }
             }
@@ -117,7 +118,11 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         }
         let start = request.start + js.start as i64;
         let count = js.len() as u64;
-        Ok(tiles.into_iter().flat_map(|(_, _, states)| states.finish(count, start)).collect())
+        let mut all = try_room(name, rows.len())?;
+        for (_, _, states) in tiles {
+            states.finish(count, start, &mut all)?;
+        }
+        Ok(all)
     }
 
     /// Takes all pairs of a block into the states.

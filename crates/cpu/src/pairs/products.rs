@@ -11,7 +11,8 @@
 
 use std::ops::Range;
 
-use tilework_backend::Accumulator;
+use tilework_backend::{Accumulator, try_room};
+use tilework_error::Result;
 use tilework_simd::tiles::MOST_ROWS;
 use tilework_simd::{Lanes, Level, Real, TileWork, Tiled};
 
@@ -91,7 +92,7 @@ impl<T: Number> Points<T> {
     ///
     /// # Safety
     /// The points may be read.
-    pub(super) unsafe fn middle(&self, rows: &Range<usize>, components: usize) -> Vec<T> {
+    pub(super) unsafe fn middle(&self, rows: &Range<usize>, components: usize) -> Result<Vec<T>> {
         let step = rows.len().div_ceil(SAMPLE).max(1);
         let mean = |c: usize| {
             let rows = rows.clone().step_by(step);
@@ -100,7 +101,9 @@ impl<T: Number> Points<T> {
             let sum: f64 = rows.map(|row| unsafe { self.at(row, c) }.f64()).sum();
             T::of(sum / count)
         };
-        (0..components).map(mean).collect()
+        let mut middle = try_room("pack", components)?;
+        middle.extend((0..components).map(mean));
+        Ok(middle)
     }
 
     /// A component of a point.

@@ -1,5 +1,6 @@
 //! Arrays from arrays: concat, stack, pad, roll, repeat, tile.
 
+use tilework_backend::try_room;
 use tilework_error::{Error, Result, tuple};
 use tilework_layout::{Dims, Index, normalize_axis};
 use tilework_ops::{DType, Number};
@@ -219,9 +220,7 @@ fn collected(
     count: usize,
     indices: impl Iterator<Item = i64>,
 ) -> Result<Vec<i64>> {
-    let mut list = Vec::new();
-    list.try_reserve_exact(count)
-        .map_err(|_| Error::out_of_memory(operation, format!("no memory for {count} indices")))?;
+    let mut list = try_room(operation, count)?;
     list.extend(indices);
     Ok(list)
 }

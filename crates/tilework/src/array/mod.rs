@@ -73,7 +73,7 @@ impl Array {
     /// block's device is unknown.
     pub fn from_storage(storage: Storage, layout: Layout, dtype: DType) -> Result<Array> {
         let device = Device::parse(&storage.device().to_string())?;
-        Ok(Array { view: Recycled::new(View::new(storage, layout, dtype)?), device })
+        Ok(Array { view: Recycled::try_new(View::new(storage, layout, dtype)?)?, device })
     }
 
     /// Length of each axis.
@@ -212,7 +212,7 @@ impl Array {
     /// Another layout on the same memory.
     #[inline]
     pub(crate) fn with_layout(&self, layout: Layout) -> Result<Array> {
-        Ok(Array { view: Recycled::new(self.view.with_layout(layout)?), device: self.device })
+        Ok(Array { view: Recycled::try_new(self.view.with_layout(layout)?)?, device: self.device })
     }
 
     /// Another layout on the same memory, which `lay_out` writes where it stays.
@@ -227,7 +227,7 @@ impl Array {
 
     /// The same memory seen as elements of another dtype of the same size or a part of it.
     pub(crate) fn reinterpret(&self, layout: Layout, dtype: DType) -> Result<Array> {
-        let view = Recycled::new(View::new(self.storage().clone(), layout, dtype)?);
+        let view = Recycled::try_new(View::new(self.storage().clone(), layout, dtype)?)?;
         Ok(Array { view, device: self.device })
     }
 }

@@ -1,7 +1,7 @@
 //! Views: other shapes, strides and offsets on the same memory. Nothing here copies, but for
 //! [`Array::reshape`] where no view exists.
 
-use tilework_backend::Recycled;
+use tilework_backend::{Recycled, try_room};
 use tilework_error::{Error, Result, tuple};
 use tilework_layout::{Index, Layout, normalize_axes, normalize_axis, resolve_shape};
 
@@ -142,10 +142,7 @@ impl Array {
             return Err(Error::value("split", message));
         }
         // An empty axis has any number of equal parts: more than memory has room for, even.
-        let mut boundaries: Vec<usize> = Vec::new();
-        boundaries
-            .try_reserve_exact(parts)
-            .map_err(|_| Error::out_of_memory("split", format!("no memory for {parts} parts")))?;
+        let mut boundaries = try_room("split", parts)?;
         boundaries.extend((1..parts).map(|part| part * (len / parts)));
         self.split_at(&boundaries, axis)
     }
