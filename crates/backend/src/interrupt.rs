@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 use tilework_error::{Error, Result};
 
+use crate::session::in_the_middle;
+
 /// How often is asked.
 const PERIOD: Duration = Duration::from_millis(100);
 
@@ -52,7 +54,8 @@ fn replaced<T>(cell: &'static std::thread::LocalKey<Cell<T>>, value: T) -> Resto
 
 /// Does `work`; its long operations ask `stop` about ten times a second whether to give up, and
 /// then fail with `Error::Interrupted`. Only operations that make a new array give up; what writes
-/// to an array that exists runs to its end. `stop` is called on this thread.
+/// to an array that exists runs to its end. `stop` is called on this thread, in the middle of an
+/// operation: where it would have to wait for memory that operations use it gets `Error::Borrowed`.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -97,12 +100,12 @@ pub fn check() {
 #[cold]
 fn ask() {
     // Who is asked may run other requests (a handler of Python may do anything): not watched by
-    // itself, and not stopped for another.
+    // itself, not stopped for another, and not waiting for this one.
     let Some(mut watch) = WATCH.take() else { return };
     let mut stop = false;
     if Instant::now() >= watch.due {
         let _former = replaced(&ARMED, false);
-        stop = (watch.stop)();
+        stop = in_the_middle(&*watch.stop);
         watch.due = Instant::now() + PERIOD;
     }
     WATCH.set(Some(watch));

@@ -26,6 +26,8 @@ enum Patience {
     GivesUp,
     /// It has given up.
     GaveUp,
+    /// It fails: an operation further down on its stack may be the one to wait for.
+    Fails,
 }
 
 thread_local! {
@@ -39,23 +41,42 @@ thread_local! {
 /// the work again, waiting. Work that writes must do so in its last operation.
 #[inline]
 pub fn without_waiting<T>(work: impl FnOnce() -> Result<T>) -> Option<Result<T>> {
-    /// Puts the former state back, also when `work` panics.
-    struct Reset<'a>(&'a Cell<Patience>, Patience);
-    impl Drop for Reset<'_> {
-        fn drop(&mut self) {
-            self.0.set(self.1);
-        }
-    }
     PATIENCE.with(|patience| {
+        if patience.get() == Patience::Fails {
+            return Some(work());
+        }
         let _reset = Reset(patience, patience.replace(Patience::GivesUp));
         let result = work();
         if patience.get() == Patience::GaveUp { None } else { Some(result) }
     })
 }
 
+/// Does `work` in the middle of an operation of this thread: what would wait for another operation
+/// fails, since that might be this one.
+pub(crate) fn in_the_middle<T>(work: impl FnOnce() -> T) -> T {
+    PATIENCE.with(|patience| {
+        let _reset = Reset(patience, patience.replace(Patience::Fails));
+        work()
+    })
+}
+
+/// Puts the former state back, also when work panics.
+struct Reset<'a>(&'a Cell<Patience>, Patience);
+
+impl Drop for Reset<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.1);
+    }
+}
+
 /// Notes that this thread has given up, and says so.
 #[cold]
 fn give_up(operation: &str) -> Error {
+    if PATIENCE.get() == Patience::Fails {
+        let message = "an operation that is under way uses the memory, and a handler that \
+                       interrupts one cannot wait for it";
+        return Error::borrowed(operation, message);
+    }
     PATIENCE.set(Patience::GaveUp);
     Error::borrowed(operation, "another operation uses the memory")
 }

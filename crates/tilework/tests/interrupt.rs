@@ -119,3 +119,23 @@ fn who_is_not_told_to_stop_goes_on() -> Result<()> {
     assert!((1..=6).contains(&asked.load(Ordering::Relaxed)), "{asked:?}");
     Ok(())
 }
+
+#[test]
+fn whoever_is_asked_cannot_wait_for_the_operation_that_asks() -> Result<()> {
+    let x = Array::ones(&[1024, 1024], DType::Float64)?;
+    let (ours, refused) = (x.clone(), Arc::new(AtomicUsize::new(0)));
+    let count = Arc::clone(&refused);
+    let handler = move || {
+        // What the operation reads may be read, and other arrays are free.
+        assert_eq!(ours.get::<f64>(&[0, 0]).ok(), Some(1.0));
+        assert!(Array::zeros(&[3], DType::Int8).and_then(|other| other.fill(1)).is_ok());
+        let written = ours.fill(0.0);
+        count.fetch_add(usize::from(matches!(written, Err(Error::Borrowed(_)))), Ordering::Relaxed);
+        true
+    };
+    let result = interruptible(handler, || for_a_while(|| x.matmul(&x)));
+    assert!(matches!(result, Err(Error::Interrupted(_))));
+    assert_eq!(refused.load(Ordering::Relaxed), 1);
+    // Afterwards everything is as before: writes wait, and succeed.
+    x.fill(2.0)
+}
