@@ -1,8 +1,8 @@
 //! Files as memory: a part of a file, mapped, as a block that arrays can share.
 //!
-//! May assume: the caller has checked that the part lies inside the file. Called by the readers of
-//! array files. The one thing that no check here can ensure is that nobody cuts or rewrites the
-//! file in place while it is mapped: see [`map_file`].
+//! Called by the readers of array files. The one thing that no check here can ensure is that nobody
+//! cuts or rewrites the file in place while it is mapped: that is the promise of whoever calls
+//! [`map_file`].
 
 use std::fs::File;
 use std::ops::Range;
@@ -33,11 +33,12 @@ pub enum Mapping {
 /// None if the part does not begin at a multiple of 16 bytes, or is empty: then the caller reads the
 /// file instead.
 ///
-/// The file must stay as it is while it is mapped. If another process writes to it in place, this
-/// process may see the new numbers; if the file is cut, reading beyond its end kills the process
-/// (that is the system's doing, and the same in every program that maps files). Replacing the file
-/// by a rename, as all writers of tilework do, is safe: the mapping keeps the old one.
-pub fn map_file(
+/// # Safety
+/// The file stays as it is while it is mapped. If anybody writes to it in place, numbers change under
+/// those who read them; if it is cut, reading beyond its end kills the process (that is the system's
+/// doing, and the same in every program that maps files). Replacing the file by a rename, as all
+/// writers of tilework do, is safe: the mapping keeps the old one.
+pub unsafe fn map_file(
     device: DeviceId,
     file: &File,
     offset: u64,
@@ -59,9 +60,8 @@ pub fn map_file(
     options.offset(offset).len(bytes);
     let block = match mapping {
         Mapping::ReadOnly => {
-            // SAFETY: the part lies inside the file (checked above). Every byte pattern is a value
-            // of every dtype, so that numbers changed by others are wrong but never undefined;
-            // that the file is not cut meanwhile is asked of the caller's caller, in words.
+            // SAFETY: the part lies inside the file (checked above), which stays as it is (the
+            // caller's promise).
             let map: Mmap = unsafe { options.map(file) }.map_err(failed)?;
             let address = map.as_ptr().cast_mut();
             // SAFETY: `bytes` bytes are mapped for reading until `map`, which moves into the block
@@ -112,17 +112,19 @@ mod tests {
         file.write_all(&(0..200u8).collect::<Vec<_>>()).unwrap();
         drop(file);
         let file = File::open(&path).unwrap();
-        let read = map_file(HERE, &file, 64, 100, Mapping::ReadOnly).unwrap().unwrap();
+        // SAFETY: nobody else knows the file.
+        let map = |offset, bytes, mapping| unsafe { map_file(HERE, &file, offset, bytes, mapping) };
+        let read = map(64, 100, Mapping::ReadOnly).unwrap().unwrap();
         assert!(!read.is_writable() && (read.address() as usize).is_multiple_of(64));
         assert!(UserWrite::new("test", &read).is_err());
-        let private = map_file(HERE, &file, 64, 100, Mapping::CopyOnWrite).unwrap().unwrap();
+        let private = map(64, 100, Mapping::CopyOnWrite).unwrap().unwrap();
         UserWrite::new("test", &private).unwrap()[0] = 7;
         assert_eq!(UserRead::new("test", &private).unwrap()[..2], [7, 65]);
         assert_eq!(UserRead::new("test", &read).unwrap()[..2], [64, 65]);
-        assert!(map_file(HERE, &file, 72, 8, Mapping::ReadOnly).unwrap().is_none());
-        assert!(map_file(HERE, &file, 64, 0, Mapping::ReadOnly).unwrap().is_none());
+        assert!(map(72, 8, Mapping::ReadOnly).unwrap().is_none());
+        assert!(map(64, 0, Mapping::ReadOnly).unwrap().is_none());
         for (offset, bytes) in [(0, 201), (208, 1), (u64::MAX - 15, 1), (192, usize::MAX / 2)] {
-            assert!(map_file(HERE, &file, offset, bytes, Mapping::ReadOnly).is_err());
+            assert!(map(offset, bytes, Mapping::ReadOnly).is_err());
         }
         std::fs::remove_file(&path).unwrap();
         release_pages(&read, 0..100);

@@ -1,6 +1,6 @@
 //! The command line: a thin list of commands, each a module of its own.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod bench;
 mod info;

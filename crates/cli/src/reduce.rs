@@ -50,7 +50,13 @@ impl clap::Args for Arguments {
         };
         let mut command = command
             .arg(Arg::new("formula").required(true).help("The formula, as in KeOps"))
-            .arg(files("vi", "Arrays (M, D) with one row for each i").action(ArgAction::Append))
+            .arg(
+                files(
+                    "vi",
+                    "Arrays (M, D) with one row for each i; files must stay as they are meanwhile",
+                )
+                .action(ArgAction::Append),
+            )
             .arg(files("vj", "Arrays (N, D) with one row for each j").action(ArgAction::Append))
             .arg(
                 files("pm", "Parameters: numbers, or arrays (D,)")
@@ -182,7 +188,9 @@ fn variable(category: &str, text: &str, like: Option<DType>) -> Result<(String, 
         ("pm", Ok(number)) => {
             Array::full(&[1], number, like.unwrap_or(DType::Float64)).map_err(failed)?
         }
-        _ => tilework::load_mapped(source).map_err(failed)?,
+        // SAFETY: the help text asks that files stay as they are while the command runs.
+        #[allow(unsafe_code, reason = "files are larger than memory")]
+        _ => unsafe { tilework::load_mapped(source) }.map_err(failed)?,
     };
     // A row of numbers is one number for each index.
     let array = match (category, array.ndim()) {

@@ -8,7 +8,8 @@
 //! # Ok::<(), tilework::Error>(())
 //! ```
 
-#![forbid(unsafe_code)]
+// One file maps files, and says why.
+#![deny(unsafe_code)]
 
 mod array;
 mod device;

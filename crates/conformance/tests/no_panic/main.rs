@@ -47,7 +47,10 @@ fn public(folder: &Path, found: &mut BTreeSet<String>) {
             continue;
         }
         let text = std::fs::read_to_string(&path).expect("a source file");
-        let after = text.lines().filter_map(|line| line.trim_start().strip_prefix("pub fn "));
+        let after = text.lines().filter_map(|line| {
+            let line = line.trim_start();
+            line.strip_prefix("pub fn ").or_else(|| line.strip_prefix("pub unsafe fn "))
+        });
         found.extend(after.filter_map(|rest| {
             let name: String =
                 rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();

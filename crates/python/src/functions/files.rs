@@ -97,8 +97,10 @@ fn load(py: Python<'_>, file: &Bound<'_, PyAny>, mmap_mode: Option<&str>) -> PyR
     }
     let array = py.detach(|| match mmap_mode {
         None => tilework::load(&path),
-        Some("r") => tilework::load_mapped(&path),
-        Some("c") => tilework::load_mapped_private(&path),
+        // SAFETY: who asks for a map promises that the file stays as it is, as with NumPy.
+        Some("r") => unsafe { tilework::load_mapped(&path) },
+        // SAFETY: as above.
+        Some("c") => unsafe { tilework::load_mapped_private(&path) },
         Some(other) => Err(tilework::Error::value(
             "load",
             format!("mmap_mode is \"r\" or \"c\", not {other:?}"),
