@@ -1,6 +1,8 @@
 //! Matrix products of every dtype, shape and layout.
 
-use tilework::{Array, DType, Device, Result, matmul_tiled, s};
+use tilework::{
+    Array, DType, Device, Result, matmul_naive_flat, matmul_tiled, matmul_tiled_flat, s,
+};
 use tilework_ops::Tolerance;
 
 use crate::compare::{assert_close, scalars};
@@ -159,4 +161,29 @@ pub fn textbook(device: Device) {
     let tiled = matmul_tiled(&tiles(&a, 8), &tiles(&b, 8)).expect("tiled");
     let flat = tiled.permute(&[0, 2, 1, 3]).and_then(|x| x.reshape(&[16, 8])).expect("flat");
     assert_product("tiled", &flat, &expected, &bound);
+
+    // The same on flat buffers, of any step, and with the target among the sources.
+    let out = Array::zeros_on(device, &[16 * 8], DType::Float32).expect("zeros");
+    let buffer = |x: &Array| x.ravel().and_then(|x| x.copy()).expect("a flat buffer");
+    let sizes = [16, 24, 8];
+    matmul_naive_flat(&buffer(&a), &buffer(&b), &out, sizes).expect("naive");
+    assert_product("flat", &out.reshape(&[16, 8]).expect("view"), &expected, &bound);
+    let (left, right) = (buffer(&tiles(&a, 8)), buffer(&tiles(&b, 8)));
+    let reversed = out.slice(&s![..;-1]).expect("view");
+    matmul_tiled_flat(&left, &right, &reversed, sizes, 8).expect("tiled");
+    assert_eq!(
+        reversed.to_vec::<f32>().expect("values"),
+        buffer(&tiled).to_vec::<f32>().expect("values"),
+    );
+    let square = tiles(&a.slice(&s![.., ..16]).expect("view"), 4);
+    let expected = buffer(&matmul_tiled(&square, &square).expect("tiled"));
+    let square = buffer(&square);
+    matmul_tiled_flat(&square, &square, &square, [16, 16, 16], 4).expect("in place");
+    assert_eq!(square.to_vec::<f32>().expect("values"), expected.to_vec::<f32>().expect("values"));
+    for (sizes, tile) in
+        [([16, 24, 8], 0), ([16, 24, 8], 3), ([16, 24, 16], 8), ([usize::MAX; 3], 1)]
+    {
+        assert!(matmul_tiled_flat(&left, &right, &out, sizes, tile).is_err(), "{sizes:?} {tile}");
+    }
+    assert!(matmul_naive_flat(&a, &right, &out, [16, 24, 8]).is_err(), "two axes");
 }

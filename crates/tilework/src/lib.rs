@@ -21,7 +21,7 @@ mod random;
 pub use array::{
     Arg, Array, Axes, FloatMode, Indexer, Iter, Nested, Order, PadMode, PrintOptions, ReadGuard,
     Show, Sign, Unique, WriteGuard, apply, apply_into, broadcast_arrays, complex, concat, einsum,
-    matmul_tiled, meshgrid, result_type, select, stack,
+    matmul_naive_flat, matmul_tiled, matmul_tiled_flat, meshgrid, result_type, select, stack,
 };
 pub use device::{Device, DeviceScope, num_threads, set_num_threads};
 #[cfg(feature = "serde")]

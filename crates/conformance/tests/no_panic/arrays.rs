@@ -2,8 +2,8 @@
 
 use tilework::{
     Arg, Array, Device, Indexer, Layout, Number, PadMode, PrintOptions, Result, Rng,
-    broadcast_arrays, complex, concat, einsum, matmul_tiled, meshgrid, read_npy, result_type,
-    select, stack, write_npy,
+    broadcast_arrays, complex, concat, einsum, matmul_naive_flat, matmul_tiled, matmul_tiled_flat,
+    meshgrid, read_npy, result_type, select, stack, write_npy,
 };
 
 use crate::dice::{Dice, axes};
@@ -51,6 +51,10 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
     ("matmul_naive", |_, x, y| done(x.matmul_naive(y))),
     ("matmul_into", |_, x, y| x.matmul_into(y, x)),
     ("matmul_tiled", |_, x, y| done(matmul_tiled(x, y))),
+    ("matmul_naive_flat", |d, x, y| matmul_naive_flat(x, y, x, [d.size(), d.size(), d.size()])),
+    ("matmul_tiled_flat", |d, x, y| {
+        matmul_tiled_flat(x, y, x, [d.size(), d.size(), d.size()], d.size())
+    }),
     ("vecdot", |d, x, y| done(x.vecdot(y, d.integer()))),
     ("tensordot", |d, x, y| done(x.tensordot(y, &d.integers(), &d.integers()))),
     ("outer", |_, x, y| done(x.outer(y))),

@@ -100,7 +100,15 @@ impl Array {
         Ok(Iter { bytes, positions: positions(self.layout()), element: PhantomData })
     }
 
-    /// The only element, cast to `T`.
+    /// The only element, cast to `T` by the rule of [`Array::astype`]: unlike [`Array::to_vec`],
+    /// `item::<f64>()` reads a number of any real dtype. [`Array::to_scalar`] keeps the dtype.
+    ///
+    /// ```
+    /// use tilework::Array;
+    /// let x = Array::from_slice(&[2.75f32])?;
+    /// assert_eq!((x.item::<f64>()?, x.item::<i8>()?), (2.75, 2));
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
     pub fn item<T: Element>(&self) -> Result<T> {
         self.to_scalar().map(|scalar| scalar.get())
     }
@@ -117,7 +125,7 @@ impl Array {
         Ok(Scalar::from_bytes(self.dtype(), &bytes))
     }
 
-    /// One element.
+    /// One element, cast like [`Array::item`]; negative indices count from the end.
     pub fn get<T: Element>(&self, index: &[isize]) -> Result<T> {
         let index: Vec<_> = index.iter().map(|&i| tilework_layout::Index::At(i)).collect();
         self.slice(&index)?.item()

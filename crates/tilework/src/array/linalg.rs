@@ -51,11 +51,6 @@ impl Array {
             .run(MatmulKernel::Best, Target::shared("matmul", out.borrow().with_layout(&layout)?)?)
     }
 
-    /// The product by the textbook's three loops, for two axes each.
-    pub fn matmul_naive(&self, other: &Array) -> Result<Array> {
-        self.matmul_by(other, MatmulKernel::Naive)
-    }
-
     /// [`Array::matmul`], but float32 is multiplied as three bfloat16 pieces where the CPU has a
     /// tile unit (AMX): as accurate as float32 and often faster, with other last bits. Operands
     /// with values that cannot be split (near the ends of float32's range, infinite, NaN), other
@@ -64,7 +59,7 @@ impl Array {
         self.matmul_by(other, MatmulKernel::Pieces)
     }
 
-    fn matmul_by(&self, other: &Array, kernel: MatmulKernel) -> Result<Array> {
+    pub(super) fn matmul_by(&self, other: &Array, kernel: MatmulKernel) -> Result<Array> {
         let product = Product::new(self, other)?;
         let mut fresh = self.device.allocate(&product.shape, product.a.dtype(), false)?;
         product.run(kernel, fresh.target())?;
@@ -212,29 +207,4 @@ impl Product {
 fn split(shape: &[usize]) -> (&[usize], usize, usize) {
     let (batch, matrix) = shape.split_at(shape.len() - 2);
     (batch, matrix[0], matrix[1])
-}
-
-/// The textbook's tiled product on arrays of tiles: `[m/t][k/t][t][t]` by `[k/t][n/t][t][t]`.
-pub fn matmul_tiled(a: &Array, b: &Array) -> Result<Array> {
-    common_device("matmul_tiled", &[Arg::Array(a), Arg::Array(b)])?;
-    let (&[rows, inner, t, t1], &[inner1, columns, t2, t3]) = (a.shape(), b.shape()) else {
-        return Err(Error::shape("matmul_tiled", "operands have four axes: [rows][columns][t][t]"));
-    };
-    if a.dtype() != b.dtype() {
-        let message = format!("tiles of {} and {} do not match", a.dtype(), b.dtype());
-        return Err(Error::dtype("matmul_tiled", message));
-    }
-    if inner != inner1 || t != t1 || t != t2 || t != t3 {
-        let message = format!("tiles {} and {} do not match", tuple(a.shape()), tuple(b.shape()));
-        return Err(Error::shape("matmul_tiled", message));
-    }
-    let mut fresh = a.device.allocate(&[rows, columns, t, t], a.dtype(), false)?;
-    let request = Matmul {
-        a: a.borrow(),
-        b: b.borrow(),
-        output: fresh.target(),
-        kernel: MatmulKernel::Tiled,
-    };
-    a.device.run("matmul_tiled", &Request::Matmul(request))?;
-    Ok(Array::from_fresh(fresh, a.device))
 }

@@ -2,8 +2,8 @@
 //!
 //! Device, block, shape, strides, offset. View methods rewrite the last three and share the block;
 //! everything that touches numbers becomes a request to the device's backend. Rooms by subject:
-//! `create`, `view`, `map`, `reduce`, `linalg`, `einsum`, `compare`, `assign`, `index`, `join`,
-//! `order`, `memory_order`, `access`, `show`.
+//! `create`, `view`, `map`, `reduce`, `linalg`, `textbook`, `einsum`, `compare`, `assign`, `index`,
+//! `join`, `order`, `memory_order`, `access`, `show`.
 
 mod access;
 mod assign;
@@ -20,6 +20,7 @@ mod operators;
 mod order;
 mod reduce;
 mod show;
+mod textbook;
 mod view;
 
 use tilework_backend::{Fresh, Recycled, Storage, View, ViewRef};
@@ -35,12 +36,12 @@ pub use create::{Nested, meshgrid};
 pub use einsum::einsum;
 pub use index::Indexer;
 pub use join::{PadMode, concat, stack};
-pub use linalg::matmul_tiled;
 pub use map::{Arg, apply, apply_into, complex, result_type, select};
 pub use memory_order::Order;
 pub use order::Unique;
 pub use reduce::Axes;
 pub use show::{FloatMode, PrintOptions, Show, Sign};
+pub use textbook::{matmul_naive_flat, matmul_tiled, matmul_tiled_flat};
 pub use view::broadcast_arrays;
 
 /// An n-dimensional array with a dtype chosen at run time.
