@@ -178,7 +178,8 @@ fn parse_descr(descr: &str) -> Result<(DType, bool), String> {
         "f8" => DType::Float64,
         "c8" => DType::Complex64,
         "c16" => DType::Complex128,
-        "V2" => DType::BFloat16,
+        // With an order of bytes they are numbers, those of ml_dtypes; NumPy's raw bytes have none.
+        "V2" if order != Some('|') => DType::BFloat16,
         _ => {
             let why = match code.as_bytes().first() {
                 Some(b'O') => "Python objects are pickles, which can run code and are never read",
@@ -358,6 +359,10 @@ mod tests {
         assert_eq!((plain.dtype, plain.bytes, plain.fortran), (DType::Float64, 96, false));
         let odd = parsed("\n{ \"shape\":(3,4,),'fortran_order' :False\t,'descr':\"<f8\"}").unwrap();
         assert_eq!(odd, plain);
+        let bfloat16 = parsed("{'descr': '<V2', 'fortran_order': False, 'shape': (2,)}").unwrap();
+        assert_eq!(bfloat16.dtype, DType::BFloat16);
+        let raw = parsed("{'descr': '|V2', 'fortran_order': False, 'shape': (2,)}").unwrap_err();
+        assert!(raw.contains("raw bytes"), "{raw}");
         let python2 = parsed("{'descr': '|u1', 'fortran_order': True, 'shape': (3L,)}").unwrap();
         assert_eq!((python2.shape, python2.fortran), (vec![3], true));
         assert_eq!(
