@@ -8,6 +8,7 @@ use serde_json::Value;
 /// The floor of every crate of the workspace. A crate uses only crates on lower floors.
 const FLOORS: &[(&str, u32)] = &[
     ("tilework-error", 0),
+    ("tilework-fork", 0),
     ("tilework-layout", 1),
     ("tilework-ops", 1),
     ("tilework-simd", 1),

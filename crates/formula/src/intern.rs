@@ -7,9 +7,10 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 
 use smallvec::SmallVec;
+use tilework_fork::ForkMutex;
 use tilework_tape::Per;
 
 use crate::expr::{Expr, Kind, Operands};
@@ -61,12 +62,11 @@ type Shard = HashMap<u64, SmallVec<[Weak<Node>; 1]>, BuildHasherDefault<Mixer>>;
 
 const SHARDS: usize = 16;
 
-static TABLE: [Mutex<Shard>; SHARDS] =
-    [const { Mutex::new(HashMap::with_hasher(BuildHasherDefault::new())) }; SHARDS];
+static TABLE: [ForkMutex<Shard>; SHARDS] =
+    [const { ForkMutex::new(HashMap::with_hasher(BuildHasherDefault::new())) }; SHARDS];
 
 fn shard(hash: u64) -> MutexGuard<'static, Shard> {
-    // A table of weak references is whole after every step, so a panic elsewhere does not spoil it.
-    TABLE[(hash >> 60) as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+    TABLE[(hash >> 60) as usize % SHARDS].lock()
 }
 
 /// The node of this kind on these operands, made now if it does not exist.

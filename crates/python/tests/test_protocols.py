@@ -71,6 +71,52 @@ def test_forked_children_compute() -> None:
     assert totals == [300_000.0 * k for k in range(4)]
 
 
+# Forks while other threads make formulas, whose tables they lock again and again.
+FORKS = """
+import os, signal, threading
+import tilework as tw
+
+x = tw.linspace(0, 1, 60).reshape((20, 3))
+stop = False
+
+
+def work(scale):
+    k = 0
+    while not stop:
+        k += 1
+        f = (tw.Vi(x).sqdist(tw.Vj(x)) * (scale + k * 1e-7)).exp()
+        for _ in range(3):
+            f = (f + k * 1e-3).sin()
+        f.sum(axis=1)
+
+
+threads = [threading.Thread(target=work, args=(scale,)) for scale in (1.0, 2.0)]
+for thread in threads:
+    thread.start()
+bad = 0
+for _ in range(100):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        (tw.Vi(x).sqdist(tw.Vj(x)) * 3.25).cos().sum(axis=1)
+        tw.set_printoptions(precision=3)
+        os._exit(0)
+    bad += os.waitpid(child, 0)[1] != 0
+stop = True
+for thread in threads:
+    thread.join()
+print(bad)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_forked_children_use_formulas() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, timeout=300
+    )
+    assert done.stdout == "0\n", done.stderr
+
+
 def total(x: tw.Array) -> float:
     return float((x * 1.0).sum())
 

@@ -7,13 +7,14 @@ use std::cell::RefCell;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::str::FromStr;
-use std::sync::{OnceLock, RwLock};
+use std::sync::OnceLock;
 
 use tilework_backend::{
     Backend, DeviceId, Fresh, Memory, Properties, Request, Storage, download, explain, run, upload,
 };
 use tilework_cpu::Cpu;
 use tilework_error::{Error, Result};
+use tilework_fork::ForkMutex;
 use tilework_layout::Layout;
 use tilework_ops::DType;
 use tilework_reference::Reference;
@@ -61,7 +62,7 @@ pub fn set_num_threads(threads: usize) {
     tilework_cpu::pool::set_threads(threads);
 }
 
-static DEFAULT: RwLock<Option<Device>> = RwLock::new(None);
+static DEFAULT: ForkMutex<Option<Device>> = ForkMutex::new(None);
 
 thread_local! {
     static SCOPED: RefCell<Vec<Device>> = const { RefCell::new(Vec::new()) };
@@ -112,15 +113,12 @@ impl Device {
     /// default.
     pub fn current() -> Device {
         let scoped = SCOPED.with(|scoped| scoped.borrow().last().copied());
-        scoped.unwrap_or_else(|| {
-            let default = DEFAULT.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-            default.unwrap_or(Device::cpu())
-        })
+        scoped.unwrap_or_else(|| DEFAULT.lock().unwrap_or(Device::cpu()))
     }
 
     /// Makes this the process's default.
     pub fn set_default(self) {
-        *DEFAULT.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(self);
+        *DEFAULT.lock() = Some(self);
     }
 
     /// Makes this the default of this thread until the scope is dropped.

@@ -3,12 +3,11 @@
 //! KeOps' options are taken where they mean something here and let pass where they do not, as
 //! `docs/keops.md` lists; what would change the result unseen is an error.
 
-use std::sync::{PoisonError, RwLock};
-
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use tilework::pairs::{Accuracy, Options, Scheme, SumScheme};
+use tilework_fork::ForkMutex;
 
 use crate::args::register;
 use crate::errors::DeviceError;
@@ -48,7 +47,7 @@ struct Defaults {
     progress: bool,
 }
 
-static DEFAULTS: RwLock<Defaults> = RwLock::new(Defaults {
+static DEFAULTS: ForkMutex<Defaults> = ForkMutex::new(Defaults {
     sums: SumScheme::Blocks,
     accuracy: Accuracy::Declared,
     scheme: Scheme::Auto,
@@ -89,7 +88,7 @@ const WITHOUT_MEANING: &[&str] =
 impl Settings {
     /// The defaults of the module.
     pub fn new() -> Settings {
-        let defaults = *DEFAULTS.read().unwrap_or_else(PoisonError::into_inner);
+        let defaults = *DEFAULTS.lock();
         Settings {
             sums: defaults.sums,
             accuracy: defaults.accuracy,
@@ -228,7 +227,7 @@ fn set_defaults(
     sum_scheme: Option<&Bound<'_, PyAny>>,
     progress: Option<bool>,
 ) -> PyResult<()> {
-    let mut new = *DEFAULTS.read().unwrap_or_else(PoisonError::into_inner);
+    let mut new = *DEFAULTS.lock();
     if let Some(value) = accuracy {
         new.accuracy = chosen("accuracy", value, ACCURACIES)?;
     }
@@ -239,14 +238,14 @@ fn set_defaults(
         new.sums = chosen("sum_scheme", value, SUMS)?;
     }
     new.progress = progress.unwrap_or(new.progress);
-    *DEFAULTS.write().unwrap_or_else(PoisonError::into_inner) = new;
+    *DEFAULTS.lock() = new;
     Ok(())
 }
 
 /// What reductions over pairs do unless a call says otherwise.
 #[pyfunction]
 fn get_defaults(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let now = *DEFAULTS.read().unwrap_or_else(PoisonError::into_inner);
+    let now = *DEFAULTS.lock();
     let shown = PyDict::new(py);
     shown.set_item("accuracy", name_of(now.accuracy, ACCURACIES))?;
     shown.set_item("scheme", name_of(now.scheme, SCHEMES))?;

@@ -10,9 +10,9 @@ mod digits;
 mod number;
 
 use std::fmt;
-use std::sync::{PoisonError, RwLock};
 
 use tilework_error::{Result, tuple};
+use tilework_fork::ForkMutex;
 use tilework_layout::Layout;
 use tilework_ops::{Complex, DType, Kind, with_element};
 
@@ -85,7 +85,7 @@ impl PrintOptions {
 
     /// The options in force in this process.
     pub fn current() -> PrintOptions {
-        *CURRENT.read().unwrap_or_else(PoisonError::into_inner)
+        *CURRENT.lock()
     }
 
     /// Puts these options in force for the whole process.
@@ -98,14 +98,14 @@ impl PrintOptions {
     /// # before.set();
     /// ```
     pub fn set(self) {
-        *CURRENT.write().unwrap_or_else(PoisonError::into_inner) = self;
+        *CURRENT.lock() = self;
     }
 }
 
 /// An edge that no axis is longer than, twice which is still a number.
 const EVERYTHING: usize = usize::MAX / 4;
 
-static CURRENT: RwLock<PrintOptions> = RwLock::new(PrintOptions::DEFAULT);
+static CURRENT: ForkMutex<PrintOptions> = ForkMutex::new(PrintOptions::DEFAULT);
 
 impl Default for PrintOptions {
     fn default() -> PrintOptions {

@@ -6,11 +6,14 @@
 //! long is done in blocks (`stream`).
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::mem;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tilework_backend::{Accuracy, PairReduce, Progress, Request, Scheme, SumScheme, ViewRef};
 use tilework_error::{Error, Result};
+use tilework_fork::ForkMutex;
 use tilework_formula::{Axis, Category, Expr, Lowered, Purpose, Reduction, lower_for};
 use tilework_layout::{Dims, Layout};
 use tilework_ops::DType;
@@ -58,13 +61,14 @@ type Key = (SmallVec<[Expr; 2]>, Purpose, bool);
 /// Tapes kept at most; beyond that all are forgotten.
 const KEPT: usize = 512;
 
-static PLANS: LazyLock<Mutex<HashMap<Key, Arc<Lowered>>>> = LazyLock::new(Mutex::default);
+type Plans = HashMap<Key, Arc<Lowered>, BuildHasherDefault<DefaultHasher>>;
+
+static PLANS: ForkMutex<Plans> = ForkMutex::new(HashMap::with_hasher(BuildHasherDefault::new()));
 
 /// The tape of some formulas, in which j is reduced.
 pub(super) fn plan(outputs: Vec<Expr>, purpose: Purpose, axis: Axis) -> Result<Arc<Lowered>> {
     let key: Key = (outputs.into(), purpose, axis == Axis::I);
-    let plans = || PLANS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(lowered) = plans().get(&key) {
+    if let Some(lowered) = PLANS.lock().get(&key) {
         return Ok(lowered.clone());
     }
     let outputs = match axis {
@@ -72,11 +76,12 @@ pub(super) fn plan(outputs: Vec<Expr>, purpose: Purpose, axis: Axis) -> Result<A
         Axis::I => key.0.iter().map(Expr::transpose).collect::<Result<_>>()?,
     };
     let lowered = Arc::new(lower_for(&outputs, purpose)?);
-    let mut plans = plans();
-    if plans.len() >= KEPT {
-        plans.clear();
-    }
-    plans.insert(key, lowered.clone());
+    let mut plans = PLANS.lock();
+    // Forgotten formulas are dropped without the lock, since their table has one of its own.
+    let forgotten = if plans.len() >= KEPT { mem::take(&mut *plans) } else { Plans::default() };
+    let former = plans.insert(key, lowered.clone());
+    drop(plans);
+    drop((forgotten, former));
     Ok(lowered)
 }
 

@@ -14,8 +14,10 @@ mod program;
 mod schedule;
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::sync::{Arc, LazyLock, OnceLock};
 
+use tilework_fork::ForkMutex;
 use tilework_ops::DType;
 use tilework_simd::Elem;
 use tilework_tape::{Action, Tape};
@@ -87,7 +89,8 @@ type Key = (Vec<u64>, Folding, Isa);
 /// Code, or why there is none.
 pub(super) type Outcome = Result<Arc<Compiled>, String>;
 
-static COMPILED: LazyLock<Mutex<HashMap<Key, Outcome>>> = LazyLock::new(Mutex::default);
+static COMPILED: ForkMutex<HashMap<Key, Outcome, BuildHasherDefault<DefaultHasher>>> =
+    ForkMutex::new(HashMap::with_hasher(BuildHasherDefault::new()));
 
 /// The code for a plan and a fold, or why there is none.
 pub(super) fn compiled(plan: &Plan<'_>, folding: Folding, isa: Isa) -> Outcome {
@@ -97,12 +100,11 @@ pub(super) fn compiled(plan: &Plan<'_>, folding: Folding, isa: Isa) -> Outcome {
         return Err("TILEWORK_JIT=0".to_owned());
     }
     let key = (signature(plan.tape), folding, isa);
-    let kept = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = kept().get(&key) {
+    if let Some(known) = COMPILED.lock().get(&key) {
         return known.clone();
     }
     let made = compile(plan, folding, isa).map(Arc::new);
-    let mut kept = kept();
+    let mut kept = COMPILED.lock();
     if kept.len() >= KEPT {
         kept.clear();
     }
@@ -176,13 +178,21 @@ impl Compiled {
     }
 
     fn page(&self, vectors: usize) -> Option<&Page> {
-        let page = self.pages[vectors - 1].get_or_init(|| {
-            let (bytes, entry) =
-                assemble::assemble(&self.program, self.target, vectors, together(vectors))
-                    .or_else(|| assemble::assemble(&self.program, self.target, vectors, 1))?;
-            Page::new(&bytes, entry)
-        });
-        page.as_ref()
+        let kept = &self.pages[vectors - 1];
+        if let Some(page) = kept.get() {
+            return page.as_ref();
+        }
+        // Made before the cell is asked for it: a forked child may not wait for a thread that it
+        // does not have. Two threads may make the same page, of which one stays.
+        let made = self.assembled(vectors);
+        kept.get_or_init(|| made).as_ref()
+    }
+
+    fn assembled(&self, vectors: usize) -> Option<Page> {
+        let (bytes, entry) =
+            assemble::assemble(&self.program, self.target, vectors, together(vectors))
+                .or_else(|| assemble::assemble(&self.program, self.target, vectors, 1))?;
+        Page::new(&bytes, entry)
     }
 
     /// Whether there is code for this many vectors.
