@@ -1,6 +1,6 @@
 //! Elementwise operations, casts and choices on every layout.
 
-use tilework::{Arg, Array, DType, Device, Id, Number, Result, apply, apply_into, select};
+use tilework::{Arg, Array, DType, Device, Id, Number, Result, apply, apply_into, concat, select};
 use tilework_ops::{ROWS, Tolerance};
 
 use crate::compare::assert_close;
@@ -142,6 +142,69 @@ pub fn in_place(device: Device) {
     let expected = y.transpose().copy().expect("copy");
     y.assign(&y.transpose()).expect("assign");
     assert_close("assign of its own transpose", &y, &expected, Tolerance::Exact);
+}
+
+/// Integers with a sign beside uint64 are compared exactly, though float64 is their common dtype.
+pub fn mixed_comparisons(device: Device) {
+    const EDGES: [i128; 10] = [
+        0,
+        1,
+        127,
+        (1 << 53) + 1,
+        (1 << 62) + 1,
+        i64::MAX as i128 - 1,
+        i64::MAX as i128,
+        i64::MAX as i128 + 1,
+        u64::MAX as i128 - 1,
+        u64::MAX as i128,
+    ];
+    let column = |dtype: DType| -> (Vec<i128>, Array) {
+        let limits = dtype.iinfo().expect("an integer");
+        let with_signs = EDGES.into_iter().flat_map(|edge| [edge, -edge, -edge - 1]);
+        let held: Vec<i128> =
+            with_signs.filter(|x| (limits.min..=limits.max).contains(x)).collect();
+        let one = |x: &i128| Array::full_on(device, &[1], Number::Int(*x), dtype).expect("held");
+        let all: Vec<Array> = held.iter().map(one).collect();
+        let all = concat(&all.iter().collect::<Vec<_>>(), 0).expect("of one dtype");
+        (held, all)
+    };
+    type Meaning = fn(&i128, &i128) -> bool;
+    let rows: [(Id, Meaning); 6] = [
+        (Id::Equal, i128::eq),
+        (Id::NotEqual, i128::ne),
+        (Id::Less, i128::lt),
+        (Id::LessEqual, i128::le),
+        (Id::Greater, i128::gt),
+        (Id::GreaterEqual, i128::ge),
+    ];
+    for signed in [DType::Int8, DType::Int16, DType::Int32, DType::Int64] {
+        for (left, right) in [(signed, DType::UInt64), (DType::UInt64, signed)] {
+            let ((a, x), (b, y)) = (column(left), column(right));
+            for (id, meaning) in rows {
+                let what = format!("{} of {left} and {right}", id.row().name);
+                let expected: Vec<bool> =
+                    a.iter().flat_map(|a| b.iter().map(move |b| meaning(a, b))).collect();
+                // Every element beside every other: through strides of 0, in order, and backwards.
+                let x = x.expand_dims(1).expect(&what);
+                let grid = |array: &Array| array.broadcast_to(&[a.len(), b.len()]).expect(&what);
+                let (p, q) = (grid(&x), grid(&y));
+                let (p2, q2) = (p.copy().expect(&what), q.copy().expect(&what));
+                let turned = |array: &Array| array.flip(None).expect(&what).transpose();
+                let results = [
+                    apply(id, &args(&[x, y.clone()])),
+                    apply(id, &args(&[p2.clone(), q2.clone()])),
+                    apply(id, &args(&[turned(&p2), turned(&q)])).map(|result| turned(&result)),
+                ];
+                for result in results {
+                    let result = result.expect(&what);
+                    assert_eq!(result.to_vec::<bool>().expect(&what), expected, "{what}");
+                }
+            }
+            let among = |k: &i128| b.contains(k);
+            let found = x.isin(&y, false).expect("isin").to_vec::<bool>().expect("bools");
+            assert_eq!(found, a.iter().map(among).collect::<Vec<_>>(), "{left} in {right}");
+        }
+    }
 }
 
 /// Every cast, on some layouts, special values included.

@@ -33,6 +33,7 @@ every_device!(
     maps::scalars,
     maps::in_place,
     maps::casts,
+    maps::mixed_comparisons,
     maps::choices,
     reductions::folds,
     reductions::scans,

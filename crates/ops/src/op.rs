@@ -142,6 +142,8 @@ pub struct Row {
     pub calls: u8,
     /// Whether arrays refuse a negative last operand where integers are computed.
     pub natural: bool,
+    /// Whether it compares: what it says of two numbers it says of the bools `a > b` and `a < b`.
+    pub ordered: bool,
     /// The body of a CUDA device function on the same operands.
     pub cuda: &'static str,
     /// Its derivative; operands without one (integers, conditions) get zero.

@@ -270,27 +270,27 @@ ops! { $
     // Comparisons.
 
     /// Whether both are equal; NaN equals nothing.
-    Equal equal [a, b] -> Bool { bool: a == b; int signless: a == b; real: a == b; complex: a.re == b.re && a.im == b.im; }
+    Equal equal [a, b] -> Bool ordered { bool: a == b; int signless: a == b; real: a == b; complex: a.re == b.re && a.im == b.im; }
         cuda "a == b"; grad |y, g| [g.zero(), g.zero()]; test [-5.0..5.0], Exact;
 
     /// Whether they differ; NaN differs from everything.
-    NotEqual not_equal [a, b] -> Bool { bool: a != b; int signless: a != b; real: a != b; complex: a.re != b.re || a.im != b.im; }
+    NotEqual not_equal [a, b] -> Bool ordered { bool: a != b; int signless: a != b; real: a != b; complex: a.re != b.re || a.im != b.im; }
         cuda "a != b"; grad |y, g| [g.zero(), g.zero()]; test [-5.0..5.0], Exact;
 
     /// Whether `a` is smaller.
-    Less less [a, b] -> Bool { bool: !a & b; int: a < b; real: a < b; complex: a.precedes(b); }
+    Less less [a, b] -> Bool ordered { bool: !a & b; int: a < b; real: a < b; complex: a.precedes(b); }
         cuda "a < b"; grad |y, g| [g.zero(), g.zero()]; test [-5.0..5.0], Exact;
 
     /// Whether `a` is smaller or equal.
-    LessEqual less_equal [a, b] -> Bool { bool: !a | b; int: a <= b; real: a <= b; complex: a.precedes(b) || a == b; }
+    LessEqual less_equal [a, b] -> Bool ordered { bool: !a | b; int: a <= b; real: a <= b; complex: a.precedes(b) || a == b; }
         cuda "a <= b"; grad |y, g| [g.zero(), g.zero()]; test [-5.0..5.0], Exact;
 
     /// Whether `a` is larger.
-    Greater greater [a, b] -> Bool { bool: a & !b; int: a > b; real: a > b; complex: b.precedes(a); }
+    Greater greater [a, b] -> Bool ordered { bool: a & !b; int: a > b; real: a > b; complex: b.precedes(a); }
         cuda "a > b"; grad |y, g| [g.zero(), g.zero()]; test [-5.0..5.0], Exact;
 
     /// Whether `a` is larger or equal.
-    GreaterEqual greater_equal [a, b] -> Bool { bool: a | !b; int: a >= b; real: a >= b; complex: b.precedes(a) || a == b; }
+    GreaterEqual greater_equal [a, b] -> Bool ordered { bool: a | !b; int: a >= b; real: a >= b; complex: b.precedes(a) || a == b; }
         cuda "a >= b"; grad |y, g| [g.zero(), g.zero()]; test [-5.0..5.0], Exact;
 
     /// Whether it is NaN, in any part.

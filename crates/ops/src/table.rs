@@ -16,6 +16,7 @@
 //! - `double`: integers enter as float64.
 //! - `not_half`: the half types are left out.
 //! - `natural`: the last operand of integers is not negative; arrays refuse it otherwise.
+//! - `ordered`: a comparison, which says of two numbers what it says of the bools `a > b` and `a < b`.
 //! - `inner`: a meaning for formulas over pairs, which is no method and no function of Python.
 //!
 //! A derivative list that is empty says that the operation has none.
@@ -70,6 +71,7 @@ macro_rules! ops {
                     ints: if marked!(double $($mark)?) { Ints::Double } else { Ints::Least },
                     not_half: marked!(not_half $($mark)?),
                     natural: marked!(natural $($mark)?),
+                    ordered: marked!(ordered $($mark)?),
                     signless: false $(| is_signless!($($how)?))+,
                     calls: 0 $(| calls_bit!($class $($how)?))+,
                     cuda: $cuda,
@@ -157,6 +159,9 @@ macro_rules! marked {
         true
     };
     (natural natural) => {
+        true
+    };
+    (ordered ordered) => {
         true
     };
     ($mark:ident $($other:ident)?) => {

@@ -19,7 +19,7 @@ pub use build::Builder;
 use std::sync::OnceLock;
 
 use smallvec::SmallVec;
-use tilework_ops::{DType, FoldId, Id, Scalar};
+use tilework_ops::{DType, FoldId, Id, Kind, Scalar};
 
 /// Names a slot: inputs first, then steps, in order.
 pub type SlotId = u16;
@@ -227,10 +227,22 @@ impl Tape {
         call.get_or_init(|| Box::new(Tape::apply(id, dtype)))
     }
 
-    /// The tape of one operation that casts inputs of these dtypes to `dtype` first.
+    /// The tape of one operation that casts inputs of these dtypes to `dtype` first. Comparisons of
+    /// uint64 with integers that have a sign are exact, though no dtype holds both.
     pub fn apply_to(id: Id, inputs: &[DType], dtype: DType) -> Tape {
         if inputs.iter().all(|input| *input == dtype) {
             return Tape::apply(id, dtype);
+        }
+        if let (true, &[left, right]) = (id.row().ordered, inputs) {
+            match (left.kind(), right.kind()) {
+                (Kind::Signed, _) if right == DType::UInt64 => {
+                    return Tape::compare(id, left, true);
+                }
+                (_, Kind::Signed) if left == DType::UInt64 => {
+                    return Tape::compare(id, right, false);
+                }
+                _ => {}
+            }
         }
         let mut build = Builder::new();
         let slots: SmallVec<[SlotId; 3]> =
@@ -238,6 +250,29 @@ impl Tape {
         let slots: SmallVec<[SlotId; 3]> =
             slots.into_iter().map(|slot| build.cast_unchecked(slot, dtype)).collect();
         let result = build.push(Action::Apply(id), &slots, Slot::scalar(id.row().result(dtype)));
+        build.finish_unchecked(&[result])
+    }
+
+    /// The comparison of uint64 with integers of the dtype `signed`, which stand on the left or on
+    /// the right: as uint64, but a negative number is the smaller one.
+    fn compare(id: Id, signed: DType, on_the_left: bool) -> Tape {
+        let mut build = Builder::new();
+        let (left, right) =
+            if on_the_left { (signed, DType::UInt64) } else { (DType::UInt64, signed) };
+        let inputs = [left, right].map(|dtype| build.input(Slot::scalar(dtype), Per::I));
+        let zero = build.constant(Scalar::zero(signed), 1);
+        let [a, b] = inputs.map(|input| build.cast_unchecked(input, DType::UInt64));
+        let mut ask = |id: Id, a: SlotId, b: SlotId| {
+            build.push(Action::Apply(id), &[a, b], Slot::scalar(DType::Bool))
+        };
+        let negative = ask(Id::Less, inputs[usize::from(!on_the_left)], zero);
+        let (less, greater) = (ask(Id::Less, a, b), ask(Id::Greater, a, b));
+        // Of bools, `Less` is "not the first, but the second".
+        let (less, greater) = match on_the_left {
+            true => (ask(Id::BitwiseOr, negative, less), ask(Id::Less, negative, greater)),
+            false => (ask(Id::Less, negative, less), ask(Id::BitwiseOr, negative, greater)),
+        };
+        let result = ask(id, greater, less);
         build.finish_unchecked(&[result])
     }
 

@@ -72,6 +72,13 @@ impl Array {
             return Array::full_on(device, self.shape(), invert, DType::Bool);
         }
         let dtype = self.dtype().promote(among.dtype());
+        if dtype.is_inexact() && !self.dtype().is_inexact() && !among.dtype().is_inexact() {
+            // No dtype holds both: what the other one cannot hold is not among its elements.
+            let x = self.astype(among.dtype())?;
+            let held = x.equal(self)?;
+            let found = x.isin(among, false)?.logical_and(&held)?;
+            return if invert { found.logical_not() } else { Ok(found) };
+        }
         let sorted = among.to_dtype(dtype)?.ravel()?.sort(0, false)?;
         let x = self.to_dtype(dtype)?;
         // The first element that is not smaller is the element itself, if it is there.
