@@ -144,6 +144,11 @@ pub struct Row {
     pub natural: bool,
     /// Whether it compares: what it says of two numbers it says of the bools `a > b` and `a < b`.
     pub ordered: bool,
+    /// Which operand bounds the first from below; 0 if none does. A number below all integers of a
+    /// dtype is such a bound that never binds.
+    pub lower: u8,
+    /// Which operand bounds the first from above; 0 if none does.
+    pub upper: u8,
     /// The body of a CUDA device function on the same operands.
     pub cuda: &'static str,
     /// Its derivative; operands without one (integers, conditions) get zero.

@@ -1,7 +1,7 @@
 //! What integers ask for beyond their rows, and what NumPy's habits ask of assignments, on every
 //! device of the host.
 
-use tilework::{Array, DType, Device, Error, Id, apply_into};
+use tilework::{Array, DType, Device, Error, Id, Number, Result, apply_into};
 
 fn on_each(check: impl Fn(Device)) {
     for device in [Device::cpu(), Device::reference()] {
@@ -81,4 +81,25 @@ fn the_least_of_nothing_is_an_error_whatever_the_shape() {
         assert_eq!(nothing.max(1).map(|x| x.len()), Ok(0));
         assert_eq!(nothing.sum(0).map(|x| x.len()), Ok(0));
     });
+}
+
+/// A bound that the dtype cannot hold never binds; one on the wrong side is an error.
+#[test]
+fn bounds_beyond_the_dtype_never_bind() -> Result<()> {
+    let x = Array::from_slice(&[0u8, 7, 255])?;
+    assert_eq!(x.clip(-5, 300)?.to_vec::<u8>()?, [0, 7, 255]);
+    assert_eq!(x.clip(-5, 9)?.to_vec::<u8>()?, [0, 7, 9]);
+    assert_eq!(x.maximum(-1)?.to_vec::<u8>()?, [0, 7, 255]);
+    assert_eq!(x.minimum(256)?.to_vec::<u8>()?, [0, 7, 255]);
+    assert_eq!(x.clip(-5, 300)?.dtype(), DType::UInt8);
+    let y = Array::from_slice(&[i64::MIN, 0, i64::MAX])?;
+    let beyond = Number::Int(1 << 100);
+    assert_eq!(y.clip(Number::Int(-1 << 100), beyond)?.to_vec::<i64>()?, y.to_vec::<i64>()?);
+    for wrong in [x.clip(300, 400), x.clip(-9, -5), x.maximum(300), x.minimum(-1)] {
+        assert!(wrong.is_err());
+    }
+    let out = Array::zeros(&[3], DType::UInt8)?;
+    apply_into(Id::Clip, &[(&x).into(), (-5).into(), 300.into()], &out)?;
+    assert_eq!(out.to_vec::<u8>()?, [0, 7, 255]);
+    Ok(())
 }

@@ -1,5 +1,5 @@
-//! What integers ask for beyond their rows: numbers outside of their dtype in comparisons, negative
-//! powers, and rounding to tens. `map` calls the first two before it settles anything else.
+//! What integers ask for beyond their rows: numbers outside of their dtype in comparisons and bounds,
+//! negative powers, and rounding to tens. `map` calls the first two before it settles anything else.
 
 use std::borrow::Cow;
 
@@ -9,28 +9,37 @@ use tilework_ops::{DType, Kind, Number, Row, Rule};
 use super::Array;
 use super::map::{Arg, result_type};
 
-/// The operands, with integers beyond the dtype of the others as infinities where only a truth is
-/// asked: such a number is larger or smaller than every element, and not zero.
+/// The operands, with integers beyond the dtype of the others as what means the same: infinities where
+/// only a truth is asked (such a number is larger or smaller than every element, and not zero), and
+/// the dtype's limits where it is a bound that never binds.
 #[inline]
 pub(super) fn in_range<'a, 'b>(row: &Row, operands: &'a [Arg<'b>]) -> Cow<'a, [Arg<'b>]> {
-    if !matches!(row.gives, Rule::Bool) {
+    let truth = matches!(row.gives, Rule::Bool);
+    if !truth && row.lower | row.upper == 0 {
         return Cow::Borrowed(operands);
     }
-    let beyond = |operand: &Arg<'_>| match operand {
-        Arg::Number(Number::Int(i)) => {
-            let limits = result_type(operands).and_then(DType::iinfo);
-            limits.is_ok_and(|limits| *i < limits.min || *i > limits.max).then_some(*i)
+    let instead = |(k, operand): (usize, &Arg<'_>)| {
+        let &Arg::Number(Number::Int(i)) = operand else { return None };
+        let limits = result_type(operands).and_then(DType::iinfo).ok()?;
+        let (bound, limit) = match i {
+            _ if i < limits.min => (row.lower, limits.min),
+            _ if i > limits.max => (row.upper, limits.max),
+            _ => return None,
+        };
+        let infinity = f64::INFINITY.copysign(i as f64);
+        match truth {
+            true => Some(Number::Float(infinity)),
+            false => (k > 0 && k == usize::from(bound)).then_some(Number::Int(limit)),
         }
-        _ => None,
     };
-    if operands.iter().all(|operand| beyond(operand).is_none()) {
+    if operands.iter().enumerate().all(|operand| instead(operand).is_none()) {
         return Cow::Borrowed(operands);
     }
-    let infinite = |operand: &Arg<'b>| match beyond(operand) {
-        Some(i) => Arg::Number(Number::Float(if i > 0 { f64::INFINITY } else { -f64::INFINITY })),
+    let replaced = |(k, operand): (usize, &Arg<'b>)| match instead((k, operand)) {
+        Some(number) => Arg::Number(number),
         None => *operand,
     };
-    Cow::Owned(operands.iter().map(infinite).collect())
+    Cow::Owned(operands.iter().enumerate().map(replaced).collect())
 }
 
 /// That the last operand of integers is not negative where the row says so (powers; NumPy refuses
