@@ -81,3 +81,32 @@ def test_a_long_operation_is_given_up(work: str) -> None:
     assert line.startswith("stopped after"), line
     assert rest == "intact\n"
     assert late < LATEST
+
+
+# A handler that writes what the running operation reads: it must be told, not wait for ever.
+HANDLER = """
+import signal
+import tilework as tw
+
+a = tw.ones((4000, 4000))
+
+def handler(*_):
+    try:
+        a[0, 0] = 7.0
+        print("written")
+    except BufferError:
+        print("refused")
+    print(float(a.sum()))
+
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.05)
+print(float((a @ a)[-1, -1]))
+"""
+
+
+def test_a_handler_cannot_write_what_is_being_read() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", HANDLER], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["refused", "16000000.0", "4000.0"]

@@ -441,3 +441,16 @@ proptest! {
         let _ = fs::remove_file(&path);
     }
 }
+
+/// NumPy spells two raw bytes `|V2`; only with an order are they the bfloat16 that is written here.
+#[test]
+fn raw_bytes_are_no_bfloat16() {
+    let array = numbers(DType::BFloat16, &[2, 3]);
+    let mut file = Vec::new();
+    write_npy(&mut file, &array).unwrap();
+    assert_same(&read_npy(&file[..]).unwrap(), &array);
+    let at = file.windows(5).position(|text| text == b"'<V2'").expect("what is written");
+    file[at + 1] = b'|';
+    let error = read_npy(&file[..]).unwrap_err();
+    assert!(matches!(error, Error::Format(_)) && error.to_string().contains("|V2"), "{error}");
+}
