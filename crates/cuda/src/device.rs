@@ -1,11 +1,12 @@
 //! One CUDA device as a backend: its context, its stream, and which room does what is asked.
 //!
 //! Everything is put into one stream, so that what is asked first is done first, whichever host
-//! thread asks; nothing waits for the device but downloads and [`Backend::synchronize`]. An error
-//! that the driver reports late is reported by the next call that hears of it.
+//! thread asks; it keeps in step with the default stream, which other libraries use. Nothing waits
+//! for the device but downloads and [`Backend::synchronize`]. An error that the driver reports late is
+//! reported by the next call that hears of it.
 
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use tilework_backend::{Backend, DeviceId, Memory, Properties, Request, Session, Storage};
 use tilework_error::{Error, Result};
@@ -13,7 +14,7 @@ use tilework_error::{Error, Result};
 use crate::compile::Kernels;
 use crate::driver::{Address, Answer, Attribute, Driver, Fault, Grid, Handle, PoolAttribute};
 use crate::launch::Args;
-use crate::memory::Staging;
+use crate::memory::{Home, Staging};
 use crate::probe::{Platform, dotted};
 use crate::{index, map, matmul, pairs, random, reduce, scan, sort};
 
@@ -34,8 +35,7 @@ pub struct Cuda {
 /// What using a device takes.
 #[derive(Debug)]
 struct Opened {
-    context: Handle,
-    stream: Handle,
+    home: Arc<Home>,
     pool: Handle,
     facts: Facts,
 }
@@ -64,7 +64,7 @@ impl Cuda {
     /// Opens the device if nobody has, and makes its context, which is given back with the stream,
     /// that of this thread.
     pub(crate) fn enter(&self) -> Result<(Handle, Handle)> {
-        let Opened { context, stream, .. } = *self.opened()?;
+        let Home { context, stream, .. } = **self.home()?;
         self.driver().enter(context).map_err(|fault| self.fault("device", fault))?;
         Ok((context, stream))
     }
@@ -78,6 +78,10 @@ impl Cuda {
 
     pub(crate) fn driver(&self) -> &'static Driver {
         &self.platform.driver
+    }
+
+    pub(crate) fn home(&self) -> Result<&Arc<Home>> {
+        Ok(&self.opened()?.home)
     }
 
     pub(crate) fn pool(&self) -> Result<Handle> {
@@ -131,7 +135,7 @@ impl Cuda {
     }
 }
 
-fn open(driver: &Driver, index: u32) -> Answer<Opened> {
+fn open(driver: &'static Driver, index: u32) -> Answer<Opened> {
     let device = driver.device(index)?;
     let facts = Facts {
         name: driver.name(device)?,
@@ -151,7 +155,8 @@ fn open(driver: &Driver, index: u32) -> Answer<Opened> {
     let (stream, pool) = (driver.create_stream()?, driver.default_pool(device)?);
     // Freed memory stays with the process until it is asked back.
     driver.set_pool(pool, PoolAttribute::ReleaseThreshold, u64::MAX)?;
-    Ok(Opened { context, stream, pool, facts })
+    let home = Arc::new(Home::new(driver, context, stream));
+    Ok(Opened { home, pool, facts })
 }
 
 impl Backend for Cuda {

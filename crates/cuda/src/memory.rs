@@ -1,20 +1,28 @@
 //! Device memory: blocks from the driver's pool in the order of the stream, and transfers.
 //!
-//! The pool keeps what is freed, so that allocating again costs a microsecond. Where it has
-//! nothing left, what is kept is given back and the allocation tried once more; then it is an error
-//! with the sizes, and the device stays usable. Transfers go through pinned buffers in pieces: one
-//! piece is copied by the host while the device moves the other. Used by `device.rs`.
+//! The pool keeps what is freed, and small blocks stay in lists of our own, which cost nothing to
+//! take from: there is one stream, so that a block can be used again as soon as its last use was
+//! asked for. Where nothing is left, what is kept is given back and the allocation tried once more;
+//! then it is an error with the sizes, and the device stays usable. Transfers go through pinned
+//! buffers in pieces: one piece is copied by the host while the device moves the other. Used by
+//! `device.rs`.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tilework_backend::{Backend, Storage};
 use tilework_error::{Error, Result};
 
 use crate::device::Cuda;
-use crate::driver::{Address, Driver, Handle, OUT_OF_MEMORY, PoolAttribute};
+use crate::driver::{Address, Answer, Driver, Handle, OUT_OF_MEMORY, PoolAttribute};
 
 /// Bytes of one of the two pinned buffers.
 const PIECE: usize = 4 << 20;
+/// Bytes of the smallest and of the largest block that is kept in a list, and of all of them.
+const SMALLEST: usize = 512;
+const LARGEST: usize = 1 << 20;
+const MOST: usize = 64 << 20;
+/// Lists, one for each power of two.
+const LISTS: usize = (LARGEST / SMALLEST).trailing_zeros() as usize + 1;
 
 /// What a device knows about its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,21 +37,91 @@ pub struct MemoryInfo {
     pub total: usize,
 }
 
+/// Where blocks come from and go back to: a context, its stream, and the small blocks that are kept.
+#[derive(Debug)]
+pub(crate) struct Home {
+    pub(crate) driver: &'static Driver,
+    pub(crate) context: Handle,
+    pub(crate) stream: Handle,
+    kept: Mutex<Kept>,
+}
+
+/// Small blocks that nobody uses, by size.
+#[derive(Debug, Default)]
+struct Kept {
+    lists: [Vec<Address>; LISTS],
+    bytes: usize,
+}
+
+/// Which list blocks for so many bytes are kept in, and how long they are; None for large ones.
+fn list(bytes: usize) -> Option<(usize, usize)> {
+    let size = bytes.max(SMALLEST).checked_next_power_of_two().filter(|size| *size <= LARGEST)?;
+    Some(((size / SMALLEST).trailing_zeros() as usize, size))
+}
+
+impl Home {
+    pub(crate) fn new(driver: &'static Driver, context: Handle, stream: Handle) -> Home {
+        Home { driver, context, stream, kept: Mutex::default() }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn allocate(&self, bytes: usize) -> Answer<Address> {
+        let Some((list, size)) = list(bytes) else {
+            return self.driver.allocate(bytes, self.stream);
+        };
+        let mut kept = self.kept();
+        if let Some(address) = kept.lists[list].pop() {
+            kept.bytes -= size;
+            return Ok(address);
+        }
+        drop(kept);
+        self.driver.allocate(size, self.stream)
+    }
+
+    /// # Safety
+    /// The address came from `allocate` for so many bytes, and everything that uses it is in the
+    /// stream already.
+    unsafe fn free(&self, address: Address, bytes: usize) {
+        if let Some((list, size)) = list(bytes) {
+            let mut kept = self.kept();
+            if kept.bytes + size <= MOST {
+                kept.lists[list].push(address);
+                kept.bytes += size;
+                return;
+            }
+        }
+        if self.driver.enter(self.context).is_ok() {
+            // SAFETY: as the caller promises. A failure leaves nothing to be done.
+            let _ = unsafe { self.driver.free(address, self.stream) };
+        }
+    }
+
+    /// Gives what is kept back to the pool.
+    fn release(&self) -> Answer<()> {
+        let kept = std::mem::take(&mut *self.kept());
+        for address in kept.lists.into_iter().flatten() {
+            // SAFETY: nobody has used the block since it was freed.
+            unsafe { self.driver.free(address, self.stream)? };
+        }
+        Ok(())
+    }
+}
+
 /// A block of device memory; freed in the stream's order when dropped.
 pub(crate) struct Block {
-    driver: &'static Driver,
-    context: Handle,
-    stream: Handle,
+    home: Arc<Home>,
+    bytes: usize,
     pub(crate) address: Address,
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        if self.driver.enter(self.context).is_ok() {
-            // SAFETY: the block came from `allocate`; whatever used it was put into the device's
-            // only stream before its last owner went away. A failure leaves nothing to be done.
-            let _ = unsafe { self.driver.free(self.address, self.stream) };
-        }
+        // SAFETY: the block came from `allocate`; whatever used it was put into the device's only
+        // stream before its last owner went away.
+        unsafe { self.home.free(self.address, self.bytes) }
     }
 }
 
@@ -54,8 +132,9 @@ pub(crate) struct Staging(Mutex<Option<[usize; 2]>>);
 impl Cuda {
     /// A block of at least `bytes` bytes that nobody else knows.
     pub(crate) fn allocate_block(&self, bytes: usize) -> Result<Block> {
-        let (context, stream) = self.enter()?;
-        let allocate = || self.driver().allocate(bytes.max(1), stream);
+        self.enter()?;
+        let home = self.home()?;
+        let allocate = || home.allocate(bytes.max(1));
         let address = allocate().or_else(|fault| {
             if fault.code != OUT_OF_MEMORY {
                 return Err(self.fault("allocate", fault));
@@ -66,7 +145,7 @@ impl Cuda {
                 _ => self.fault("allocate", fault),
             })
         })?;
-        Ok(Block { driver: self.driver(), context, stream, address })
+        Ok(Block { home: home.clone(), bytes: bytes.max(1), address })
     }
 
     /// The same with every byte zero.
@@ -74,7 +153,7 @@ impl Cuda {
         let block = self.allocate_block(bytes)?;
         if bytes > 0 {
             // SAFETY: the block has that many bytes and nobody else knows it yet.
-            let done = unsafe { self.driver().zero(block.address, bytes, block.stream) };
+            let done = unsafe { self.driver().zero(block.address, bytes, block.home.stream) };
             done.map_err(|fault| self.fault("allocate", fault))?;
         }
         Ok(block)
@@ -93,13 +172,15 @@ impl Cuda {
         let allocate = if zeroed { Cuda::allocate_zeroed } else { Cuda::allocate_block };
         let block = allocate(self, bytes)?;
         let address = block.address as *mut u8;
-        // SAFETY: the memory belongs to the block, which goes into the storage; the host never
-        // touches it.
-        unsafe { Storage::foreign(self.id(), address, bytes, true, false, Box::new(block)) }
+        // SAFETY: the memory belongs to the block, which goes into the storage.
+        unsafe { Storage::on_device(self.id(), address, bytes, Box::new(block)) }
     }
 
     /// Gives memory that nobody uses back to the device.
     pub fn release_cached(&self) -> Result<()> {
+        self.enter()?;
+        let released = self.home()?.release();
+        released.map_err(|fault| self.fault("empty_cache", fault))?;
         self.wait("empty_cache")?;
         self.driver().trim_pool(self.pool()?).map_err(|fault| self.fault("empty_cache", fault))
     }
@@ -112,7 +193,8 @@ impl Cuda {
         let pool = self.pool()?;
         let pool = |what| self.driver().pool(pool, what).map_err(fault);
         let (used, reserved) = (pool(PoolAttribute::Used)?, pool(PoolAttribute::Reserved)?);
-        Ok(MemoryInfo { used: used as usize, reserved: reserved as usize, free, total })
+        let used = (used as usize).saturating_sub(self.home()?.kept().bytes);
+        Ok(MemoryInfo { used, reserved: reserved as usize, free, total })
     }
 
     /// Copies bytes to the device. They may be used again when this returns.
@@ -188,5 +270,20 @@ impl Cuda {
             }
         };
         work(buffers, stream)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_blocks_have_lists_and_large_ones_have_none() {
+        assert_eq!(
+            (list(1), list(512), list(513)),
+            (Some((0, 512)), Some((0, 512)), Some((1, 1024)))
+        );
+        assert_eq!(list(LARGEST), Some((LISTS - 1, LARGEST)));
+        assert_eq!((list(LARGEST + 1), list(usize::MAX)), (None, None));
     }
 }
