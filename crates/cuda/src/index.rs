@@ -151,15 +151,16 @@ pub(crate) fn scatter(
     }
     let walk = Walk::new(session, name, &request.source, &request.indices, &target)?;
     let (n, each) = (walk.nest.len(), walk.each as u64);
-    let last = cuda.allocate_zeroed(walk.places * 8)?;
+    let count = n / walk.each;
+    let (words, mask) = table(count, walk.places);
+    let last = cuda.allocate_zeroed(words * 8)?;
     let outside = Outside::new(cuda)?;
     let module = module(cuda, name, target.dtype(), request.indices.arrays.len(), walk.width)?;
-    let places = n / walk.each;
-    let args = walk.args().number(places as u64).number(each);
-    let args = args.pointer(last.address).pointer(outside.0.address);
+    let args = walk.args().number(count as u64).number(each);
+    let args = args.pointer(last.address).number(mask).pointer(outside.0.address);
     let function = cuda.function(name, &module, c"claim")?;
-    // SAFETY: as for `gather`; there is a number for each place of the indexed axes.
-    unsafe { cuda.launch(name, function, grid(name, places)?, args)? };
+    // SAFETY: as for `gather`; the table has room for every index.
+    unsafe { cuda.launch(name, function, grid(name, count)?, args)? };
     outside.check(cuda, session, &request.indices, target.layout())?;
     let args = walk
         .args()
@@ -168,10 +169,18 @@ pub(crate) fn scatter(
         .pointer(launch::source(&request.source, session))
         .pointer(launch::target(&request.target, session))
         .pointer(last.address)
+        .number(mask)
         .pointer(outside.0.address);
     let function = cuda.function(name, &module, c"scatter")?;
     // SAFETY: as above.
     unsafe { cuda.launch(name, function, grid(name, n)?, args) }
+}
+
+/// Words of the table that knows the last of `count` indices for each of so many places, and its mask:
+/// see `last_of` of the kernels. What is written to few of many places takes memory for the few.
+fn table(count: usize, places: usize) -> (usize, u64) {
+    let pairs = (2 * count).next_power_of_two();
+    if places <= 2 * pairs { (places, 0) } else { (2 * pairs, pairs as u64 - 1) }
 }
 
 fn module(
@@ -258,6 +267,17 @@ fn nonzero_text(width: Width) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_writes_take_little_memory() {
+        assert_eq!(table(3, 10_000_000_000), (16, 7));
+        assert_eq!(table(1, 5), (4, 1));
+        assert_eq!((table(1, 4), table(1000, 1000)), ((4, 0), (1000, 0)));
+        for count in [1, 2, 3, 1000, 1025] {
+            let (words, mask) = table(count, usize::MAX);
+            assert!(mask as usize >= count && words == 2 * (mask as usize + 1));
+        }
+    }
 
     #[test]
     fn kernels_of_indices_compile() {

@@ -37,25 +37,39 @@ extern "C" __global__ void __launch_bounds__(THREADS) gather(
     if (resolve(axes, indices, at, position, slot, outside)) out[at[0]] = source[position];
 }
 
+// Where the number of the last index that leads to a place is kept: there is one for each place, or,
+// of a few among many, a table of pairs that are found by their place; `mask` is its length less one.
+// It is longer than there are indices.
+FN u64* last_of(u64* last, u64 mask, u64 slot) {
+    if (!mask) return last + slot;
+    for (u64 k = slot * 0x9e3779b97f4a7c15ull >> 20;; k++) {
+        u64* pair = last + 2 * (k & mask);
+        u64 found = *(volatile u64*)pair;
+        if (found == 0) found = atomicCAS(pair, 0ull, slot + 1);
+        if (found == 0 || found == slot + 1) return pair + 1;
+    }
+}
+
 // Of several writes to one place the last stays: first each place learns the number of the last
 // index that leads to it, then only that one writes. `each` elements belong to one index.
 extern "C" __global__ void __launch_bounds__(THREADS) claim(
     const __grid_constant__ Nest<I, K + 2> nest, const Axes axes, const Arrays indices, I n, I each,
-    u64* last, u64* outside) {
+    u64* last, u64 mask, u64* outside) {
     I number = (I)blockIdx.x * THREADS + threadIdx.x, at[K + 2], position;
     u64 slot;
     if (number >= n) return;
     locate(nest, number * each, at);
-    if (resolve(axes, indices, at, position, slot, outside)) atomicMax(last + slot, (u64)number + 1);
+    if (resolve(axes, indices, at, position, slot, outside))
+        atomicMax(last_of(last, mask, slot), (u64)number + 1);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) scatter(
     const __grid_constant__ Nest<I, K + 2> nest, const Axes axes, const Arrays indices, I n, I each,
-    const S* source, S* target, const u64* last, u64* outside) {
+    const S* source, S* target, u64* last, u64 mask, u64* outside) {
     I number = (I)blockIdx.x * THREADS + threadIdx.x, at[K + 2], position;
     u64 slot;
     if (number >= n) return;
     locate(nest, number, at);
     if (!resolve(axes, indices, at, position, slot, outside)) return;
-    if (last[slot] == (u64)(number / each) + 1) target[position] = source[at[0]];
+    if (*last_of(last, mask, slot) == (u64)(number / each) + 1) target[position] = source[at[0]];
 }
