@@ -13,8 +13,12 @@ use crate::launch::{self, Args, MAX_AXES, Nest, Width, too_many_axes};
 use crate::source;
 
 const THREADS: usize = 256;
-/// Elements that a lane takes before its piece ends, so that sums of sums are short.
-const STEPS: usize = 64;
+/// Elements that a lane takes before its piece ends: the fewest and the most, the latter also where
+/// neighbouring threads have neighbouring outputs.
+const STEPS: [usize; 2] = [64, 256];
+const STEPS_ACROSS: usize = 512;
+/// Blocks that keep any card busy: with more of them, pieces may be longer.
+const BUSY: usize = 2048;
 /// Pieces that a grid can have.
 const MAX_PIECES: usize = 65_535;
 /// Bytes of the largest state of a fold.
@@ -28,7 +32,6 @@ struct Shape {
     piece: usize,
     pieces: usize,
     lanes: usize,
-    across: bool,
 }
 
 impl Shape {
@@ -36,13 +39,16 @@ impl Shape {
     fn new(outputs: usize, count: usize, across: bool) -> Shape {
         let most = if across { 8 } else { THREADS };
         let lanes = count.div_ceil(8).max(1).next_power_of_two().min(most);
-        let piece = (lanes * STEPS).max(count.div_ceil(MAX_PIECES));
-        Shape { outputs, count, piece, pieces: count.div_ceil(piece).max(1), lanes, across }
+        let most = if across { STEPS_ACROSS } else { STEPS[1] };
+        let groups = outputs.div_ceil(THREADS / lanes);
+        let steps = (groups.saturating_mul(count) / (lanes * BUSY)).clamp(STEPS[0], most);
+        let piece = (lanes * steps.next_multiple_of(STEPS[0])).max(count.div_ceil(MAX_PIECES));
+        Shape { outputs, count, piece, pieces: count.div_ceil(piece).max(1), lanes }
     }
 
     fn encode(&self, width: Width) -> Vec<u8> {
         let indices = [self.outputs, self.count, self.piece];
-        let numbers = [self.pieces, self.lanes, self.across as usize];
+        let numbers = [self.pieces, self.lanes];
         let indices = indices.iter().flat_map(|&number| width.bytes(number as u64));
         let numbers = numbers.iter().flat_map(|&number| (number as u32).to_le_bytes());
         indices.chain(numbers).collect()
@@ -72,8 +78,9 @@ pub(crate) fn run(
     let width =
         Width::of(outputs.max(count), [launch::elements(&input), launch::elements(&output)]);
     let dtypes = (input.dtype(), output.dtype());
-    let key = [b'R', width as u8, request.fold as u8, dtypes.0 as u8, dtypes.1 as u8];
-    let module = cuda.module(name, &key, || Ok(text(request.fold, dtypes.0, dtypes.1, width)))?;
+    let fold = request.fold;
+    let key = [b'R', width as u8, across as u8, fold as u8, dtypes.0 as u8, dtypes.1 as u8];
+    let module = cuda.module(name, &key, || Ok(text(fold, dtypes, across, width)))?;
 
     let kept = Nest::new(nest.kept()).encode(width);
     let partial = match shape.pieces {
@@ -137,9 +144,10 @@ pub(crate) fn fold_text(fold: FoldId, input: DType, output: DType, width: Width)
     )
 }
 
-fn text(fold: FoldId, input: DType, output: DType, width: Width) -> String {
-    [&fold_text(fold, input, output, width), include_str!("kernels/reduce.cu"), source::END]
-        .concat()
+fn text(fold: FoldId, dtypes: (DType, DType), across: bool, width: Width) -> String {
+    let define = format!("#define ACROSS {}\n", across as u8);
+    let begin = fold_text(fold, dtypes.0, dtypes.1, width);
+    [&begin, &define, include_str!("kernels/reduce.cu"), source::END].concat()
 }
 
 #[cfg(test)]
@@ -155,7 +163,10 @@ mod tests {
             let dtype = dtypes.into_iter().cycle().skip(k).find(taken).unwrap();
             let output = fold.row().result(fold.row().accumulates(dtype).unwrap());
             let width = if k % 2 == 0 { Width::Narrow } else { Width::Wide };
-            sources.push((format!("{fold:?} of {dtype}"), text(fold, dtype, output, width)));
+            for across in [false, true] {
+                let name = format!("{fold:?} of {dtype}, across: {across}");
+                sources.push((name, text(fold, (dtype, output), across, width)));
+            }
         }
         crate::check::compiles(sources);
     }

@@ -54,10 +54,39 @@ template <class V, bool LARGEST> struct Extreme {
         if (a.at < 0 || b.at < 0) return a.at < 0 ? b : a;
         return beats(a.value, b.value) || (!beats(b.value, a.value) && a.at < b.at) ? a : b;
     }
-    FN V finish(State s, f64, f64) { return s.value; }
 };
-template <class V> struct Max : Extreme<V, true> {};
-template <class V> struct Min : Extreme<V, false> {};
+// The least and the most that a value can be.
+template <class V> struct Bounds { // integers
+    FN V least() { return (V)-1 < (V)1 ? (V)((u64)1 << (8 * sizeof(V) - 1)) : (V)0; }
+    FN V most() { return (V)~least(); }
+};
+template <> struct Bounds<bool> { FN bool least() { return false; } FN bool most() { return true; } };
+template <> struct Bounds<f32> { FN f32 least() { return -most(); } FN f32 most() { return __uint_as_float(0x7f800000); } };
+template <> struct Bounds<f64> {
+    FN f64 least() { return -most(); }
+    FN f64 most() { return __longlong_as_double(0x7ff0000000000000ll); }
+};
+template <class T> struct Bounds<complex<T> > {
+    FN complex<T> least() { return make(Bounds<T>::least(), Bounds<T>::least()); }
+    FN complex<T> most() { return make(Bounds<T>::most(), Bounds<T>::most()); }
+};
+// The extreme of two; NaN if one is.
+template <bool LARGEST, class V> FN V extreme(V a, V b) { return Extreme<V, LARGEST>::beats(b, a) ? b : a; }
+template <bool LARGEST> FN f32 extreme(f32 a, f32 b) {
+    f32 c;
+    if (LARGEST) asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+    else asm("min.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+    return c;
+}
+template <class V, bool LARGEST> struct Outermost {
+    typedef V State;
+    FN State init() { return LARGEST ? Bounds<V>::least() : Bounds<V>::most(); }
+    FN State step(State s, V x, i64) { return extreme<LARGEST>(s, x); }
+    FN State merge(State a, State b) { return extreme<LARGEST>(a, b); }
+    FN V finish(State s, f64, f64) { return s; }
+};
+template <class V> struct Max : Outermost<V, true> {};
+template <class V> struct Min : Outermost<V, false> {};
 template <class V> struct ArgMax : Extreme<V, true> { FN i64 finish(Found<V> s, f64, f64) { return s.at; } };
 template <class V> struct ArgMin : Extreme<V, false> { FN i64 finish(Found<V> s, f64, f64) { return s.at; } };
 template <class V> struct Any {
@@ -132,8 +161,6 @@ template <class V, bool LARGEST> struct SeveralExtremes {
         return s;
     }
 };
-template <class V> struct Several<Max<V> > : SeveralExtremes<V, true> {};
-template <class V> struct Several<Min<V> > : SeveralExtremes<V, false> {};
 template <class V> struct Several<ArgMax<V> > : SeveralExtremes<V, true> {};
 template <class V> struct Several<ArgMin<V> > : SeveralExtremes<V, false> {};
 // The mean first, and then the squares around it, without a division for each.

@@ -1,12 +1,15 @@
 // Reductions: `lanes` threads share an output and merge their states in a tree. Which lane takes
 // which element depends on the sizes alone, so that a result never depends on the load or on where
-// its data lie. Declared before: S, the input's element; R, the result's; F, the fold.
+// its data lie. Declared before: S, the input's element; R, the result's; F, the fold; ACROSS, 1 if
+// neighbouring threads have neighbouring outputs, not elements.
 
 #define THREADS 256
 // Elements that a lane takes at once; their state is merged into its sum, so that rounding errors
 // grow slowly. Neighbours come in runs of 16 bytes.
 #define GROUP 8
 #define RUN (sizeof(S) < 2 ? 8 : 16 / (int)sizeof(S))
+// Groups that are on their way at once where a lane has runs.
+#define AHEAD 2
 
 typedef F::State State;
 
@@ -15,49 +18,75 @@ struct Shape {
     I piece;            // elements of a piece of them
     u32 pieces;
     u32 lanes;          // a power of two
-    u32 across;         // whether neighbouring threads have neighbouring outputs, not elements
 };
 
+// The state of the lane that is so many above.
+FN State lane_above(State s, u32 lanes) {
+    u32 words[(sizeof(State) + 3) / 4];
+    memcpy(words, &s, sizeof(State));
+#pragma unroll
+    for (int k = 0; k < (int)((sizeof(State) + 3) / 4); k++) words[k] = __shfl_down_sync(~0u, words[k], lanes);
+    memcpy(&s, words, sizeof(State));
+    return s;
+}
+// The state of `lanes` lanes that are `step` apart, in the first of them: neighbours, or of other warps.
 FN State tree(State s, u32 lane, u32 lanes, u32 step) {
     __shared__ __align__(16) unsigned char memory[THREADS * sizeof(State)];
     State* states = (State*)memory;
-    states[threadIdx.x] = s;
-    for (u32 d = lanes / 2; d > 0; d /= 2) {
+    if (step == 1) {
+        for (u32 d = min(lanes, 32) / 2; d > 0; d /= 2) s = F::merge(s, lane_above(s, d));
+        if (lanes <= 32) return s;
+        states[threadIdx.x] = s;
         __syncthreads();
-        if (lane < d) states[threadIdx.x] = F::merge(states[threadIdx.x], states[threadIdx.x + d * step]);
+        for (u32 d = 32; lane == 0 && d < lanes; d += 32) s = F::merge(s, states[threadIdx.x + d]);
+        return s;
     }
-    return states[threadIdx.x];
+    states[threadIdx.x] = s;
+    __syncthreads();
+    for (u32 d = 1; lane == 0 && d < lanes; d++) s = F::merge(s, states[threadIdx.x + d * step]);
+    return s;
 }
 
-// What a lane sees of a piece: runs of W elements.
+// What a lane sees of a piece: runs of W elements, in groups. Along one loop several whole groups
+// are fetched before the first is used; `whole` says that runs can be fetched as one.
 template <int W> FN State lane_of(
     const Nest<I, 1>& reduced, const Shape& shape, const S* in, u32 lane, I begin, I end) {
+    const int GROUPS = W > 1 ? AHEAD : 1, RUNS = GROUPS * GROUP / W;
     State sum = F::init();
-    bool contiguous = W > 1 && reduced.axes == 1 && reduced.strides[0][0] == 1;
-    for (I first = begin + lane * W; first < end; first += shape.lanes * GROUP) {
+    I first = begin + lane * W, apart = shape.lanes * W, step = shape.lanes * GROUP;
+    I stride = reduced.strides[0][0], offset = reduced.offsets[0];
+    bool whole = W == 1 || (stride == 1 && (u64)(in + offset + begin) % alignof(Pack<S, W>) == 0);
+    if (reduced.axes == 1 && whole) {
+        for (; first + (RUNS - 1) * apart + W <= end; first += GROUPS * step) {
+            Pack<S, W> own[RUNS];
+#pragma unroll
+            for (int run = 0; run < RUNS; run++) {
+                I at = offset + (first + run * apart) * stride;
+                own[run] = *(const Pack<S, W>*)(in + at);
+            }
+#pragma unroll
+            for (int group = 0; group < GROUPS; group++) {
+                V x[GROUP];
+#pragma unroll
+                for (int e = 0; e < GROUP; e++) x[e] = enter(own[(group * GROUP + e) / W].at[e % W]);
+                Runs<W> at = {(i64)(first + group * step), (i64)apart};
+                sum = F::merge(sum, Several<F>::of(x, GROUP, at));
+            }
+        }
+    }
+    for (; first < end; first += step) {
         V x[GROUP];
         int count = 0;
 #pragma unroll
-        for (int run = 0; run < GROUP; run += W) {
-            I number = first + run * shape.lanes;
-            const S* from = in + reduced.offsets[0] + number;
-            if (contiguous && number + W <= end && (u64)from % alignof(Pack<S, W>) == 0) {
-                Pack<S, W> own = *(const Pack<S, W>*)from;
-#pragma unroll
-                for (int e = 0; e < W; e++) x[run + e] = enter(own.at[e]);
-                count += W;
-                continue;
-            }
-#pragma unroll
-            for (int e = 0; e < W; e++) {
-                if (number + e >= end) continue;
-                I at[1];
-                locate(reduced, number + e, at);
-                x[run + e] = enter(in[at[0]]);
-                count++;
-            }
+        for (int e = 0; e < GROUP; e++) {
+            I number = first + e / W * apart + e % W;
+            if (number >= end) continue;
+            I at[1];
+            locate(reduced, number, at);
+            x[e] = enter(in[at[0]]);
+            count++;
         }
-        Runs<W> at = {(i64)first, (i64)shape.lanes * W};
+        Runs<W> at = {(i64)first, (i64)apart};
         sum = F::merge(sum, Several<F>::of(x, count, at));
     }
     return sum;
@@ -67,17 +96,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     const __grid_constant__ Nest<I, 2> kept, const __grid_constant__ Nest<I, 1> reduced,
     const Shape shape, f64 correction, const S* in, R* out, State* partial) {
     u32 group = THREADS / shape.lanes;
-    u32 lane = shape.across ? threadIdx.x / group : threadIdx.x % shape.lanes;
-    u32 own = shape.across ? threadIdx.x % group : threadIdx.x / shape.lanes;
+    u32 lane = ACROSS ? threadIdx.x / group : threadIdx.x % shape.lanes;
+    u32 own = ACROSS ? threadIdx.x % group : threadIdx.x / shape.lanes;
     I output = (I)blockIdx.x * group + own;
     bool alive = output < shape.outputs;
     I at[2], begin = (I)blockIdx.y * shape.piece, end = begin + shape.piece;
     if (end > shape.count) end = shape.count;
     locate(kept, alive ? output : 0, at);
     if (!alive) end = begin;
-    State sum = shape.across ? lane_of<1>(reduced, shape, in + at[0], lane, begin, end)
-                             : lane_of<RUN>(reduced, shape, in + at[0], lane, begin, end);
-    sum = tree(sum, lane, shape.lanes, shape.across ? group : 1);
+    State sum = lane_of<ACROSS ? 1 : RUN>(reduced, shape, in + at[0], lane, begin, end);
+    sum = tree(sum, lane, shape.lanes, ACROSS ? group : 1);
     if (!alive || lane != 0) return;
     if (shape.pieces == 1) {
         out[at[1]] = leave(F::finish(sum, (f64)shape.count, correction));
