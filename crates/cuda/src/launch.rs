@@ -86,8 +86,12 @@ impl Width {
         }
     }
 
+    #[inline]
     fn put(self, bytes: &mut Vec<u8>, number: u64) {
-        bytes.extend_from_slice(&self.bytes(number));
+        match self {
+            Width::Narrow => bytes.extend_from_slice(&(number as u32).to_le_bytes()),
+            Width::Wide => bytes.extend_from_slice(&number.to_le_bytes()),
+        }
     }
 }
 
@@ -142,9 +146,12 @@ impl Nest {
         let mut bytes = Vec::with_capacity(512);
         width.put(&mut bytes, self.lens.len() as u64);
         for axis in 0..MAX_AXES {
-            let by = self.lens.get(axis).copied().unwrap_or(1) as u64;
-            let (magic, shift) = if width == Width::Narrow { magic(by as u32) } else { (0, 0) };
-            width.put(&mut bytes, by);
+            let by = self.lens.get(axis).copied();
+            let (magic, shift) = match (width, by) {
+                (Width::Narrow, Some(by)) => magic(by as u32),
+                _ => (0, 0),
+            };
+            width.put(&mut bytes, by.unwrap_or(1) as u64);
             bytes.extend_from_slice(&magic.to_le_bytes());
             bytes.extend_from_slice(&shift.to_le_bytes());
         }

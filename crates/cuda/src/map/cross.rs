@@ -1,10 +1,10 @@
 //! Maps whose operands lie across their output, as transposes do: squares of the two loops along
 //! which one and the other are contiguous. See `crossed` of the kernels.
 
-use std::ffi::CStr;
-
 use smallvec::SmallVec;
 
+use super::Call;
+use super::print::Kernels;
 use crate::launch::{Args, Nest, Width};
 
 /// Loops shorter than this are not worth a tile.
@@ -47,13 +47,13 @@ impl Crossing {
     }
 
     /// The kernel, how many blocks of it, and its first arguments.
-    pub(super) fn call(&self, side: usize, width: Width) -> (&'static CStr, usize, Args) {
+    pub(super) fn call(&self, side: usize, width: Width) -> Call {
         let tiles = self.lens.map(|len| len.div_ceil(side));
         let numbers = self.lens.into_iter().chain(tiles).map(|number| number as u64);
         let steps = self.steps.iter().flatten().map(|&step| step as i64 as u64);
         let cross: Vec<u8> = numbers.chain(steps).flat_map(|word| width.bytes(word)).collect();
         let args = Args::new().bytes(&self.outer.encode(width)).bytes(&cross).number(self.across);
-        (c"crossed", self.outer.len() * tiles[0] * tiles[1], args)
+        (Kernels::Crossed, c"crossed", self.outer.len() * tiles[0] * tiles[1], args)
     }
 }
 
@@ -79,7 +79,7 @@ mod tests {
         let crossing = crossing.unwrap();
         assert_eq!((crossing.lens, crossing.across), ([100, 200], 0b100));
         assert_eq!((&crossing.outer.lens[..], crossing.outer.offsets[1]), (&[3][..], 7));
-        let (_, blocks, _) = crossing.call(64, Width::Narrow);
+        let (_, _, blocks, _) = crossing.call(64, Width::Narrow);
         assert_eq!(blocks, 3 * 2 * 4);
         // Contiguous, reversed and too short ones need no tiles.
         assert!(Crossing::new(&nest(&[100, 200], &[[200, 200, 0], [1, 2, 1]])).is_none());

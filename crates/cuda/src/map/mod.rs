@@ -48,7 +48,7 @@ pub(crate) fn run(cuda: &Cuda, session: &Session<'_>, request: &Map<'_>, name: &
 
     for nest in cut(Nest::new(&nest)) {
         let crossing = cross::Crossing::new(&nest);
-        let (function, blocks, args) = match (packed(&nest, &sizes, &pointers), crossing) {
+        let (kernels, function, blocks, args) = match (packed(&nest, &sizes, &pointers), crossing) {
             (Some(packs), _) => packs.call(c"packed", plan.width),
             (None, Some(crossing)) => crossing.call(SIDE, plan.width),
             (None, None) => Packs::single(nest).call(c"strided", plan.width),
@@ -61,7 +61,6 @@ pub(crate) fn run(cuda: &Cuda, session: &Session<'_>, request: &Map<'_>, name: &
                 Operand::Scalar(scalar) => args.bytes(scalar.bytes()),
             };
         }
-        let kernels = if function == c"crossed" { Kernels::Crossed } else { Kernels::InOrder };
         let module = cuda.module(name, &plan.key(kernels), || plan.source(kernels))?;
         let function = cuda.function(name, &module, function)?;
         let grid = launch::grid(name, [blocks, 1], THREADS)?;
@@ -74,9 +73,9 @@ pub(crate) fn run(cuda: &Cuda, session: &Session<'_>, request: &Map<'_>, name: &
 
 /// The nest in pieces of as many loops as a kernel walks: more than that do not merge but in
 /// curious views, whose outermost loops are launched one by one.
-fn cut(nest: Nest) -> Vec<Nest> {
+fn cut(nest: Nest) -> SmallVec<[Nest; 1]> {
     let Some(outer) = nest.lens.len().checked_sub(MAX_AXES).filter(|outer| *outer > 0) else {
-        return vec![nest];
+        return SmallVec::from_buf([nest]);
     };
     let runs: usize = nest.lens[..outer].iter().product();
     let inner = Nest {
@@ -98,6 +97,9 @@ fn cut(nest: Nest) -> Vec<Nest> {
     (0..runs).map(piece).collect()
 }
 
+/// A kernel and the source that holds it, how many blocks of it, and its first arguments.
+type Call = (Kernels, &'static CStr, usize, Args);
+
 /// What a kernel does in packs.
 struct Packs {
     nest: Nest,
@@ -116,13 +118,14 @@ impl Packs {
     }
 
     /// The kernel, how many blocks of it, and its first arguments.
-    fn call(&self, function: &'static CStr, width: Width) -> (&'static CStr, usize, Args) {
+    fn call(&self, function: &'static CStr, width: Width) -> Call {
+        let kernels = if self.same != 0 { Kernels::Repeated } else { Kernels::InOrder };
         let args = Args::new()
             .bytes(&self.nest.encode(width))
             .number(self.count as u64)
             .number(self.rest as u64)
             .number(self.same);
-        (function, self.count.div_ceil(THREADS), args)
+        (kernels, function, self.count.div_ceil(THREADS * kernels.packs()), args)
     }
 }
 

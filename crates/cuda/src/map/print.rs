@@ -8,11 +8,20 @@ use tilework_tape::{Action, Tape};
 use crate::launch::Width;
 use crate::source;
 
-/// Which kernels a source holds; those for crossing operands are seldom wanted.
+/// Which kernels a source holds: those for operands that cross the output, or that repeat one element
+/// in a pack, are seldom wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kernels {
     InOrder,
+    Repeated,
     Crossed,
+}
+
+impl Kernels {
+    /// Packs of a thread. Where an operand repeats one element, a pack alone is too little on its way.
+    pub(super) fn packs(self) -> usize {
+        if self == Kernels::Repeated { 2 } else { 1 }
+    }
 }
 
 /// A map, ready to be launched.
@@ -75,15 +84,19 @@ impl Plan<'_> {
         let declared: String = (0..inputs.len()).map(declare).collect();
         let passed: String = (0..inputs.len()).map(|k| format!(", p{k}")).collect();
         let numbers: Vec<String> = (0..inputs.len())
-            .map(|k| if self.arrays[k] { format!("x{k}.at[e]") } else { format!("p{k}") })
+            .map(|k| if self.arrays[k] { format!("x{k}[q].at[e]") } else { format!("p{k}") })
+            .collect();
+        let packs: String = arrays
+            .iter()
+            .map(|&k| format!("    Pack<{}, V> x{k}[TIMES];\n", source::storage(inputs[k])))
             .collect();
         let fetches: String = arrays
             .iter()
             .enumerate()
             .map(|(operand, &k)| {
-                let (s, operand) = (source::storage(inputs[k]), operand + 1);
+                let operand = operand + 1;
                 format!(
-                    "        Pack<{s}, V> x{k} = fetch<V>(p{k} + at[{operand}], same >> {operand} & 1);\n"
+                    "        x{k}[q] = fetch<V>(p{k} + at[q][{operand}], same >> {operand} & 1);\n"
                 )
             })
             .collect();
@@ -121,23 +134,29 @@ impl Plan<'_> {
             .collect();
         let (count, result) = (sizes.len(), source::storage(output));
         let parameters = format!("I packs, u32 rest, u32 same, {result}* out{declared}");
+        let times = kernels.packs();
         let kernel = |name: &str, pack: usize| {
             format!(
                 "extern \"C\" __global__ void __launch_bounds__(THREADS) {name}(\
                  const __grid_constant__ Nest<I, {count}> nest, {parameters}) {{\n    \
-                 map<{pack}>(nest, packs, rest, same, out{passed});\n}}\n"
+                 map<{pack}, {times}>(nest, packs, rest, same, out{passed});\n}}\n"
             )
         };
         let map = format!(
-            "template <int V> FN void map(const Nest<I, {count}>& nest, {parameters}) {{
-    I pack = (I)blockIdx.x * THREADS + threadIdx.x;
-    if (pack < packs) {{
-        I at[{count}];
-        locate(nest, pack, at);
-{fetches}        Pack<{result}, V> y;
+            "template <int V, int TIMES> FN void map(const Nest<I, {count}>& nest, {parameters}) {{
+    I first = (I)blockIdx.x * (THREADS * TIMES) + threadIdx.x, at[TIMES][{count}];
+{packs}#pragma unroll
+    for (int q = 0; q < TIMES; q++) {{
+        if (first + q * THREADS >= packs) continue;
+        locate(nest, first + q * THREADS, at[q]);
+{fetches}    }}
+#pragma unroll
+    for (int q = 0; q < TIMES; q++) {{
+        if (first + q * THREADS >= packs) continue;
+        Pack<{result}, V> y;
 #pragma unroll
         for (int e = 0; e < V; e++) y.at[e] = body({});
-        *(Pack<{result}, V>*)(out + at[0]) = y;
+        *(Pack<{result}, V>*)(out + at[q][0]) = y;
     }}
     if (V > 1 && blockIdx.x == 0 && threadIdx.x < rest) {{
         I next = packs * V + threadIdx.x;
@@ -170,6 +189,7 @@ impl Plan<'_> {
             Kernels::InOrder => {
                 [map, kernel("packed", pack(&sizes)), kernel("strided", 1)].concat()
             }
+            Kernels::Repeated => [map, kernel("packed", pack(&sizes))].concat(),
             Kernels::Crossed => crossed,
         };
         Ok([
@@ -194,7 +214,7 @@ mod tests {
         let mut sources = Vec::new();
         let mut add = |name: &str, tape: &Tape, arrays: &[bool], width| {
             let plan = Plan { tape, arrays: arrays.into(), width };
-            for kernels in [Kernels::InOrder, Kernels::Crossed] {
+            for kernels in [Kernels::InOrder, Kernels::Repeated, Kernels::Crossed] {
                 let source = plan.source(kernels).unwrap();
                 sources.push((format!("{name}, {kernels:?}"), source));
             }
