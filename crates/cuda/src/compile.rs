@@ -51,6 +51,12 @@ pub(crate) fn compile(nvrtc: &Nvrtc, source: &str, architecture: &str) -> Result
 }
 
 impl Cuda {
+    /// Whether the module known as `key` is there without compiling anything.
+    pub(crate) fn is_loaded(&self, key: &[u8]) -> bool {
+        let loaded = self.kernels().loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        loaded.contains_key(key)
+    }
+
     /// The module known as `key`, compiled from `source` if nobody has.
     pub(crate) fn module(
         &self,

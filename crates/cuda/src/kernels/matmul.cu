@@ -39,7 +39,7 @@ FN A sum_pieces(const A* from, u64 apart, u32 pieces, bool there) {
     A* sums = (A*)memory;
     A sum = A{};
     if (there) {
-#pragma unroll 4
+#pragma unroll 16
         for (u32 piece = threadIdx.x / 32; piece < pieces; piece += 8) sum = both(sum, from[piece * apart]);
     }
     sums[threadIdx.x] = sum;

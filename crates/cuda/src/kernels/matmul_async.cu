@@ -1,7 +1,8 @@
 // Products of elements that are computed with as they lie in memory: asynchronous copies bring tiles
 // of the operands while earlier ones are multiplied. What a block computes is a Core: its sizes, how
 // its tiles lie in shared memory, and how its threads share the work. Declared before, with
-// `matmul.cu`: S, the element; STAGES, tiles that are on their way or in use.
+// `matmul.cu`: S, the element; STAGES, tiles that are on their way or in use; LARGE, 1 for the kernel
+// with large tiles.
 
 #define DEEP 16
 #define RUN (16 / (int)sizeof(S))
@@ -274,8 +275,9 @@ struct Doubles {
         S* c, S* partial) { \
         multiply_async<Core>(batch, p, marks, a, b, c, partial); \
     }
+#if !LARGE
 PRODUCT(patches, Patches<64>)
-#ifdef DOUBLES
+#elif defined(DOUBLES)
 PRODUCT(blocks, Doubles)
 #else
 PRODUCT(blocks, Patches<128>)

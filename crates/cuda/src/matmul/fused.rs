@@ -47,7 +47,7 @@ pub(super) fn run(p: &Product<'_>, marks: Option<Marks>) -> Result<()> {
     let piece = if p.k.div_ceil(piece) * results > SCRATCH { p.k } else { piece };
     let pieces = p.k.div_ceil(piece);
 
-    let module = module(p)?;
+    let module = module(p, large)?;
     let partial = (pieces > 1).then(|| p.cuda.allocate_block(pieces * results)).transpose()?;
     let scratch = partial.as_ref().map_or(0, |block| block.address);
     let marks = marks.unwrap_or(Marks { at: 0, rows: 0, tiles: 0, deep: 0 });
@@ -71,13 +71,14 @@ pub(super) fn run(p: &Product<'_>, marks: Option<Marks>) -> Result<()> {
     unsafe { p.launch(&module, c"pieces", Grid { blocks, threads: 256, shared: 0 }, args) }
 }
 
-/// The kernels, which a product that may need mending loads before it writes.
-pub(super) fn module(p: &Product<'_>) -> Result<Arc<Module>> {
+/// The kernel for large or small tiles, which a product that may need mending loads before it writes.
+pub(super) fn module(p: &Product<'_>, large: bool) -> Result<Arc<Module>> {
     let along = match p.dtype {
         DType::Float64 => [p.a.column == 1, p.b.row == 1],
         _ => [false, false],
     };
-    p.module(&[b'F', along[0] as u8, along[1] as u8], || text(p.dtype, along))
+    let key = [b'F', large as u8, along[0] as u8, along[1] as u8];
+    p.module(&key, || text(p.dtype, large, along))
 }
 
 /// How k is cut: into as many pieces as give each multiprocessor some blocks.
@@ -88,8 +89,8 @@ fn piece(k: usize, tiles: usize, card: usize) -> usize {
 
 /// For float64, tiles lie in shared memory as the operands do: `along` if neighbours are along the
 /// sum.
-pub(super) fn text(dtype: DType, along: [bool; 2]) -> String {
-    let mut defines = vec![("STAGES", STAGES.to_string())];
+pub(super) fn text(dtype: DType, large: bool, along: [bool; 2]) -> String {
+    let mut defines = vec![("STAGES", STAGES.to_string()), ("LARGE", (large as u8).to_string())];
     if dtype == DType::Float64 {
         defines.push(("DOUBLES", String::new()));
         defines.push(("ALONG_A", (along[0] as u8).to_string()));

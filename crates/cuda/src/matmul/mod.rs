@@ -144,10 +144,13 @@ impl Product<'_> {
         Args::new().bytes(&self.batch.encode(Width::Wide)).bytes(&self.encode(piece))
     }
 
+    fn key(&self, details: &[u8]) -> Vec<u8> {
+        [&[b'X', self.dtype as u8], details].concat()
+    }
+
     /// The module of a room: its letter, details of the source, and what prints it.
     fn module(&self, details: &[u8], text: impl FnOnce() -> String) -> Result<Arc<Module>> {
-        let key = [&[b'X', self.dtype as u8], details].concat();
-        self.cuda.module(self.name, &key, || Ok(text()))
+        self.cuda.module(self.name, &self.key(details), || Ok(text()))
     }
 
     /// # Safety
@@ -213,7 +216,10 @@ mod tests {
             texts.push((format!("vector {dtype}"), vector::text(dtype)));
         }
         for dtype in [DType::Float32, DType::Float64] {
-            texts.push((format!("fused {dtype}"), fused::text(dtype, [true, false])));
+            for large in [false, true] {
+                let text = fused::text(dtype, large, [true, false]);
+                texts.push((format!("fused {dtype}, large tiles: {large}"), text));
+            }
         }
         for dtype in [DType::Float16, DType::BFloat16] {
             texts.push((format!("half {dtype}"), half::text(dtype)));

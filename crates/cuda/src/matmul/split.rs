@@ -2,11 +2,14 @@
 //! at a time, so that the scratch is bounded. Where a panel holds numbers that the split would get
 //! wrong (infinities, NaN, very large and very small ones), `fused` computes those tiles anew.
 
+use std::sync::Arc;
+
 use tilework_error::Result;
 use tilework_ops::DType;
 
 use super::fused::{self, Marks};
 use super::{Product, SCRATCH, begin};
+use crate::compile::Module;
 use crate::driver::Grid;
 use crate::source;
 
@@ -17,6 +20,8 @@ const STAGES: usize = 4;
 const SIDE: usize = 64;
 const DEPTHS: usize = 32;
 const TILE: usize = 2 * SIDE * DEPTHS * 4;
+/// What the key of the module ends with.
+const ROOM: &[u8] = b"S";
 /// Tiles of rows and columns that a panel should have room for, or splitting takes too long.
 const PANEL: usize = 16;
 /// Fewer products than this, or shorter sums, are done before the operands are split.
@@ -61,8 +66,12 @@ impl Panels {
 }
 
 pub(super) fn suits(p: &Product<'_>) -> Result<bool> {
+    let facts = p.cuda.facts()?;
+    // Few blocks with long sums leave most of the card idle; `fused` cuts the sums.
+    let blocks = p.tiles(GROUPS * SIDE, SIDE) * p.batches;
     Ok(p.dtype == DType::Float32
-        && p.cuda.facts()?.capability == (9, 0)
+        && facts.capability == (9, 0)
+        && 3 * blocks >= facts.multiprocessors as usize
         && p.m.min(p.n) >= SIDE
         && p.k >= SHORTEST
         && p.m.saturating_mul(p.n).saturating_mul(p.k).saturating_mul(p.batches) >= WORTH
@@ -73,8 +82,16 @@ pub(super) fn run(p: &Product<'_>) -> Result<()> {
     let Some(panels) = Panels::new([p.m, p.n, p.k], p.batches) else {
         return fused::run(p, None);
     };
-    // Whatever can fail does so before the result is written.
-    fused::module(p)?;
+    // Whatever can fail does so before the result is written; the first time, both sources are
+    // compiled at once.
+    if !p.cuda.is_loaded(&p.key(ROOM)) {
+        std::thread::scope(|scope| {
+            let mends = scope.spawn(|| fused::module(p, true));
+            module(p)?;
+            mends.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })?;
+    }
+    fused::module(p, true)?;
     let most = p.part([0, 0], [panels.rows, panels.columns]);
     let (rows, columns) = Panels::tiles(&most);
     let tiles = (rows + columns) * panels.deep * panels.batches;
@@ -96,7 +113,7 @@ pub(super) fn run(p: &Product<'_>) -> Result<()> {
 fn panel(p: &Product<'_>, deep: usize, scratch: u64, marks: u64) -> Result<()> {
     let (rows, columns) = Panels::tiles(p);
     let tiles = rows + columns;
-    let module = p.module(b"S", text)?;
+    let module = module(p)?;
     let [a, b, c] = p.blocks;
     let split: Vec<u8> =
         [rows, tiles, deep].iter().flat_map(|&count| (count as u32).to_le_bytes()).collect();
@@ -118,6 +135,10 @@ fn panel(p: &Product<'_>, deep: usize, scratch: u64, marks: u64) -> Result<()> {
     // SAFETY: as above; elements beyond the edges of the result are not written.
     unsafe { p.launch(&module, c"product", grid, args)? };
     fused::run(p, Some(Marks { at: marks, rows, tiles, deep }))
+}
+
+fn module(p: &Product<'_>) -> Result<Arc<Module>> {
+    p.module(ROOM, text)
 }
 
 pub(super) fn text() -> String {

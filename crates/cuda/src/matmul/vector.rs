@@ -12,7 +12,7 @@ use crate::source;
 /// Warps of a block, and rows in flight: as in `kernels/matvec.cu`.
 const WARPS: usize = 8;
 /// Blocks that a multiprocessor should have, to keep the memory busy.
-const BUSY: usize = 16;
+const BUSY: usize = 8;
 /// The least of k that is worth a piece of its own: along the memory, and across it.
 const ALONG: usize = 4096;
 const ACROSS: usize = 64;
@@ -36,7 +36,7 @@ pub(super) fn run(p: &Product<'_>) -> Result<()> {
     let (function, each, least) =
         if across { (c"across", 32 * run, ACROSS) } else { (c"along", WARPS, ALONG) };
     let blocks = rows.div_ceil(each);
-    let wanted = (BUSY * p.cuda.facts()?.multiprocessors as usize).div_ceil(blocks * p.batches);
+    let wanted = BUSY * p.cuda.facts()?.multiprocessors as usize / (blocks * p.batches);
     let pieces = wanted.min(p.k / least).clamp(1, MAX_BLOCKS);
     // Whole runs, so that every piece is aligned where the first is.
     let piece = p.k.div_ceil(pieces).next_multiple_of(run);
