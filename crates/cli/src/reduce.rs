@@ -5,7 +5,7 @@
 //! memory. The result takes its name only when it is whole. Called by `main`.
 
 use std::io::{Error, ErrorKind, IsTerminal, Result, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -221,12 +221,23 @@ pub(crate) fn run(out: &mut impl Write, arguments: &Arguments) -> Result<()> {
         let message = format!("--{} takes no --weight", option(row));
         return Err(Error::new(ErrorKind::InvalidInput, message));
     }
+    let both = row.gives_values && row.gives_indices;
+    if both != arguments.indices.is_some() {
+        let message = match both {
+            true => format!("--{} gives indices too: --indices FILE says where to", option(row)),
+            false => format!("--{} gives one array; --indices is for two", option(row)),
+        };
+        return Err(Error::new(ErrorKind::InvalidInput, message));
+    }
     let (formula, axis, k) = (&arguments.formula, arguments.axis, arguments.k);
     let reduction =
         Genred::with(formula, &declarations, row.name, axis, k, weight).map_err(failed)?;
     if arguments.explain {
         let text = reduction.explain(&arrays, &arguments.options).map_err(failed)?;
         return writeln!(out, "{text}");
+    }
+    for path in [Some(&arguments.out), arguments.indices.as_ref()].into_iter().flatten() {
+        writable(path)?;
     }
     let reduced = watched(arguments.quiet, |progress| {
         let options = Options { k, progress: Some(progress), ..arguments.options };
@@ -243,6 +254,18 @@ pub(crate) fn run(out: &mut impl Write, arguments: &Arguments) -> Result<()> {
         tilework::save(path, &second).map_err(failed)?;
     }
     Ok(())
+}
+
+/// Whether a file can be made beside this path: known before the work, and not after it.
+fn writable(path: &Path) -> Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}", std::process::id()));
+    let named = |error: Error| Error::new(error.kind(), format!("{}: {error}", path.display()));
+    if path.is_dir() {
+        return Err(named(Error::new(ErrorKind::IsADirectory, "this is a folder")));
+    }
+    std::fs::File::create_new(&beside).map_err(named)?;
+    std::fs::remove_file(&beside).map_err(named)
 }
 
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -333,8 +356,19 @@ mod tests {
         assert!(String::from_utf8(text).unwrap().contains("per pair"));
         assert!(line(&["--sum", "j", "--min", "j"]).is_err());
         assert!(line(&[]).is_err());
-        let wrong = line(&["--sum", "j", "--weight", "b"]).unwrap();
-        assert!(run(&mut Vec::new(), &wrong).is_err());
+        for (rest, says) in [
+            (&["--sum", "j", "--weight", "b"][..], "takes no --weight"),
+            (&["--min-argmin", "j"], "--indices FILE says where to"),
+            (&["--sum", "j", "--indices", "at.npy"], "gives one array"),
+        ] {
+            let error = run(&mut Vec::new(), &line(rest).unwrap()).unwrap_err().to_string();
+            assert!(error.contains(says), "{rest:?}: {error}");
+        }
+        for (out, says) in [("/no/such/folder/a.npy", "/no/such/folder/a.npy: "), ("/", "folder")] {
+            let arguments = Arguments { out: out.into(), ..line(&["--sum", "j"]).unwrap() };
+            let error = run(&mut Vec::new(), &arguments).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }
