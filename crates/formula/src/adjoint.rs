@@ -28,6 +28,13 @@ pub enum Need {
     Count,
 }
 
+impl Need {
+    /// Whether it takes a pass over the pairs.
+    pub fn is_reduction(self) -> bool {
+        matches!(self, Need::Result | Need::LogSumExp | Need::Selected)
+    }
+}
+
 /// A need as the variable that must be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Saved {
@@ -131,6 +138,11 @@ impl Reduction {
         Err(Error::formula(message, None))
     }
 
+    /// The gradient towards the exponents, of shares that are to be weighed.
+    fn weighed(&self, share: &Expr) -> Result<Expr> {
+        self.weight().map_or_else(|| Ok(share.clone()), |weight| share.dot(weight))
+    }
+
     /// The weight, or 1.
     fn weight_or_one(&self) -> Expr {
         self.weight().cloned().unwrap_or_else(|| Expr::constant(1.0))
@@ -162,7 +174,7 @@ impl Reduction {
             }
             Slope::LogSumExp => {
                 let share = e.multiply(&f.subtract(&saved[0])?.exp()?)?;
-                self.with_weight(through(&share.dot(&self.weight_or_one())?)?, v, &share)
+                self.with_weight(through(&self.weighed(&share)?)?, v, &share)
             }
             Slope::SoftMax => {
                 let share = f.subtract(&saved[1])?.exp()?;
@@ -173,7 +185,7 @@ impl Reduction {
             Slope::Shifted => {
                 let share = f.subtract(&saved[0].elem(0)?)?.exp()?;
                 let share = e.extract(1, self.width() - 1)?.multiply(&share)?;
-                self.with_weight(through(&share.dot(&self.weight_or_one())?)?, v, &share)
+                self.with_weight(through(&self.weighed(&share)?)?, v, &share)
             }
         }
     }

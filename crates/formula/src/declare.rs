@@ -5,7 +5,7 @@
 
 use tilework_error::Result;
 
-use crate::expr::{Category, Variable, check_positions};
+use crate::expr::{Category, POSITIONS, Variable, check_positions};
 use crate::infer::MAX_DIM;
 use crate::lex::{self, Token};
 
@@ -34,8 +34,8 @@ pub(crate) fn variable(
     numbers: &[f64],
     place: Option<usize>,
 ) -> std::result::Result<Variable, String> {
-    const LARGE: f64 = 1e9;
-    let whole = |x: f64| (x.fract() == 0.0 && (0.0..LARGE).contains(&x)).then_some(x as usize);
+    let whole =
+        |x: f64| (x.fract() == 0.0 && (0.0..POSITIONS as f64).contains(&x)).then_some(x as usize);
     let Some(numbers) = numbers.iter().map(|x| whole(*x)).collect::<Option<Vec<usize>>>() else {
         return Err(format!("{word} takes integers that are not negative"));
     };

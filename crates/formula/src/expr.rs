@@ -50,6 +50,9 @@ impl Category {
     }
 }
 
+/// Positions that text can name.
+pub const POSITIONS: usize = 1_000_000_000;
+
 /// A variable: an argument of the call, by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Variable {
@@ -63,7 +66,12 @@ pub struct Variable {
 
 impl fmt::Display for Variable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}({},{})", self.category.keyword(), self.position, self.dim)
+        let (word, Variable { position, dim, .. }) = (self.category.keyword(), self);
+        // A position beyond what text can name is that of an array whose place is not yet known.
+        match *position < POSITIONS {
+            true => write!(f, "{word}({position},{dim})"),
+            false => write!(f, "{word}({dim})"),
+        }
     }
 }
 

@@ -42,7 +42,7 @@ mod suggest;
 mod tensor;
 
 pub use adjoint::{Adjoint, Need, Saved};
-pub use expr::{Category, Expr, Kind, Operands, Variable};
+pub use expr::{Category, Expr, Kind, Operands, POSITIONS, Variable};
 pub use infer::{MAX_AXES, MAX_DIM};
 pub use lower::{Lowered, lower, lower_for};
 pub use passes::Purpose;

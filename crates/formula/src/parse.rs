@@ -439,10 +439,9 @@ impl Parser<'_> {
     /// `Name_Reduction(F [, K], survivor [, G])`, where the survivor is 0 for i and 1 for j.
     fn reduction(&self, name: &str, arguments: Vec<Placed>, at: usize) -> Result<Value> {
         let fail = |message: String| Err(lex::error(self.text, at, message));
-        let Some(row) = reduction::named(name) else {
-            let rows = reduction::REDUCTIONS.iter().map(|row| row.name);
-            let hint = suggest::nearest(name, rows).unwrap_or_default();
-            return fail(format!("there is no reduction `{name}`{hint}"));
+        let row = match reduction::named(name) {
+            Ok(row) => row,
+            Err(unknown) => return fail(unknown.to_string()),
         };
         let mut formulas = Vec::with_capacity(arguments.len());
         for argument in arguments {

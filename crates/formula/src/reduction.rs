@@ -14,6 +14,7 @@ pub use tilework_ops::pair_fold::Weight;
 
 use crate::expr::{Category, Expr};
 use crate::names;
+use crate::suggest;
 
 /// A state in float64.
 pub type State = PairState<f64>;
@@ -125,11 +126,30 @@ slopes! {
 /// Other names for reductions.
 const OTHER_NAMES: &[(&str, &str)] = &[("SoftMax", "SumSoftMaxWeight")];
 
-/// The reduction with this name.
-pub fn named(name: &str) -> Option<&'static ReductionRow> {
-    let other = OTHER_NAMES.iter().find(|(other, _)| *other == name);
-    let name = other.map_or(name, |(_, name)| name);
-    REDUCTIONS.iter().find(|row| row.name == name)
+/// The reduction with this name, or an error that tells the names.
+///
+/// Cases and underscores do not matter, so that the names of methods are understood too.
+///
+/// ```
+/// use tilework_formula::reduction::named;
+/// assert_eq!(named("kmin_argkmin")?.name, named("KMinArgKMin")?.name);
+/// assert!(named("Summ").err().unwrap().to_string().contains("did you mean `Sum`?"));
+/// # Ok::<(), tilework_error::Error>(())
+/// ```
+pub fn named(name: &str) -> Result<&'static ReductionRow> {
+    if let Some(row) = REDUCTIONS.iter().find(|row| row.name == name) {
+        return Ok(row);
+    }
+    let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
+    let other = OTHER_NAMES.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
+    let meant = plain(other.map_or(name, |(_, name)| name));
+    REDUCTIONS.iter().find(|row| plain(row.name) == meant).ok_or_else(|| {
+        let all = || REDUCTIONS.iter().map(|row| row.name);
+        let near = suggest::nearest(name, all());
+        let end =
+            near.unwrap_or_else(|| format!("; there are {}", all().collect::<Vec<_>>().join(", ")));
+        Error::formula(format!("there is no reduction `{name}`{end}"), None)
+    })
 }
 
 /// A reduction of a formula over i or j.
@@ -170,11 +190,7 @@ impl Reduction {
         k: Option<usize>,
         weight: Option<&Expr>,
     ) -> Result<Reduction> {
-        let Some(row) = named(name) else {
-            let all: Vec<&str> = REDUCTIONS.iter().map(|row| row.name).collect();
-            let message = format!("there is no reduction {name}; there are {}", all.join(", "));
-            return Err(Error::formula(message, None));
-        };
+        let row = named(name)?;
         let fail = |message: String| Err(Error::formula(format!("{name}: {message}"), None));
         match (row.takes_k, k) {
             (true, None) => return fail("takes K, the number of values".into()),
@@ -190,7 +206,8 @@ impl Reduction {
             (Weight::None, Some(_)) => return fail("takes no second formula".into()),
             _ => {}
         }
-        if row.scalar && formula.dim() != 1 {
+        let by_components = row.slope == Slope::LogSumExp && weight.is_none();
+        if row.scalar && formula.dim() != 1 && !by_components {
             return fail(format!("takes a number, but {}", crate::infer::described(formula)));
         }
         Ok(Reduction {
@@ -222,6 +239,20 @@ impl Reduction {
         self.axis
     }
 
+    /// The reductions of its components one by one, where states are those of a number only: so
+    /// the logarithm of sums of exponentials of a vector is taken.
+    pub fn components(&self) -> Result<Option<Vec<Reduction>>> {
+        if !self.by_components() {
+            return Ok(None);
+        }
+        let of = |k| Reduction::new(self.row.name, &self.formula.elem(k)?, self.axis, None, None);
+        (0..self.formula.dim()).map(of).collect::<Result<_>>().map(Some)
+    }
+
+    fn by_components(&self) -> bool {
+        self.row.scalar && self.formula.dim() != 1
+    }
+
     /// How many values are kept, where it keeps several.
     pub fn k(&self) -> usize {
         self.k
@@ -243,7 +274,10 @@ impl Reduction {
 
     /// How many values (and as many indices) one row of the result has.
     pub fn width(&self) -> usize {
-        self.row.fold.width(self.shape())
+        match self.by_components() {
+            true => self.formula.dim(),
+            false => self.row.fold.width(self.shape()),
+        }
     }
 
     /// The state after nothing.
@@ -253,6 +287,10 @@ impl Reduction {
 
     /// Whether a state is one of this reduction's.
     fn check(&self, state: &State) -> Result<()> {
+        if self.by_components() {
+            let message = format!("{}: a vector has a state for each component", self.row.name);
+            return Err(Error::formula(message, None));
+        }
         let own = self.init();
         if own.values.len() == state.values.len() && own.indices.len() == state.indices.len() {
             return Ok(());
@@ -313,6 +351,13 @@ impl Reduction {
         m: usize,
         n: usize,
     ) -> Result<(Vec<f64>, Vec<i64>)> {
+        if let Some(components) = self.components()? {
+            let columns = components.iter().map(|one| Ok(one.evaluate(arguments, m, n)?.0));
+            let columns = columns.collect::<Result<Vec<_>>>()?;
+            let rows = columns.first().map_or(0, Vec::len);
+            let row = |at: usize| columns.iter().map(move |column| column[at]);
+            return Ok(((0..rows).flat_map(row).collect(), Vec::new()));
+        }
         let outputs = self.outputs();
         let variables = Expr::variables_of(&outputs)?;
         for v in &variables {

@@ -176,7 +176,7 @@ fn gradients_of_reductions_against_differences() {
     let number = parse("1 + p * SqDist(x, y) + Sin(Elem(x,0))");
     let vector = parse("x * y + p * Sin(x - y) + 3");
     let weight = parse("Concat(2 + Sin(y), 1 + p * p) + Square(Elem(x,1))");
-    let cases: [(&str, &Expr, Option<usize>, Option<&Expr>); 15] = [
+    let cases: [(&str, &Expr, Option<usize>, Option<&Expr>); 16] = [
         ("Sum", &vector, None, None),
         ("Mean", &vector, None, None),
         ("Prod", &vector, None, None),
@@ -186,6 +186,7 @@ fn gradients_of_reductions_against_differences() {
         ("KMin", &vector, Some(2), None),
         ("KMax", &vector, Some(3), None),
         ("LogSumExp", &number, None, None),
+        ("LogSumExp", &vector, None, None),
         ("LogSumExp", &number, None, Some(&weight)),
         ("LogSumExpWeight", &number, None, Some(&weight)),
         ("SumSoftMaxWeight", &number, None, Some(&weight)),

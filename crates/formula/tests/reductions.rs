@@ -146,13 +146,28 @@ fn wrong_reductions_are_refused() {
     assert!(new("KMin", &x, None, None).is_err());
     assert!(new("KMin", &x, Some(0), None).is_err());
     assert!(new("KMin", &x, Some(usize::MAX), None).is_err());
-    assert!(new("LogSumExp", &x, None, None).is_err());
+    assert!(new("LogSumExp", &x, None, Some(&s)).is_err());
+    assert!(new("Max_SumShiftExp", &x, None, None).is_err());
     assert!(new("Sum", &x, None, Some(&s)).is_err());
     assert!(new("SumSoftMaxWeight", &s, None, None).is_err());
     let sum = new("Sum", &x, None, None).unwrap();
     assert!(sum.gradient(&x, &s, &[]).is_err());
     let lse = new("LogSumExp", &s, None, None).unwrap();
     assert!(lse.gradient(&x, &s, &[]).is_err());
+}
+
+#[test]
+fn exponentials_of_vectors_are_those_of_their_components() {
+    let y = Expr::vj(0, 2).unwrap();
+    let both = Reduction::new("LogSumExp", &y, Axis::J, None, None).unwrap();
+    let values = [1.0, -800.0, 2.0, -801.0, 700.0, -802.0];
+    let (found, _) = both.evaluate(&[&values], 1, 3).unwrap();
+    assert_eq!((both.width(), found.len()), (2, 2));
+    for (k, found) in found.into_iter().enumerate() {
+        let column: Vec<f64> = values.iter().copied().skip(k).step_by(2).collect();
+        assert_eq!(found, value("LogSumExp", &column));
+    }
+    assert!(both.step(&mut both.init(), &[1.0, 2.0], &[], 0).is_err());
 }
 
 #[test]

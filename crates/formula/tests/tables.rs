@@ -64,7 +64,7 @@ fn text() -> Result<String, std::fmt::Error> {
         }
         match row.weight {
             Weight::None => {}
-            Weight::Optional => takes.push("a weight if you like"),
+            Weight::Optional => takes.push("a weight if you like; or a vector, by components"),
             Weight::Required => takes.push("a weight"),
         }
         let gives = match (row.gives_values, row.gives_indices) {

@@ -112,7 +112,13 @@ pub fn target(out: &Bound<'_, PyAny>, device: Device) -> PyResult<Array> {
         return Ok(array.get().0.clone());
     }
     // Only memory that is shared can be a target; a list would be written to in vain.
-    match buffer::array(out, memory::host_of(device))? {
+    let shared = match buffer::array(out, memory::host_of(device))? {
+        None if out.hasattr("__dlpack__")? => {
+            Some(crate::dlpack::import(out, memory::host_of(device), Some(false))?)
+        }
+        found => found,
+    };
+    match shared {
         Some(array) if array.storage().is_foreign() && array.device() == device => Ok(array),
         Some(_) if memory::host_of(device) != device => {
             let message = format!("out: {device} cannot write to memory of the host");

@@ -95,6 +95,7 @@ TENSOR_ARGUMENTS = {name: "_Tensor" for name in _FORMULAS} | {
     "rows": "builtins.int | slice | None", "cols": "builtins.int | slice | None",
     "reduction": "builtins.str", "options": "Any", "b": "_Tensor", "key": "Any",
     "exponent": "_Tensor", "modulus": "_Tensor", "variables": "Sequence[LazyTensor]",
+    "reduction_op": "builtins.str", "opt_arg": "builtins.int | None", "args": "Any",
 }  # fmt: skip
 
 # Arguments that mean something else in one function.
@@ -148,6 +149,7 @@ PARTICULAR = {
     ("from_arrays", "K"): "builtins.int", ("from_arrays", "weights"): "builtins.int",
     ("from_arrays", "dtype"): "_DTypeLike", ("from_arrays", "count"): "builtins.int",
     ("from_arrays", "values"): "_ArrayLike", ("from_arrays", "indices"): "_ArrayLike | None",
+    ("LazyTensor reduction", "other"): "_Tensor | None",
     ("LazyTensor solve", "var"): "LazyTensor | None", ("LazyTensor reduction_grad", "v"): "LazyTensor",
     ("LazyTensor value_and_grad", "e"): "_ArrayLike | None",
     ("LazyTensor reduction_grad", "e"): "_ArrayLike",
@@ -205,6 +207,9 @@ RETURNS = {
     "LazyTensor.rmatmat": "Array", "LazyTensor.matmul": "Array",
     "LazyTensor.__matmul__": "Any", "LazyTensor.__rmatmul__": "Any",
 }  # fmt: skip
+
+# Attributes that can be set.
+SETTABLE = {"LazyTensor.backend", "LazyTensor.ranges"}
 
 ATTRIBUTES = {
     "shape": "builtins.tuple[builtins.int, ...]", "strides": "builtins.tuple[builtins.int, ...]",
@@ -300,6 +305,12 @@ def class_lines(cls: type) -> list[str]:
         )
     for name, member in sorted(vars(cls).items()):
         if name in SILENT or (cls.__name__ == "LazyTensor" and name == "__array_ufunc__"):
+            continue
+        if name == "__iter__" and member is None:
+            lines.append(f"    {name}: None")
+            continue
+        if f"{cls.__name__}.{name}" in SETTABLE:
+            lines.append(f"    {name}: Any")
             continue
         if inspect.isgetsetdescriptor(member) or inspect.ismemberdescriptor(member):
             kind = ATTRIBUTES.get(f"{cls.__name__}.{name}") or ATTRIBUTES[name]

@@ -184,7 +184,7 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
     }),
     ("conjugate_gradient", |d, x, y| {
         let system = Solve { maxiter: Some(d.roll(4)), ..Solve::default() };
-        done(conjugate_gradient(|v| v.matmul(x), y, &system))
+        done(conjugate_gradient(|v, _| v.matmul(x), y, &system, &options(d)))
     }),
     ("new", |d, x, y| {
         let aliases = ["x = Vi(2)", "y = Vj(2)", "z = Pm(1)"];

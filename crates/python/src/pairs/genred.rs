@@ -1,6 +1,6 @@
 //! `tilework.Genred`: reductions of formulas written as text.
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use tilework::pairs::Genred;
@@ -41,9 +41,9 @@ impl PyGenred {
         formula: String,
         aliases: Vec<String>,
         reduction_op: &str,
-        axis: usize,
+        axis: isize,
         dtype: Option<&Bound<'_, PyAny>>,
-        opt_arg: Option<usize>,
+        opt_arg: Option<isize>,
         formula2: Option<String>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyGenred> {
@@ -51,10 +51,11 @@ impl PyGenred {
         let _ = dtype;
         let texts: Vec<&str> = aliases.iter().map(String::as_str).collect();
         let weight = formula2.as_deref();
-        let genred = Genred::with(&formula, &texts, reduction_op, axis, opt_arg, weight).py()?;
+        let (over, k) = (index(axis)?, opt_arg.map(count).transpose()?);
+        let genred = Genred::with(&formula, &texts, reduction_op, over, k, weight).py()?;
         let mut settings = Settings::new();
         settings.take_all("Genred", options, |_, _| Ok(false))?;
-        settings.k = opt_arg;
+        settings.k = k;
         let parts = (formula, aliases, reduction_op, axis, py.None(), opt_arg, formula2);
         let made_from = parts.into_pyobject(py)?.unbind();
         let keywords = options.map(|options| options.copy()).transpose()?.map(Bound::unbind);
@@ -93,12 +94,24 @@ impl PyGenred {
         format!("Genred({})", self.genred.reduction())
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Py<PyTuple>)> {
-        let restore = py.import("tilework._core")?.getattr("_restore_genred")?;
-        let keywords = self.keywords.as_ref().map(|keywords| keywords.clone_ref(py));
-        let state = (self.made_from.clone_ref(py), keywords).into_pyobject(py)?;
-        Ok((restore, state.unbind()))
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let keywords = self.keywords.as_ref().map(|keywords| keywords.bind(py));
+        restored(py.get_type::<PyGenred>().as_any(), self.made_from.bind(py), keywords)
     }
+}
+
+/// The index that a number stands for in a constructor, where there are no batch axes to count.
+pub fn index(axis: isize) -> PyResult<usize> {
+    let wrong = || format!("{axis} is not 0 (over i) or 1 (over j)");
+    usize::try_from(axis).map_err(|_| tilework::Error::axis("reduction", wrong())).py()
+}
+
+/// How many values are to be kept.
+pub fn count(k: isize) -> PyResult<usize> {
+    usize::try_from(k).map_err(|_| PyValueError::new_err(format!("K = {k} is less than 1")))
 }
 
 /// The arrays of a call; lists take the dtype of the first array.
@@ -116,22 +129,19 @@ pub fn arrays(args: &Bound<'_, PyTuple>, operation: &str) -> PyResult<Vec<Array>
     args.iter().map(|object| required_array(&object, like, operation)).collect()
 }
 
-/// The Genred of a pickle.
-#[pyfunction]
-#[pyo3(signature = (made_from, keywords, /))]
-fn _restore_genred<'py>(
-    py: Python<'py>,
+/// What a pickle of an object holds that is made by calling its class once more.
+pub fn restored<'py>(
+    class: &Bound<'py, PyAny>,
     made_from: &Bound<'py, PyTuple>,
     keywords: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    if made_from.len() != 7 {
-        return Err(PyTypeError::new_err("this is not the pickle of a Genred"));
-    }
-    py.get_type::<PyGenred>().call(made_from, keywords)
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    let py = class.py();
+    let Some(keywords) = keywords else { return Ok((class.clone(), made_from.clone())) };
+    let partial = py.import("functools")?.getattr("partial")?;
+    Ok((partial.call((class,), Some(keywords))?, made_from.clone()))
 }
 
 /// Adds the class to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyGenred>()?;
-    module.add_function(wrap_pyfunction!(_restore_genred, module)?)
+    module.add_class::<PyGenred>()
 }

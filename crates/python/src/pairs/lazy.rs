@@ -9,7 +9,8 @@ use pyo3::types::{PySlice, PyTuple};
 use tilework::Device;
 use tilework::pairs::{Along, Category, LazyArg, LazyTensor};
 
-use super::operand::{Operand, number, required_array};
+use super::operand::{Operand, made_of, number, required_array};
+use super::settings::Settings;
 use crate::args::register;
 use crate::array::PyArray;
 use crate::dtype::{self, PyDType};
@@ -50,6 +51,11 @@ impl PyLazy {
     #[pyo3(signature = (x, axis=None))]
     fn new(x: &Bound<'_, PyAny>, axis: Option<usize>) -> PyResult<PyLazy> {
         if axis.is_none()
+            && let Ok(tensor) = x.cast_exact::<PyLazy>()
+        {
+            return Ok(PyLazy(tensor.get().0.clone()));
+        }
+        if axis.is_none()
             && let Ok((position, dim, category)) = x.extract::<(usize, usize, usize)>()
         {
             return symbol(position, dim, category);
@@ -60,7 +66,7 @@ impl PyLazy {
             return Ok(PyLazy(LazyTensor::constant(number)));
         }
         let array = required_array(x, None, "LazyTensor")?;
-        match axis {
+        let made = match axis {
             None => LazyTensor::from_array(&array),
             Some(0) => LazyTensor::vi(&array),
             Some(1) => LazyTensor::vj(&array),
@@ -69,9 +75,8 @@ impl PyLazy {
                 let message = format!("LazyTensor: axis {axis} is not 0 (i), 1 (j) or 2");
                 return Err(PyValueError::new_err(message));
             }
-        }
-        .py()
-        .map(PyLazy)
+        };
+        made_of(made.py()?, x)
     }
 
     /// Batch axes, M and N, and the number of components unless it is 1.
@@ -135,6 +140,28 @@ impl PyLazy {
     #[getter]
     fn formula(&self) -> PyResult<String> {
         self.0.formula().py()
+    }
+
+    /// KeOps' choice of a device: where the arrays are decides, so that nothing is kept of it.
+    #[getter]
+    fn backend(&self) -> Option<&str> {
+        None
+    }
+
+    #[setter]
+    fn set_backend(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        Settings::new().take("backend", value).map(|_| ())
+    }
+
+    /// Block sparsity as KeOps has it: not there yet.
+    #[getter]
+    fn ranges(&self) -> Option<&str> {
+        None
+    }
+
+    #[setter]
+    fn set_ranges(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        Settings::new().take("ranges", value).map(|_| ())
     }
 
     /// i and j exchanged.
@@ -256,13 +283,12 @@ fn variable(x: &Bound<'_, PyAny>, dim: Option<usize>, category: usize) -> PyResu
         return Ok(PyLazy(tensor.get().0.clone()));
     }
     let array = required_array(x, None, ["Vi", "Vj", "Pm"][category])?;
-    match category {
+    let made = match category {
         0 => LazyTensor::vi(&array),
         1 => LazyTensor::vj(&array),
         _ => LazyTensor::pm(&array),
-    }
-    .py()
-    .map(PyLazy)
+    };
+    made_of(made.py()?, x)
 }
 
 /// An array `(..., M, D)` with one row for each i; with an index and a dimension, the symbolic
@@ -293,7 +319,7 @@ fn vj(x: &Bound<'_, PyAny>, dim: Option<usize>) -> PyResult<PyLazy> {
 
 /// An array `(..., D)`, or a number, that is the same for all pairs; see `Vi`.
 ///
-/// A number becomes a float64 array: give an array where the others are float32.
+/// A number, and a list of numbers, takes the dtype of the arrays that it meets.
 ///
 /// >>> import tilework as tw
 /// >>> tw.Pm(0.5) * tw.Vi(tw.ones((5, 3)))
@@ -309,9 +335,19 @@ fn pm(x: &Bound<'_, PyAny>, dim: Option<usize>) -> PyResult<PyLazy> {
 #[pyfunction]
 #[pyo3(name = "Var", signature = (x, dim=None, cat=0, /))]
 fn var(x: &Bound<'_, PyAny>, dim: Option<usize>, cat: usize) -> PyResult<PyLazy> {
-    match (dim, cat) {
-        (None, 0..=2) => variable(x, None, cat),
-        _ => symbol(x.extract()?, dim.unwrap_or(0), cat),
+    if let (Some(dim), Ok(position)) = (dim, x.extract::<usize>()) {
+        return symbol(position, dim, cat);
+    }
+    if cat > 2 {
+        return symbol(0, 1, cat);
+    }
+    let made = variable(x, None, cat)?;
+    match dim {
+        Some(dim) if dim != made.0.dim() => {
+            let message = format!("Var: the array has {} components, not {dim}", made.0.dim());
+            Err(PyValueError::new_err(message))
+        }
+        _ => Ok(made),
     }
 }
 

@@ -3,7 +3,7 @@
 //! A method is a descriptor that knows its row; its documentation and signature come from the row
 //! too, so that a new row is a new method in Python without a line of code.
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyNotImplementedError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
@@ -21,6 +21,7 @@ use crate::errors::OrRaise;
 #[derive(Clone, Copy)]
 enum Row {
     Function(&'static Method),
+    Later(&'static str),
     Reduction(&'static ReductionRow),
 }
 
@@ -64,6 +65,10 @@ impl PyMethod {
     ) -> PyResult<Py<PyAny>> {
         match self.row {
             Row::Function(method) => function(method, tensor, args, kwargs),
+            Row::Later(what) => {
+                let message = format!("{}: {what} are not supported yet", self.name);
+                Err(PyNotImplementedError::new_err(message))
+            }
             Row::Reduction(row) => reduction(row, &self.name, tensor, args, kwargs),
         }
     }
@@ -189,6 +194,14 @@ fn function(
     Ok(Py::new(tensor.py(), PyLazy(made))?.into_any())
 }
 
+/// KeOps' methods that are refused for now, and what they are about.
+const LATER: &[(&str, &str)] = &[
+    ("exp1j", "complex tensors"),
+    ("imag2complex", "complex tensors"),
+    ("real2complex", "complex tensors"),
+    ("softdtw_sqdist", "distances by dynamic time warping"),
+];
+
 /// Puts the methods of the tables into the class.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
@@ -204,6 +217,15 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let made = PyMethod { row: Row::Function(method), name, signature, doc };
         class.setattr(method.name, Py::new(py, made)?)?;
     }
+    for (name, what) in LATER {
+        let (signature, doc) = ("($self, *args)".into(), format!("Not there yet: {what}."));
+        let made = PyMethod { row: Row::Later(what), name: name.to_string(), signature, doc };
+        class.setattr(*name, Py::new(py, made)?)?;
+    }
+    // The operator takes keywords too, as KeOps' does: `K.__matmul__(v, sum_scheme=...)`.
+    class.setattr("__matmul__", class.getattr("matmul")?)?;
+    // Components can be indexed, but a tensor is no sequence of them.
+    class.setattr("__iter__", py.None())?;
     for row in REDUCTIONS {
         let axis = if along_components(row) { "axis=-1" } else { "axis=None" };
         let named = |name: &str| match name {

@@ -37,7 +37,7 @@ impl<'a> Operand<'a> {
         }
         let Some(array) = array(object, like)? else { return Ok(None) };
         let tensor = LazyTensor::from_array(&array).py()?;
-        Ok(Some(Operand::Made(Box::new(tensor))))
+        Ok(Some(Operand::Made(Box::new(made_of(tensor, object)?.0))))
     }
 
     /// The operand of an object that must be one.
@@ -105,13 +105,23 @@ fn is_numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     object.is_instance(GENERIC.get_or_init(py, || generic).bind(py))
 }
 
+fn is_listed(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>()
+}
+
+/// The variable made of an object; numbers, alone or in lists, have no dtype of their own and take
+/// that of the arrays that they meet.
+pub fn made_of(tensor: LazyTensor, object: &Bound<'_, PyAny>) -> PyResult<PyLazy> {
+    let weak = is_listed(object) || number(object)?.is_some();
+    Ok(PyLazy(if weak { tensor.weak() } else { tensor }))
+}
+
 /// The array of an object; lists and tuples are given the dtype of `like`.
 pub fn array(object: &Bound<'_, PyAny>, like: Option<DType>) -> PyResult<Option<Array>> {
     if let Ok(array) = object.cast_exact::<PyArray>() {
         return Ok(Some(array.get().0.clone()));
     }
-    let listed = object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>();
-    if listed {
+    if is_listed(object) {
         let dtype = Some(like.unwrap_or(DType::Float64));
         return convert::asarray_on(object, dtype, Device::current()).map(Some);
     }

@@ -7,11 +7,11 @@ use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyEllipsis, PySlice, PyTuple};
 use tilework::Array;
-use tilework::pairs::{LazyArg, LazyTensor};
+use tilework::pairs::{LazyArg, LazyTensor, Reduced};
 
 use super::lazy::PyLazy;
 use super::operand::{Operand, array, number, required_array};
-use super::reductions::summed;
+use super::reductions::{result, summed};
 use super::settings::Settings;
 use super::work::watched;
 use crate::array::PyArray;
@@ -181,19 +181,6 @@ impl PyLazy {
         }
     }
 
-    fn __matmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        let py = slf.py();
-        if let Ok(other) = other.cast_exact::<PyLazy>() {
-            let product = slf.get().0.multiply(&other.get().0).py()?;
-            return summed(py, &PyLazy(product), 1);
-        }
-        let Some(vector) = array(other, slf.get().0.dtype())? else {
-            return Ok(py.NotImplemented());
-        };
-        let result = slf.get().times(py, &vector, false, &Settings::new())?;
-        Ok(Py::new(py, result)?.into_any())
-    }
-
     fn __rmatmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
         let Some(vector) = array(other, slf.get().0.dtype())? else {
@@ -211,18 +198,24 @@ impl PyLazy {
         Ok(Py::new(py, result)?.into_any())
     }
 
-    /// The sum over j of this times an array of N numbers or rows, as `K @ v`, with keywords.
+    /// The sum over j of this times an array of N numbers or rows, or times another tensor: `K @ v`,
+    /// with the keywords of reductions.
     #[pyo3(signature = (v, /, **options))]
     fn matmul(
         &self,
         py: Python<'_>,
         v: &Bound<'_, PyAny>,
         options: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<PyArray> {
+    ) -> PyResult<Py<PyAny>> {
         let mut settings = Settings::new();
         settings.take_all("matmul", options, |_, _| Ok(false))?;
+        if let Ok(other) = v.cast_exact::<PyLazy>() {
+            let product = self.0.multiply(&other.get().0).py()?;
+            return summed(py, &PyLazy(product), 1, settings);
+        }
         let vector = required_array(v, self.0.dtype(), "matmul")?;
-        self.times(py, &vector, false, &settings)
+        let product = self.times(py, &vector, false, &settings)?;
+        result(py, Reduced { values: Some(product.0), indices: None }, &settings)
     }
 
     /// `K @ v`, cast to the tensor's dtype: SciPy's name.

@@ -7,9 +7,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 use tilework::formula::functions::FUNCTIONS;
-use tilework::formula::reduction::{REDUCTIONS, ReductionRow, Weight};
+use tilework::formula::reduction::{ReductionRow, Weight};
 use tilework::pairs::{Along, LazyArg, LazyTensor, Reduced};
 
+use super::genred::count;
 use super::lazy::PyLazy;
 use super::operand::{Operand, required_array};
 use super::settings::Settings;
@@ -25,13 +26,7 @@ pub fn method_name(row: &ReductionRow) -> String {
 
 /// The reduction with this name, however it is written: `Sum`, `sum`, `argKmin`.
 pub fn named(name: &str) -> PyResult<&'static ReductionRow> {
-    let same = |row: &&ReductionRow| row.name.eq_ignore_ascii_case(name);
-    let found = REDUCTIONS.iter().find(same);
-    found.ok_or_else(|| {
-        let names: Vec<&str> = REDUCTIONS.iter().map(|row| row.name).collect();
-        let message = format!("there is no reduction {name}; there are {}", names.join(", "));
-        PyValueError::new_err(message)
-    })
+    tilework::formula::reduction::named(name).py()
 }
 
 /// Whether a reduction is also a function of the components, and so has a default axis.
@@ -81,11 +76,13 @@ impl Asked {
             return Err(PyTypeError::new_err(message));
         }
         let mut k: Option<usize> = None;
+        let mut keeps = false;
         let mut take = |keyword: &str, value: &Bound<'_, PyAny>| -> PyResult<bool> {
             match keyword {
                 "axis" | "dim" if value.is_none() => {}
                 "axis" | "dim" => axis = Some(value.extract()?),
-                "K" | "opt_arg" if row.takes_k => k = Some(value.extract()?),
+                "K" | "opt_arg" if row.takes_k => k = Some(count(value.extract()?)?),
+                "keepdim" | "keepdims" => keeps = value.is_truthy()?,
                 "weight" if value.is_none() => {}
                 "weight" if row.weight != Weight::None => {
                     weight = Some(Operand::required(value, tensor.dtype(), name)?.tensor());
@@ -108,7 +105,12 @@ impl Asked {
                 return Err(PyTypeError::new_err(message));
             }
         };
-        Ok(Asked { row, along: tensor.along(axis).py()?, weight, settings })
+        let along = tensor.along(axis).py()?;
+        if keeps && along != Along::Components {
+            let message = format!("{name}: what is reduced does not stay; only components do");
+            return Err(PyValueError::new_err(message));
+        }
+        Ok(Asked { row, along, weight, settings })
     }
 
     /// The index that is reduced over; an error for the components.
@@ -147,14 +149,14 @@ pub fn reduction(
     compute(py, &lazy.0, axis, &asked, &asked.settings)
 }
 
-/// The sum over an index with the settings of the module.
-pub fn summed(py: Python<'_>, tensor: &PyLazy, axis: usize) -> PyResult<Py<PyAny>> {
-    let asked = Asked {
-        row: named("Sum")?,
-        along: Along::Index(axis),
-        weight: None,
-        settings: Settings::new(),
-    };
+/// The sum over an index.
+pub fn summed(
+    py: Python<'_>,
+    tensor: &PyLazy,
+    axis: usize,
+    settings: Settings,
+) -> PyResult<Py<PyAny>> {
+    let asked = Asked { row: named("Sum")?, along: Along::Index(axis), weight: None, settings };
     compute(py, &tensor.0, axis, &asked, &asked.settings)
 }
 
@@ -175,6 +177,10 @@ fn compute(
 /// What a reduction gives, as an object: an array, or values and indices.
 pub fn result(py: Python<'_>, reduced: Reduced, settings: &Settings) -> PyResult<Py<PyAny>> {
     match (reduced.values, reduced.indices) {
+        (Some(_), Some(_)) if settings.out.is_some() => {
+            let message = "out: the reduction gives values and indices, out takes one array";
+            Err(PyValueError::new_err(message))
+        }
         (Some(values), Some(indices)) => {
             let both = (PyArray(values), PyArray(indices)).into_pyobject(py)?;
             Ok(both.into_any().unbind())
@@ -198,6 +204,39 @@ pub fn result(py: Python<'_>, reduced: Reduced, settings: &Settings) -> PyResult
             to.assign(&array).py()?;
             Ok(out.clone_ref(py))
         }
+    }
+}
+
+#[pymethods]
+impl PyLazy {
+    /// The reduction of this name: what KeOps' methods are made of. `other` is the weight and
+    /// `opt_arg` is K, where the reduction takes them.
+    ///
+    /// >>> import tilework as tw
+    /// >>> x = tw.Vi(tw.asarray([[1.0], [3.0]])) * tw.Vj(tw.asarray([[1.0], [2.0]]))
+    /// >>> x.reduction("ArgKMin", opt_arg=2, axis=1).tolist()
+    /// [[0, 1], [0, 1]]
+    #[pyo3(signature = (reduction_op, other=None, opt_arg=None, axis=None, **options))]
+    fn reduction(
+        slf: &Bound<'_, Self>,
+        reduction_op: &str,
+        other: Option<&Bound<'_, PyAny>>,
+        opt_arg: Option<isize>,
+        axis: Option<isize>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        let (py, row) = (slf.py(), named(reduction_op)?);
+        let keywords = options.map_or_else(|| Ok(PyDict::new(py)), |options| options.copy())?;
+        if let Some(axis) = axis {
+            keywords.set_item("axis", axis)?;
+        }
+        if let Some(weight) = other {
+            keywords.set_item("weight", weight)?;
+        }
+        if let Some(k) = opt_arg {
+            keywords.set_item("K", k)?;
+        }
+        reduction(row, "reduction", slf, &PyTuple::empty(py), Some(&keywords))
     }
 }
 

@@ -4,11 +4,10 @@
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use tilework::formula::declare::declarations;
-use tilework::pairs::{Genred, LazyTensor, Solution, Solve, conjugate_gradient};
+use tilework::pairs::{Genred, LazyTensor, Options, Solution, Solve, conjugate_gradient};
 use tilework::{Array, Device};
 
-use super::genred::arrays;
+use super::genred::{arrays, index, restored};
 use super::lazy::PyLazy;
 use super::operand::required_array;
 use super::settings::Settings;
@@ -49,9 +48,12 @@ struct System {
 }
 
 impl System {
-    fn read(name: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<System> {
+    fn read(
+        name: &str,
+        mut settings: Settings,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<System> {
         let mut solve = Solve::default();
-        let mut settings = Settings::new();
         settings.take_all(name, options, |keyword, value| {
             match keyword {
                 "alpha" => solve.alpha = value.extract()?,
@@ -62,6 +64,11 @@ impl System {
             Ok(true)
         })?;
         Ok(System { solve, settings })
+    }
+
+    /// How much work it may be, for a matrix of so many pairs: what is watched is judged by it.
+    fn pairs(&self, pairs: usize) -> usize {
+        pairs.saturating_mul(self.solve.maxiter.unwrap_or(pairs))
     }
 }
 
@@ -88,7 +95,7 @@ impl PyLazy {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyArray> {
         let (py, tensor) = (slf.py(), slf.get());
-        let System { solve, settings } = System::read("solve", options)?;
+        let system = System::read("solve", Settings::new(), options)?;
         let right = match b.cast_exact::<PyLazy>() {
             Ok(lazy) => lazy.get().0.array().cloned().ok_or_else(|| {
                 PyTypeError::new_err("solve: the right-hand side is an array, or Vi of one")
@@ -97,13 +104,15 @@ impl PyLazy {
         };
         let lazy = &tensor.0;
         let linear = var.map(|var| linear_in(lazy, &var.get().0)).transpose()?;
+        let pairs = system.pairs(tensor.pairs());
         let solution =
-            watched(py, tensor.pairs(), tensor.device(), &settings, |options| match linear {
-                None => lazy.solve(&right, &solve, options),
+            watched(py, pairs, tensor.device(), &system.settings, |options| match linear {
+                None => lazy.solve(&right, &system.solve, options),
                 Some(axis) => {
-                    let product =
-                        |v: &Array| lazy.fill(&[v])?.reduce("Sum", axis, None, options)?.only();
-                    conjugate_gradient(product, &right, &solve)
+                    let product = |v: &Array, options: &Options<'_>| {
+                        lazy.fill(&[v])?.reduce("Sum", axis, None, options)?.only()
+                    };
+                    conjugate_gradient(product, &right, &system.solve, options)
                 }
             })?;
         solved(py, solution)
@@ -141,6 +150,10 @@ fn linear_in(tensor: &LazyTensor, var: &LazyTensor) -> PyResult<usize> {
 pub struct PyKernelSolve {
     genred: Genred,
     unknown: usize,
+    settings: Settings,
+    /// What it was made from, for pickles.
+    made_from: Py<PyTuple>,
+    keywords: Option<Py<PyDict>>,
 }
 
 #[pymethods]
@@ -148,27 +161,24 @@ impl PyKernelSolve {
     #[new]
     #[pyo3(signature = (formula, aliases, varinvalias, axis=0, **options))]
     fn new(
+        py: Python<'_>,
         formula: &str,
         aliases: Vec<String>,
         varinvalias: &str,
-        axis: usize,
+        axis: isize,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyKernelSolve> {
-        Settings::new().take_all("KernelSolve", options, |_, _| Ok(false))?;
-        let aliases: Vec<&str> = aliases.iter().map(String::as_str).collect();
-        let genred = Genred::new(formula, &aliases, "Sum", axis).py()?;
-        let declared = declarations(&aliases).py()?;
-        let found = declared.iter().find(|declared| {
-            declared.name.as_deref() == Some(varinvalias)
-                || declared.variable.to_string().replace(' ', "") == varinvalias.replace(' ', "")
-        });
-        match found {
-            Some(found) => Ok(PyKernelSolve { genred, unknown: found.variable.position }),
-            None => {
-                let message = format!("KernelSolve: {varinvalias:?} is none of the variables");
-                Err(PyValueError::new_err(message))
-            }
-        }
+        let mut settings = Settings::new();
+        settings.take_all("KernelSolve", options, |_, _| Ok(false))?;
+        let texts: Vec<&str> = aliases.iter().map(String::as_str).collect();
+        let genred = Genred::new(formula, &texts, "Sum", index(axis)?).py()?;
+        let Some(unknown) = genred.position(varinvalias) else {
+            let message = format!("KernelSolve: {varinvalias:?} is none of the variables");
+            return Err(PyValueError::new_err(message));
+        };
+        let made_from = (formula, aliases, varinvalias, axis).into_pyobject(py)?.unbind();
+        let keywords = options.map(|options| options.copy()).transpose()?.map(Bound::unbind);
+        Ok(PyKernelSolve { genred, unknown, settings, made_from, keywords })
     }
 
     /// Solves with these arrays, that of the unknown being the right-hand side.
@@ -179,15 +189,23 @@ impl PyKernelSolve {
         args: &Bound<'_, PyTuple>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyArray> {
-        let System { solve, settings } = System::read("KernelSolve", options)?;
+        let system = System::read("KernelSolve", self.settings.for_a_call(), options)?;
         let arrays = arrays(args, "KernelSolve")?;
         let arrays: Vec<&Array> = arrays.iter().collect();
         let device = arrays.first().map_or_else(Device::current, |array| array.device());
-        let pairs = self.genred.pairs(&arrays).py()?;
-        let solution = watched(py, pairs, device, &settings, |options| {
-            self.genred.solve(&arrays, self.unknown, &solve, options)
+        let pairs = system.pairs(self.genred.pairs(&arrays).py()?);
+        let solution = watched(py, pairs, device, &system.settings, |options| {
+            self.genred.solve(&arrays, self.unknown, &system.solve, options)
         })?;
         solved(py, solution)
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let keywords = self.keywords.as_ref().map(|keywords| keywords.bind(py));
+        restored(py.get_type::<PyKernelSolve>().as_any(), self.made_from.bind(py), keywords)
     }
 
     fn __repr__(&self) -> String {

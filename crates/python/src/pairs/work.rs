@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
+use pyo3::types::PyBool;
 use tilework::pairs::{Options, Progress};
 use tilework::{Device, Result};
 
@@ -103,8 +104,9 @@ impl Bar {
         match &settings.progress {
             Shown::Nothing => Ok(()),
             Shown::Told(callback) => {
-                let goes_on = callback.bind(py).call1((fraction,))?;
-                if goes_on.is_none() || goes_on.is_truthy()? {
+                // Only False stops: other values are what the function happens to return.
+                let answer = callback.bind(py).call1((fraction,))?;
+                if !matches!(answer.cast_exact::<PyBool>(), Ok(answer) if !answer.is_true()) {
                     return Ok(());
                 }
                 Err(PyKeyboardInterrupt::new_err("the progress function said to stop"))

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -36,6 +37,23 @@ pub struct Options<'a> {
     pub scheme: Scheme,
     /// Is told the fraction that is done, from any thread, and says whether to go on.
     pub progress: Option<Progress<'a>>,
+}
+
+impl Options<'_> {
+    /// Does a part of longer work with these options, whose progress is that of the whole.
+    pub(super) fn part<R>(&self, done: Range<f64>, work: impl FnOnce(&Options<'_>) -> R) -> R {
+        let told = |fraction: f64| {
+            let so_far = done.start + fraction * (done.end - done.start);
+            self.progress.is_none_or(|progress| progress.goes_on(so_far))
+        };
+        work(&Options { progress: self.progress.map(|_| Progress(&told)), ..*self })
+    }
+
+    /// The same for pass `k` of `n`.
+    pub(super) fn pass<R>(&self, k: usize, n: usize, work: impl FnOnce(&Options<'_>) -> R) -> R {
+        let at = |k: usize| k as f64 / n.max(1) as f64;
+        self.part(at(k)..at(k + 1), work)
+    }
 }
 
 /// What a reduction gives.
@@ -148,6 +166,15 @@ impl<'a> Call<'a> {
 
     /// The result.
     pub(super) fn run(&self, options: &Options<'_>) -> Result<Reduced> {
+        if let Some(components) = self.reduction.components()? {
+            let run = |(k, one): (usize, &Reduction)| {
+                let call = Call::new(one, self.arrays, self.extent);
+                options.pass(k, components.len(), |options| call.run(options)?.only())
+            };
+            let columns = components.iter().enumerate().map(run).collect::<Result<Vec<_>>>()?;
+            let columns: Vec<&Array> = columns.iter().collect();
+            return Ok(Reduced { values: Some(crate::concat(&columns, -1)?), indices: None });
+        }
         if let Some(rows) = stream::block_rows(self)? {
             return stream::run(self, options, rows);
         }
@@ -159,6 +186,10 @@ impl<'a> Call<'a> {
 
     /// How the device would do it.
     pub(super) fn explain(&self, options: &Options<'_>) -> Result<String> {
+        if let Some([first, ..]) = self.reduction.components()?.as_deref() {
+            let how = Call::new(first, self.arrays, self.extent).explain(options)?;
+            return Ok(format!("{} by components, the first of which:\n{how}", self.reduction));
+        }
         let purpose = self.purpose(options);
         let lowered = plan(self.reduction.outputs(), purpose, self.reduction.axis())?;
         let wanted = Wanted::results(self.reduction, self.dtype());

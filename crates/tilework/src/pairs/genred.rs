@@ -1,7 +1,7 @@
 //! Reductions written as text: `Genred`.
 
 use tilework_error::{Error, Result};
-use tilework_formula::declare::{Declaration, declarations};
+use tilework_formula::declare::{Declaration, declaration, declarations};
 use tilework_formula::parse::{Meaning, parse};
 use tilework_formula::{Axis, Expr, Reduction};
 
@@ -76,6 +76,15 @@ impl Genred {
     /// How many arrays a call takes.
     pub fn arguments(&self) -> usize {
         self.declared.iter().map(|declared| declared.variable.position + 1).max().unwrap_or(0)
+    }
+
+    /// The position of a variable, by its name or its text: `b` or `Var(2,1,1)`.
+    pub fn position(&self, variable: &str) -> Option<usize> {
+        let text = declaration(variable, 0).ok().map(|text| text.variable);
+        let is_it = |known: &&Declaration| {
+            known.name.as_deref() == Some(variable) || Some(known.variable) == text
+        };
+        self.declared.iter().find(is_it).map(|known| known.variable.position)
     }
 
     /// The values, or the indices of a reduction that gives only those.

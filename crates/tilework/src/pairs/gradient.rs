@@ -16,8 +16,20 @@ use super::number::Numbered;
 use super::variable::Extent;
 use crate::array::Array;
 
-/// Indices above this are not exact in float32.
-const EXACT: usize = 1 << 24;
+/// The narrowest dtype, from this one on, in which all whole numbers up to `count` are exact.
+fn counting(dtype: DType, count: usize) -> DType {
+    let exact = match dtype {
+        DType::BFloat16 => 1 << 8,
+        DType::Float16 => 1 << 11,
+        DType::Float32 => 1 << 24,
+        _ => return DType::Float64,
+    };
+    match count <= exact {
+        true => dtype,
+        false if dtype == DType::Float32 => DType::Float64,
+        false => counting(DType::Float32, count),
+    }
+}
 
 impl LazyTensor {
     /// The gradient of a reduction towards a variable: what the sum of `e` times the result changes
@@ -95,16 +107,17 @@ impl Work {
         e: &Array,
         options: &Options<'_>,
     ) -> Result<Array> {
-        let selects = self.reduction.saved().iter().any(|saved| saved.need == Need::Selected);
-        let count = self.extent.rows(self.reduction.axis().reduced());
-        if selects && count > EXACT && self.dtype != DType::Float64 {
-            // Indices are compared as numbers, which must be exact.
-            return self
-                .cast(DType::Float64)?
-                .gradient(of, &e.astype(DType::Float64)?, options)?
-                .astype(self.dtype);
+        // Indices are compared as numbers, which must be exact, and counts must be finite.
+        let counts = |need| matches!(need, Need::Selected | Need::Count);
+        let dtype = match self.reduction.saved().iter().any(|saved| counts(saved.need)) {
+            true => counting(self.dtype, self.extent.rows(self.reduction.axis().reduced())),
+            false => self.dtype,
+        };
+        if dtype == self.dtype {
+            return self.gradient(of, e, options);
         }
-        self.gradient(of, e, options)
+        self.checked(e)?;
+        self.cast(dtype)?.gradient(of, &e.astype(dtype)?, options)?.astype(self.dtype)
     }
 
     fn cast(&self, dtype: DType) -> Result<Work> {
@@ -137,9 +150,12 @@ impl Work {
             Expr::variable(Variable { position: arrays.len() - 1, dim, category })
         };
         let incoming = bind(e, width, axis.survivor())?;
-        let mut saved = Vec::new();
-        for need in reduction.saved() {
-            let array = self.saved(need.need, options)?;
+        let (needs, mut saved) = (reduction.saved(), Vec::new());
+        // As many passes over the pairs as there are needs that are reductions, and the last.
+        let passes = 1 + needs.iter().filter(|need| need.need.is_reduction()).count();
+        for need in needs {
+            let pass = saved.len().min(passes - 1);
+            let array = options.pass(pass, passes, |options| self.saved(need.need, options))?;
             let array = match need.need {
                 Need::Result | Need::Selected => array.reshape(&shape)?,
                 _ => array,
@@ -148,7 +164,8 @@ impl Work {
         }
         let adjoint = reduction.gradient(&Expr::variable(of)?, &incoming, &saved)?;
         let options = Options { k: None, ..*options };
-        let mut result = self.run(&adjoint.reduction, &arrays, &options)?;
+        let run = |options: &Options<'_>| self.run(&adjoint.reduction, &arrays, options);
+        let mut result = options.pass(passes - 1, passes, run)?;
         if adjoint.sum_rows {
             result = result.sum(-2)?;
         }

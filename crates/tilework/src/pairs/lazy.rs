@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use smallvec::{SmallVec, smallvec};
 use tilework_error::{Error, Result, tuple};
 use tilework_formula::functions::{self, Argument};
-use tilework_formula::{Category, Expr, Variable};
+use tilework_formula::{Category, Expr, POSITIONS, Variable};
 
 use super::number::Numbered;
 use super::variable::Extent;
@@ -126,7 +126,7 @@ impl LazyTensor {
     /// # Ok::<(), tilework::Error>(())
     /// ```
     pub fn symbolic(position: usize, dim: usize, category: Category) -> Result<LazyTensor> {
-        if position >= OWN {
+        if position >= POSITIONS {
             return Err(Error::value("symbolic", format!("{position} is no position")));
         }
         let variable = Variable { position, dim, category };
@@ -199,6 +199,22 @@ impl LazyTensor {
                 Err(Error::shape("LazyTensor", message))
             }
         }
+    }
+
+    /// The same variable, whose numbers take the dtype and the device of the arrays that they meet.
+    ///
+    /// ```
+    /// use tilework::pairs::LazyTensor;
+    /// use tilework::{Array, DType};
+    /// let s = LazyTensor::pm(&Array::from_slice(&[0.5f64, 2.0])?)?.weak();
+    /// let x = LazyTensor::vi(&Array::ones(&[3, 2], DType::Float32)?)?;
+    /// assert_eq!(x.multiply(&s)?.sum(1)?.dtype(), DType::Float32);
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn weak(mut self) -> LazyTensor {
+        self.numbered = OnceLock::new();
+        (self.extent.dtype, self.extent.device) = (None, None);
+        self
     }
 
     /// A number.

@@ -82,12 +82,18 @@ impl LazyTensor {
         }
         let renamed = Renamed::new(&joined.bound, 0);
         let tensors = [self].into_iter().chain(others.iter().copied());
-        Ok(Numbered {
-            exprs: tensors.map(|tensor| renamed.of(&tensor.expr)).collect::<Result<_>>()?,
-            variables: renamed.arrays.iter().map(|(_, variable)| *variable).collect(),
-            arrays: renamed.arrays.into_iter().map(|(array, _)| array).collect(),
-            extent: joined.extent,
-        })
+        let exprs = tensors.map(|tensor| renamed.of(&tensor.expr)).collect::<Result<_>>()?;
+        let mut extent = joined.extent;
+        if let Some((first, _)) = renamed.arrays.first() {
+            extent.dtype = extent.dtype.or(Some(first.dtype()));
+            extent.device = extent.device.or(Some(first.device()));
+        }
+        let (mut variables, mut arrays) = (Vec::new(), Vec::new());
+        for (array, variable) in renamed.arrays {
+            variables.push(variable);
+            arrays.push(extent.suited(array)?);
+        }
+        Ok(Numbered { exprs, arrays, variables, extent })
     }
 
     /// The formula for human eyes: arrays are numbered after the symbolic variables.

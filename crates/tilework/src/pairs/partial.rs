@@ -66,6 +66,10 @@ impl Partial {
 
     /// The state of a call, whose first index is `offset`.
     pub(super) fn of(call: &Call<'_>, options: &Options<'_>, offset: i64) -> Result<Partial> {
+        if call.reduction.components()?.is_some() {
+            let message = "a vector has a state for each component; take them one by one";
+            return Err(Error::value("partial", message));
+        }
         let raw = call.states(options, offset)?;
         let values = raw.values.ok_or_else(|| Error::value("partial", "there is no state"))?;
         Ok(Partial {
@@ -99,8 +103,7 @@ impl Partial {
         (count, values, indices): (u64, Array, Option<Array>),
     ) -> Result<Partial> {
         let wrong = |message: String| Error::value("Partial", message);
-        let row =
-            named(reduction).ok_or_else(|| wrong(format!("there is no reduction {reduction}")))?;
+        let row = named(reduction)?;
         if dim == 0 || k == 0 {
             return Err(wrong("the dimension and K are at least 1".into()));
         }
@@ -169,7 +172,7 @@ impl Partial {
         Ok(Partial {
             values: self.array_of(&values, shape)?,
             indices: self.indices.as_ref().map(|_| self.array_of(&indices, shape)).transpose()?,
-            count: self.count + other.count,
+            count: self.count.saturating_add(other.count),
             ..self.clone()
         })
     }

@@ -1,7 +1,8 @@
 //! Linear systems (alpha + K) a = b by conjugate gradients, K never stored.
 //!
 //! All columns of b go through one product at a time, each with a step of its own; a column that is
-//! done takes no further steps. K must be symmetric and positive, which nobody can check, but what
+//! done takes no further steps. Columns are scaled by their largest numbers and lengths are taken
+//! in float64, so that nothing is lost at either end of the dtype. K must be symmetric and positive, which nobody can check, but what
 //! betrays itself (a direction of no positive curvature, numbers that are not finite) is told.
 
 use tilework_error::{Error, Result};
@@ -9,6 +10,7 @@ use tilework_error::{Error, Result};
 use super::call::Options;
 use super::genred::Genred;
 use super::lazy::LazyTensor;
+use crate::DType;
 use crate::array::Array;
 
 /// When to stop.
@@ -33,7 +35,8 @@ impl Default for Solve {
 pub struct Solution {
     /// The unknowns.
     pub x: Array,
-    /// The largest residual of a column, relative to its right-hand side.
+    /// The largest residual of a column, relative to its right-hand side: that of `x` itself, which
+    /// the rounding of the dtype may keep above the tolerance.
     pub residual: f64,
     /// How many steps were taken.
     pub iterations: usize,
@@ -80,7 +83,7 @@ impl LazyTensor {
             let message = format!("the matrix has {m} rows and {n} columns, not as many");
             return Err(Error::shape("solve", message));
         }
-        conjugate_gradient(|v| self.matmul_with(v, options), b, system)
+        conjugate_gradient(|v, options| self.matmul_with(v, options), b, system, options)
     }
 }
 
@@ -98,36 +101,62 @@ impl Genred {
             let message = format!("there is no argument {unknown} among {}", arrays.len());
             return Err(Error::value("solve", message));
         };
-        let product = |v: &Array| {
+        let product = |v: &Array, options: &Options<'_>| {
             let mut arrays = arrays.to_vec();
             arrays[unknown] = v;
             self.call_with(&arrays, options)?.only()
         };
-        conjugate_gradient(product, b, system)
+        conjugate_gradient(product, b, system, options)
     }
 }
 
-/// Solves (alpha + K) x = b, where `product` multiplies by K.
+/// Solves (alpha + K) x = b, where `product` multiplies by K with the options that it is given.
+///
+/// Progress is that of the residual on its way to the tolerance, in orders of magnitude.
 pub fn conjugate_gradient(
-    product: impl Fn(&Array) -> Result<Array>,
+    product: impl Fn(&Array, &Options<'_>) -> Result<Array>,
     b: &Array,
     system: &Solve,
+    options: &Options<'_>,
 ) -> Result<Solution> {
     let rows = if b.ndim() == 1 { b.expand_dims(1)? } else { b.clone() };
+    // What halves are too narrow for is done in float32; the product is in the dtype of b.
+    let (dtype, wide) = match rows.dtype() {
+        DType::Float64 => (DType::Float64, DType::Float64),
+        other => (other, DType::Float32),
+    };
     let n = rows.shape().get(rows.ndim().saturating_sub(2)).copied().unwrap_or(0);
     let most = system.maxiter.unwrap_or_else(|| n.saturating_mul(10).min(10_000));
-    // One number for each column, of each batch.
-    let dot = |u: &Array, v: &Array| (u * v)?.sum(-2)?.expand_dims(-2);
-    let apply = |v: &Array| -> Result<Array> { &product(v)? + &(v * system.alpha)? };
-    let scale = dot(&rows, &rows)?;
     // Columns of zeros are solved by zeros; dividing by one instead of zero keeps them so.
     let safe = |v: &Array| crate::select(&v.greater(0.0)?, v, 1.0);
+    let peak = match n {
+        0 => Array::ones(&[1], wide)?.to_device(rows.device())?,
+        _ => rows.to_dtype(wide)?.abs()?.max(-2)?.expand_dims(-2)?,
+    };
+    let peak = crate::select(&peak.equal(0.0)?, 1.0, &peak)?;
+    let rows = (&rows.to_dtype(wide)? / &peak)?;
+    let image = |v: &Array, options: &Options<'_>| -> Result<Array> {
+        let image = product(&v.to_dtype(dtype)?, options)?.to_dtype(wide)?;
+        &image + &(v * system.alpha)?
+    };
+    // One number for each column, of each batch.
+    let dot = |u: &Array, v: &Array| {
+        (&u.to_dtype(DType::Float64)? * &v.to_dtype(DType::Float64)?)?.sum(-2)?.expand_dims(-2)
+    };
+    let scale = dot(&rows, &rows)?;
     let limit = (&scale * (system.tol * system.tol))?;
+    let largest = |square: &Array| -> Result<f64> {
+        match square.len() {
+            0 => Ok(0.0),
+            _ => (square / &safe(&scale)?)?.sqrt()?.max(())?.item::<f64>(),
+        }
+    };
     let mut x = Array::zeros_on(rows.device(), rows.shape(), rows.dtype())?;
     let mut residual = rows.clone();
-    let mut direction = rows;
+    let mut direction = rows.clone();
     let mut square = scale.clone();
     let mut iterations = 0;
+    let mut done = 0.0f64;
     let failure = loop {
         let open = square.greater(&limit)?;
         if !open.any(())?.item::<bool>()? {
@@ -138,26 +167,34 @@ pub fn conjugate_gradient(
         if iterations == most {
             break Some("the limit of steps is reached");
         }
-        let image = apply(&direction)?;
+        if let Some(progress) = options.progress {
+            done = done.max((largest(&square)?.ln() / system.tol.ln()).clamp(0.0, 1.0));
+            if !progress.goes_on(done) {
+                return Err(Error::interrupted("solve", "stopped on request"));
+            }
+        }
+        let image = options.part(done..done, |options| image(&direction, options))?;
         let curvature = dot(&direction, &image)?;
         let lost = open.logical_and(&curvature.greater(0.0)?.logical_not()?)?;
         if lost.any(())?.item::<bool>()? {
             break Some("the matrix is not positive");
         }
-        let step = crate::select(&open, &(&square / &safe(&curvature)?)?, 0.0)?;
+        let step = crate::select(&open, &(&square / &safe(&curvature)?)?, 0.0)?.to_dtype(wide)?;
         x = (&x + &(&step * &direction)?)?;
         residual = (&residual - &(&step * &image)?)?;
         let next = dot(&residual, &residual)?;
-        let keep = crate::select(&open, &(&next / &safe(&square)?)?, 0.0)?;
+        let keep = crate::select(&open, &(&next / &safe(&square)?)?, 0.0)?.to_dtype(wide)?;
         direction = (&residual + &(&keep * &direction)?)?;
         square = next;
         iterations += 1;
     };
-    let relative = (&square / &safe(&scale)?)?.sqrt()?;
-    let residual = match relative.len() {
-        0 => 0.0,
-        _ => relative.max(())?.to_dtype(crate::DType::Float64)?.item::<f64>()?,
+    // What the recurrence says may be far too good: one more product tells the truth.
+    let residual = match iterations {
+        0 => residual,
+        _ => (&rows - &options.part(1.0..1.0, |options| image(&x, options))?)?,
     };
+    let residual = largest(&dot(&residual, &residual)?)?;
+    let x = (&x * &peak)?.to_dtype(dtype)?;
     let x = if b.ndim() == 1 { x.squeeze(Some(&[1]))? } else { x };
     Ok(Solution { x, residual, iterations, failure })
 }
@@ -165,7 +202,7 @@ pub fn conjugate_gradient(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::DType;
+    use crate::pairs::Progress;
 
     fn kernel(n: usize) -> LazyTensor {
         let x = Array::linspace(0.0, 1.0, n, true, DType::Float64).unwrap();
@@ -188,6 +225,47 @@ mod tests {
         let back = (&k.matmul(&a).unwrap() + &(&a * 1e-2).unwrap()).unwrap();
         let error = (&back - &b).unwrap().abs().unwrap().max(0).unwrap().to_vec::<f64>().unwrap();
         assert!(error[0] < 1e-7 && error[1] < 1e-1 && error[2] == 0.0, "{error:?}");
+    }
+
+    #[test]
+    fn progress_follows_the_residual_and_stops_the_work() {
+        let (k, ones) = (kernel(40), Array::ones(&[40, 1], DType::Float64).unwrap());
+        let system = Solve { alpha: 1e-3, tol: 1e-10, maxiter: None };
+        let told = std::sync::Mutex::new(Vec::new());
+        let listen = |fraction: f64| {
+            told.lock().unwrap().push(fraction);
+            true
+        };
+        let options = Options { progress: Some(Progress(&listen)), ..Options::default() };
+        k.solve(&ones, &system, &options).unwrap().converged().unwrap();
+        let told = told.into_inner().unwrap();
+        assert!(told.is_sorted() && told.iter().any(|f| (0.1..0.9).contains(f)), "{told:?}");
+        let stop = Options { progress: Some(Progress(&|_| false)), ..Options::default() };
+        assert!(matches!(k.solve(&ones, &system, &stop), Err(Error::Interrupted(_))));
+    }
+
+    #[test]
+    fn right_hand_sides_of_any_size_are_solved() {
+        let system = Solve { alpha: 1.0, tol: 1e-5, maxiter: None };
+        let x = Array::linspace(0.0, 1.0, 30, true, DType::Float64).unwrap();
+        let exact = kernel(30).solve(&x, &system, &Options::default()).unwrap().x;
+        for (dtype, sizes) in [
+            (DType::Float32, &[1e-38, 1e-24, 1.0, 1e20, 1e37][..]),
+            (DType::Float16, &[1e-4, 1.0, 1e4]),
+            (DType::Float64, &[1e-200, 1e200]),
+        ] {
+            let narrow = x.to_dtype(dtype).unwrap().reshape(&[30, 1]).unwrap();
+            let (xi, yj) = (LazyTensor::vi(&narrow).unwrap(), LazyTensor::vj(&narrow).unwrap());
+            let k = (&xi.sqdist(&yj).unwrap() * -30.0).unwrap().exp().unwrap();
+            for &size in sizes {
+                let b = (&x * size).unwrap().to_dtype(dtype).unwrap();
+                let solved = k.solve(&b, &system, &Options::default()).unwrap();
+                let found = solved.converged().unwrap().to_dtype(DType::Float64).unwrap();
+                let off = (&(&found / size).unwrap() - &exact).unwrap().abs().unwrap();
+                let limit = if dtype == DType::Float16 { 1e-2 } else { 1e-4 };
+                assert!(off.max(()).unwrap().item::<f64>().unwrap() < limit, "{dtype} {size}");
+            }
+        }
     }
 
     #[test]

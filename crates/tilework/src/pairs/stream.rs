@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use tilework_backend::{Progress, release_pages};
+use tilework_backend::release_pages;
 use tilework_error::{Error, Result};
 use tilework_formula::Expr;
 
@@ -42,12 +42,8 @@ pub(super) fn run(call: &Call<'_>, options: &Options<'_>, rows: usize) -> Result
     let mut states: Option<Partial> = None;
     for start in (0..count).step_by(rows) {
         let block = start..(start + rows).min(count);
-        let told = |fraction: f64| {
-            let done = (start as f64 + fraction * block.len() as f64) / count as f64;
-            options.progress.is_none_or(|progress| progress.goes_on(done))
-        };
-        let progress = options.progress.map(|_| Progress(&told));
-        let part = part(call, &Options { progress, ..*options }, &block)?;
+        let done = block.start as f64 / count as f64..block.end as f64 / count as f64;
+        let part = options.part(done, |options| part(call, options, &block))?;
         states = Some(match states {
             Some(before) => before.merge(&part)?,
             None => part,
@@ -80,6 +76,7 @@ fn part(call: &Call<'_>, options: &Options<'_>, block: &Range<usize>) -> Result<
 
 #[cfg(test)]
 mod tests {
+    use tilework_backend::Progress;
     use tilework_formula::reduction::{REDUCTIONS, Weight};
     use tilework_formula::{Axis, Reduction};
 

@@ -42,21 +42,33 @@ impl LazyTensor {
         let survivor = work.reduction.axis().survivor();
         let here: Vec<Variable> =
             of.iter().copied().filter(|variable| variable.category == survivor).collect();
-        let (value, mut found) = match work.reduction.row().name {
-            "Sum" | "Mean" => work.summed_together(&here, e, options)?,
-            "LogSumExp" if weight.is_none() => work.exponentials_together(&here, e, options)?,
-            _ => (work.run(&work.reduction, &work.arrays, options)?, Vec::new()),
+        let name = work.reduction.row().name;
+        let sums = matches!(name, "Sum" | "Mean");
+        let exponentials = name == "LogSumExp" && weight.is_none() && self.dim() == 1;
+        // One pass for what goes together, and one for each other variable.
+        let passes = 1 + of.len() - if sums || exponentials { here.len() } else { 0 };
+        let first = |options: &Options<'_>| match (sums, exponentials) {
+            (true, _) => work.summed_together(&here, e, options),
+            (_, true) => work.exponentials_together(&here, e, options),
+            _ => Ok((work.run(&work.reduction, &work.arrays, options)?, Vec::new())),
         };
+        let (value, mut found) = options.pass(0, passes, first)?;
         let ones = match e {
             Some(e) => e.clone(),
             None => Array::full_on(value.device(), value.shape(), 1.0, value.dtype())?,
         };
         let mut gradients = Vec::with_capacity(of.len());
+        let mut pass = 0;
         for variable in of {
             let known = found.iter().position(|(known, _)| *known == variable);
             gradients.push(match known {
                 Some(known) => found.swap_remove(known).1,
-                None => work.gradient_towards(variable, &ones, options)?,
+                None => {
+                    pass += 1;
+                    let towards =
+                        |options: &Options<'_>| work.gradient_towards(variable, &ones, options);
+                    options.pass(pass.min(passes - 1), passes, towards)?
+                }
             });
         }
         Ok((value, gradients))

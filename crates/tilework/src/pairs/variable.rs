@@ -47,6 +47,18 @@ impl Extent {
         other
     }
 
+    /// An array in the dtype and on the device of all, which those of weak variables may not be.
+    pub(super) fn suited(&self, array: Array) -> Result<Array> {
+        let array = match self.dtype {
+            Some(dtype) if dtype != array.dtype() => array.astype(dtype)?,
+            _ => array,
+        };
+        match self.device {
+            Some(device) if device != array.device() => array.to_device(device),
+            _ => Ok(array),
+        }
+    }
+
     /// The extent of one variable, whose name is for messages.
     pub(super) fn of(name: &str, array: &Array, variable: Variable) -> Result<Extent> {
         let (shape, category) = (array.shape(), variable.category);
