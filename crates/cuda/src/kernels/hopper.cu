@@ -50,6 +50,12 @@ template <int N> struct Ring {
     }
 };
 
+// Bytes that lie together, a multiple of 16; the barrier counts them.
+FN void bulk_copy(u32 to, const void* from, u32 bytes, u32 barrier) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+        ::"r"(to), "l"(from), "r"(bytes), "r"(barrier) : "memory");
+}
+
 // How the tensor cores find a tile: `rows` bytes from one group of 8 rows to the next, `columns` from
 // one run of 128 bytes to the next where a tile has several.
 FN u64 describe(u32 address, u32 rows, u32 columns) {

@@ -64,10 +64,6 @@ extern "C" __global__ void __launch_bounds__(256) split(
     }
 }
 
-FN void bulk_copy(u32 to, const void* from, u32 bytes, u32 barrier) {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-        ::"r"(to), "l"(from), "r"(bytes), "r"(barrier) : "memory");
-}
 // d + a b, or a b, of 64 x 8 by 8 x 64.
 FN void multiply_tiles(f32 (&d)[32], u64 a, u64 b, bool add) {
     asm volatile("{ .reg .pred add; setp.ne.b32 add, %34, 0;\n"

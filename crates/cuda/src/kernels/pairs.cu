@@ -1,31 +1,8 @@
 // Reductions over pairs. A thread owns ROWS of i in registers; the block goes over its range of j,
 // tile by tile in shared memory, in groups of GROUP that are computed together. With one range the
-// results are written at once; with several, states go to a buffer and `merge` joins them in order.
-// Declared before: the sections of the formula (`Once`, `OfI`, `OfJ`, `once`, `of_i`, `of_j`,
-// `bring_long`, `fold`, `complete`), the state (`State`, and `Merged` with wide indices), and `result`.
-
-struct Shape {
-    i64 m, n;          // rows of i of a batch, and of j
-    i64 range;         // j of a range
-    i64 start;         // the index of the first j
-    u32 blocks;        // blocks of i of a batch
-    u32 ranges;
-    u32 lanes;         // threads that merge a row
-    u32 batches;
-    u32 first, unused; // the first block of this launch
-};
-struct Output { void* base; i64 row, component; };
-struct Partial { A* values; i64* indices; };
-// The largest norms, as bits, and the limit up to which the expanded square may be used; none where
-// there is no choice.
-struct Choice { const u64* measured; f64 limit; };
-
-FN bool is_chosen(const Choice& choice) {
-    if (!choice.measured) return true;
-    // NaN is above every limit.
-    f64 x = __longlong_as_double(choice.measured[0]), y = __longlong_as_double(choice.measured[1]);
-    return (x <= choice.limit && y <= choice.limit) == (EXPANDED != 0);
-}
+// results are written at once; with several, states go to a buffer. Declared before, with
+// `pairs_ends.cu`: the sections of the formula (`Once`, `OfI`, `OfJ`, `once`, `of_i`, `of_j`,
+// `bring_long`, `fold`, `complete`) and the state (`State`).
 
 #define RUN 64
 
@@ -56,23 +33,6 @@ template <int G> FN void sweep(const Once& p, const OfI (&x)[ROWS], const OfJ* t
 #pragma unroll 1
     for (int k = from; k < to; k += G) {
         EACH(r, ROWS) fold<G>(p, x[r], tile + k, s[r], j + k);
-    }
-}
-
-// The results of a row, or its state where states are asked for.
-template <class S> FN void give(const S& s, const Shape& shape, const u64 (&at)[OPERANDS], i64 i,
-    i64 first, const Output& values, const Output& indices) {
-    if (values.base) {
-        ALONG(k, WIDTH) {
-            i64 to = (i64)at[OPERANDS - 2] + i * values.row + k * values.component;
-            ((R*)values.base)[to] = cast<R>(result(s, k, (A)shape.n));
-        }
-    }
-    if (indices.base) {
-        ALONG(k, INDICES) {
-            i64 to = (i64)at[OPERANDS - 1] + i * indices.row + k * indices.component;
-            ((i64*)indices.base)[to] = s.index(k, first);
-        }
     }
 }
 
@@ -131,42 +91,4 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
             }
         }
     }
-}
-
-// The states of a row's ranges, in order: each of `lanes` threads joins neighbours, then one of
-// them joins what they have.
-extern "C" __global__ void __launch_bounds__(128) merge(
-    const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Shape shape,
-    const Output values, const Output indices, const Partial partial, const Choice choice) {
-    if (!is_chosen(choice)) return;
-    i64 thread = (i64)blockIdx.x * 128 + threadIdx.x, rows = shape.m * shape.batches;
-    i64 row = thread / shape.lanes;
-    u32 lane = thread % shape.lanes, share = (shape.ranges + shape.lanes - 1) / shape.lanes;
-    bool alive = row < rows;
-    Merged s;
-    s.init();
-    u32 from = lane * share, to = from + share < shape.ranges ? from + share : shape.ranges;
-    for (u32 k = from; alive && k < to; k++) {
-        i64 at = k * rows + row;
-        s.take(partial.values + at * VALUES, partial.indices + at * INDICES);
-        s.carry(k - from + 1);
-    }
-    if (shape.lanes > 1) {
-        i64 own = from * rows + row;
-        if (alive && from < to) {
-            ALONG(k, VALUES) partial.values[own * VALUES + k] = s.value(k);
-            ALONG(k, INDICES) partial.indices[own * INDICES + k] = s.index(k, 0);
-        }
-        __syncwarp();
-        if (!alive || lane != 0) return;
-        s.init();
-        for (u32 k = 0; k < shape.ranges; k += share) {
-            i64 at = k * rows + row;
-            s.take(partial.values + at * VALUES, partial.indices + at * INDICES);
-        }
-    }
-    if (!alive) return;
-    u64 at[OPERANDS];
-    locate(batches, (u64)(row / shape.m), at);
-    give(s, shape, at, row % shape.m, 0, values, indices);
 }

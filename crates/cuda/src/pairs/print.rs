@@ -28,6 +28,7 @@ pub(super) fn source(plan: &Plan<'_>) -> Result<String> {
         &printed.exponential,
         include_str!("../kernels/pair_folds.cu"),
         &printed.formula,
+        include_str!("../kernels/pairs_ends.cu"),
         include_str!("../kernels/pairs.cu"),
         if sections.square.is_some() { include_str!("../kernels/pairs_measure.cu") } else { "" },
         source::END,
