@@ -40,7 +40,7 @@
 //
 // Declared before, with `hopper.cu` and `pairs_ends.cu`: GROUPS, COLUMNS, STAGES, RESIDENT, FILTER,
 // GROUP (pairs that are folded together), SHALLOW (D <= 64), OUTSIDE (the part of |x|^2 is applied
-// after all pairs), DEPTH (D); the sections `Once`, `OfI`, `OfJ` (alignas(8) at least), `once`, `of_i`,
+// after all pairs, or by the filter), DEPTH (D); the sections `Once`, `OfI`, `OfJ` (alignas(8) at least), `once`, `of_i`,
 // `of_j` as in `pairs.cu`, but that neither holds a point, and `norm` of the last two is filled here;
 // `scale(p)`, which is c; `point_x(in, at, p, i, d)` and `point_y`, a component of a point;
 // `fold<G>(p, x, y, square, s, j)`, which takes the squares of G pairs; for a filter, instead,
@@ -195,6 +195,11 @@ template <class V> FN V nearest_of_four(V v) {
     return fmin(v, __shfl_xor_sync(~0u, v, 2));
 }
 
+template <class V> FN V farthest_of_four(V v) {
+    v = fmax(v, __shfl_xor_sync(~0u, v, 1));
+    return fmax(v, __shfl_xor_sync(~0u, v, 2));
+}
+
 #if FILTER
 // The smallest of four lanes' states in order, first index first; all four get them.
 FN void join_lanes(State& s) {
@@ -219,36 +224,43 @@ FN void join_lanes(State& s) {
     s = joined;
 }
 
-// What a filter knows of a row: no needed value is above `limit`.
+// What a filter knows of two rows: no needed value is above `limit`, so no square without its part of
+// |x|^2 above `reach`.
 struct Sieve {
-    T limit[2], bound;
-    METHOD void init(T of) { limit[0] = limit[1] = infinity<T>(); bound = of; }
+    T limit[2], reach[2], bound;
+    METHOD void init(T of) {
+        bound = of;
+        EACH(r, 2) limit[r] = reach[r] = infinity<T>();
+    }
+    METHOD void lower(int r, T to, const OfI& x) {
+        limit[r] = fmin(limit[r], to);
+        reach[r] = limit[r] - x.norm + bound;
+    }
 };
 
 FN void sift(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const OfI (&x)[2],
     const OfJ* y, const f32 (&sum)[PLACES], const f32 (&cross)[PLACES], f32 factor, const i64 (&row)[2],
     i64 begin, i32 j, i32 here, Sieve& sieve, State (&s)[2]) {
     T square[2][OWN], nearest[2];
-    bool near = false;
-    EACH(c, OWN) {
-        T norm = y[column_of(c)].norm;
-        EACH(r, 2) {
-            T v = square_of(sum, cross, r, c, factor, x[r].norm, norm);
-            square[r][c] = column_of(c) < here ? v : infinity<T>();
-        }
+    EACH(g, OWN / 2) {
+        Pack<OfJ, 2> two = *(const Pack<OfJ, 2>*)(y + column_of(g * 2));
+        EACH(r, 2) EACH(e, 2) square[r][g * 2 + e] = square_of(sum, cross, r, g * 2 + e, factor, 0, two.at[e].norm);
     }
+    if (here < COLUMNS) {
+        EACH(c, OWN) EACH(r, 2) square[r][c] = column_of(c) < here ? square[r][c] : infinity<T>();
+    }
+    bool near = false;
     EACH(r, 2) {
         nearest[r] = square[r][0];
         EACH(c, OWN) nearest[r] = fmin(nearest[r], square[r][c]);
-        near = near || nearest[r] <= sieve.limit[r] + sieve.bound;
+        near = near || nearest[r] <= sieve.reach[r];
     }
     if (!__any_sync(~0u, near)) return;
     u64 left = 0;
     EACH(r, 2) {
         // The nearest one's own value is no farther than this.
-        if (KEPT == 1) sieve.limit[r] = fmin(sieve.limit[r], nearest_of_four(nearest[r]) + sieve.bound);
-        T limit = sieve.limit[r] + sieve.bound;
-        EACH(c, OWN) left |= (u64)(column_of(c) < here && square[r][c] <= limit) << (r * OWN + c);
+        if (KEPT == 1) sieve.lower(r, nearest_of_four(nearest[r]) + x[r].norm + sieve.bound, x[r]);
+        EACH(c, OWN) left |= (u64)(column_of(c) < here && square[r][c] <= sieve.reach[r]) << (r * OWN + c);
     }
     // Lanes take their candidates one by one, in the order of j, together.
     while (__any_sync(~0u, left != 0)) {
@@ -260,9 +272,13 @@ FN void sift(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const O
         if (r == 0) s[0].put(0, v, at_j);
         else s[1].put(0, v, at_j);
     }
+    // One lane's last is as far as the row's at least; and so is the farthest of the lanes' own
+    // quarters, which are KEPT together.
+    const int quarter = (KEPT + 3) / 4 - 1;
     EACH(r, 2) {
-        T held = s[r].at[KEPT - 1] >= 0 ? s[r].held[KEPT - 1] : infinity<T>();
-        sieve.limit[r] = fmin(sieve.limit[r], nearest_of_four(held));
+        T last = s[r].at[KEPT - 1] >= 0 ? s[r].held[KEPT - 1] : infinity<T>();
+        T some = s[r].at[quarter] >= 0 ? s[r].held[quarter] : infinity<T>();
+        sieve.lower(r, fmin(nearest_of_four(last), farthest_of_four(some)), x[r]);
     }
 }
 #else
