@@ -103,24 +103,36 @@ pub fn sizes(device: Device) {
     });
 }
 
-/// Sums and logarithms of exponentials of distances, at a size where devices choose the form by
-/// the data: near the origin, far from it, with a scale too small for the expanded square, and with
-/// numbers that are not finite. The first rows against float64 on the CPU.
+/// M, N and D at which devices choose the form by the data, or cut the work into pieces and panels.
+const CHOSEN: [(usize, usize, usize); 4] =
+    [(24_001, 21_003, 3), (2_999, 12_007, 70), (70_001, 700, 100), (200, 140_003, 100)];
+
+/// Sums and logarithms of exponentials of distances, at sizes where devices choose the form by the
+/// data: near the origin, far from it, with a scale too small for the expanded square, and with
+/// numbers that are not finite. The first and the last rows against float64 on the CPU.
 pub fn forms(device: Device) {
-    let (m, n, dim) = (24_001, 21_003, 3);
+    std::thread::scope(|scope| {
+        for sizes in CHOSEN {
+            scope.spawn(move || forms_at(device, sizes));
+        }
+    });
+}
+
+fn forms_at(device: Device, (m, n, dim): (usize, usize, usize)) {
     let rng = Rng::new(11);
     let normal = |rows: usize| rng.normal(&[rows, dim], DType::Float64).expect("normal");
     let (x, y) = (normal(m), normal(n));
     let b = rng.normal(&[n, 1], DType::Float64).expect("normal");
-    let aliases = ["x = Vi(3)", "y = Vj(3)", "s = Pm(1)", "b = Vj(1)"];
+    let aliases = [format!("x = Vi({dim})"), format!("y = Vj({dim})")];
+    let aliases = [&aliases[0][..], &aliases[1], "s = Pm(1)", "b = Vj(1)"];
     for (name, text) in [("Sum", "Exp(-SqDist(x,y) * s) * b"), ("LogSumExp", "-SqDist(x,y) * s")] {
         let call = Genred::new(text, &aliases, name, 1).expect(text);
         for (what, offset, scale, odd) in [
-            ("near", 0.0, 0.3, None),
-            ("far", 50.0, 0.3, None),
-            ("sharp", 0.0, 40.0, None),
-            ("not a number", 0.0, 0.3, Some(f64::NAN)),
-            ("infinite", 0.0, 0.3, Some(f64::INFINITY)),
+            ("near", 0.0, 0.9, None),
+            ("far", 50.0, 0.9, None),
+            ("sharp", 0.0, 8.0, None),
+            ("not a number", 0.0, 0.9, Some(f64::NAN)),
+            ("infinite", 0.0, 0.9, Some(f64::INFINITY)),
         ] {
             for dtype in [DType::Float32, DType::Float64] {
                 let moved = |points: &Array| points.add(offset).and_then(|x| x.astype(dtype));
@@ -128,27 +140,92 @@ pub fn forms(device: Device) {
                 if let Some(odd) = odd {
                     y.slice(&tilework::s![5..6]).and_then(|row| row.fill(odd)).expect("fill");
                 }
+                let scale = scale / dim as f64;
                 let s = Array::full_on(Device::cpu(), &[1], scale, dtype).expect("full");
                 let here = [x, y, s, b.astype(dtype).expect("b")];
                 let there: Vec<Array> =
                     here.iter().map(|x| x.to_device(device).expect("to_device")).collect();
-                let got = call.call(&there.iter().collect::<Vec<_>>()).expect(text);
+                let there: Vec<&Array> = there.iter().collect();
+                let all = call.call(&there).expect(text);
+                if what == "near" && dtype == DType::Float32 {
+                    let said = call.explain(&there, &Options::default()).expect("explain");
+                    assert!(said.contains("expanded"), "{name}, D = {dim}: {said:.2000}");
+                }
                 let exact: Vec<Array> =
                     here.iter().map(|x| x.astype(DType::Float64).expect("astype")).collect();
-                let rows = exact[0].slice(&tilework::s![..40]).expect("slice");
-                let sums =
-                    |b: &Array| floats(&call.call(&[&rows, &exact[1], &exact[2], b]).expect(text));
-                let (expected, sizes) = (sums(&exact[3]), sums(&exact[3].abs().expect("abs")));
-                let got = floats(&got.slice(&tilework::s![..40]).expect("slice"));
-                // The error of an exponent, relative to the sum of the absolute terms.
-                let tolerance = if dtype == DType::Float64 { 1e-13 } else { 2e-5 };
-                for (k, ((a, b), size)) in got.iter().zip(&expected).zip(&sizes).enumerate() {
-                    let size = if name == "Sum" { *size } else { 1.0 + b.abs() };
-                    let near = a == b || a.is_nan() && b.is_nan();
-                    let near = near || (a - b).abs() <= tolerance * size;
-                    assert!(near, "{name}, {what}, {dtype}: row {k} is {a}, not {b}");
+                for begin in [0, m as isize - 40] {
+                    let some = tilework::s![begin..begin + 40];
+                    let rows = exact[0].slice(&some).expect("slice");
+                    let sums = |b: &Array| {
+                        floats(&call.call(&[&rows, &exact[1], &exact[2], b]).expect(text))
+                    };
+                    let (expected, sizes) = (sums(&exact[3]), sums(&exact[3].abs().expect("abs")));
+                    let got = floats(&all.slice(&some).expect("slice"));
+                    // The error of an exponent, relative to the sum of the absolute terms; far from
+                    // the origin the direct form has the errors of its differences.
+                    let tolerance = if dtype == DType::Float64 { 1e-13 } else { 2e-5 };
+                    for (k, ((a, b), size)) in got.iter().zip(&expected).zip(&sizes).enumerate() {
+                        let size = if name == "Sum" { *size } else { 1.0 + b.abs() };
+                        let near = a == b || a.is_nan() && b.is_nan();
+                        let near = near || (a - b).abs() <= tolerance * size;
+                        let row = begin + k as isize;
+                        assert!(
+                            near,
+                            "{name}, {what}, {dtype}, {m} x {n}, D = {dim}: row {row} is {a}, not {b}"
+                        );
+                    }
                 }
+                let again = floats(&call.call(&there).expect(text));
+                let same = floats(&all).iter().zip(&again).all(|(a, b)| a.to_bits() == b.to_bits());
+                assert!(same, "{name}, {what}, {dtype}, {m} x {n}, D = {dim}: other bits");
             }
+        }
+    }
+}
+
+/// The smallest squared distances where a filter finds them: values and indices are those of the
+/// CPU, bit for bit, whatever the data are.
+pub fn nearest(device: Device) {
+    std::thread::scope(|scope| {
+        for sizes in &CHOSEN[1..] {
+            scope.spawn(move || nearest_at(device, *sizes));
+        }
+    });
+}
+
+fn nearest_at(device: Device, (m, n, dim): (usize, usize, usize)) {
+    let rng = Rng::new(12);
+    let normal = |rows: usize| rng.normal(&[rows, dim], DType::Float64).expect("normal");
+    let (x, y) = (normal(m), normal(n));
+    let aliases = [format!("x = Vi({dim})"), format!("y = Vj({dim})")];
+    let aliases: Vec<&str> = aliases.iter().map(String::as_str).collect();
+    let ten = Genred::with("SqDist(x,y)", &aliases, "KMin_ArgKMin", 1, Some(10), None);
+    let one = Genred::with("SqDist(x,y)", &aliases, "Min_ArgMin", 1, None, None);
+    type Data = fn(&Array) -> Result<Array, tilework::Error>;
+    let kinds: [(&str, Data, Option<f64>); 8] = [
+        ("normal", |x| x.multiply(1.0), None),
+        ("far", |x| x.add(1e4), None),
+        ("ties", |x| x.multiply(0.7)?.round_to(0), None),
+        ("all the same", |x| x.multiply(0.0)?.add(3.0), None),
+        ("large", |x| x.multiply(1e18), None),
+        ("small", |x| x.multiply(1e-21), None),
+        ("not a number", |x| x.multiply(1.0), Some(f64::NAN)),
+        ("infinite", |x| x.multiply(1.0), Some(f64::INFINITY)),
+    ];
+    for (call, name) in [(one.expect("one"), "one"), (ten.expect("ten"), "ten")] {
+        for (what, data, odd) in kinds {
+            let single = |x: &Array| data(x).and_then(|x| x.astype(DType::Float32)).expect(what);
+            let here = [single(&x), single(&y)];
+            if let Some(odd) = odd {
+                here[1].slice(&tilework::s![5..6]).and_then(|row| row.fill(odd)).expect("fill");
+                here[0].slice(&tilework::s![9..10]).and_then(|row| row.fill(odd)).expect("fill");
+            }
+            let there: Vec<Array> =
+                here.iter().map(|x| x.to_device(device).expect("to_device")).collect();
+            let run = |arrays: &[&Array]| call.call_with(arrays, &Options::default()).expect(what);
+            let expected = run(&here.iter().collect::<Vec<_>>());
+            let got = run(&there.iter().collect::<Vec<_>>());
+            agree(&format!("{name} of {what}, {m} x {n}, D = {dim}"), &got, &expected, 0.0);
         }
     }
 }

@@ -52,6 +52,11 @@ fn forms() {
 }
 
 #[test]
+fn nearest() {
+    on(Device::parse("cuda:0"), pairs_sizes::nearest);
+}
+
+#[test]
 fn threads() {
     pairs::threads(Device::cpu());
 }

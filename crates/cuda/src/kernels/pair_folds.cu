@@ -192,7 +192,9 @@ template <class Sums> struct Shifted : WithoutIndices {
         if (low) {
             EACH(u, G) e[u] = shifted_exp((A)v[u][0] - shift);
         } else {
-            EACH(u, G) raise(v[u][0]);
+            A top = v[0][0];
+            EACH(u, G) top = v[u][0] <= top || top != top ? top : (A)v[u][0];
+            raise(top);
             EACH(u, G) e[u] = factor(v[u][0]);
         }
         EACH(u, G) sums.add(0, e[u]);

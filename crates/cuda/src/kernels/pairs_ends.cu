@@ -14,15 +14,16 @@ struct Shape {
 };
 struct Output { void* base; i64 row, component; };
 struct Partial { A* values; i64* indices; };
-// The largest norms, as bits, and the limit up to which the expanded square may be used; none where
-// there is no choice.
+// The largest norms, as bits, with whether a filter gave up, and the limit up to which the expanded
+// square may be used; none where there is no choice.
 struct Choice { const u64* measured; f64 limit; };
 
 FN bool is_chosen(const Choice& choice) {
     if (!choice.measured) return true;
     // NaN is above every limit.
     f64 x = __longlong_as_double(choice.measured[0]), y = __longlong_as_double(choice.measured[1]);
-    return (x <= choice.limit && y <= choice.limit) == (EXPANDED != 0);
+    bool expanded = x <= choice.limit && y <= choice.limit && !choice.measured[2];
+    return expanded == (EXPANDED != 0);
 }
 
 // The results of a row, or its state where states are asked for.

@@ -7,7 +7,8 @@ use tilework_error::Result;
 use tilework_tape::Per;
 
 use super::plan::Sizes;
-use super::{Job, print};
+use super::wide::Parts;
+use super::{Expanded, Job, print};
 use crate::device::Cuda;
 
 impl Job<'_> {
@@ -15,10 +16,8 @@ impl Job<'_> {
     pub(super) fn explain(&self, cuda: &Cuda, session: &Session<'_>) -> Result<String> {
         let norms = self.norms(cuda, session)?;
         let allowed = |limit: f64| norms.is_some_and(|norms| norms.iter().all(|x| *x <= limit));
-        let plan = match &self.expanded {
-            Some((plan, limit)) if allowed(*limit) => plan,
-            _ => &self.direct,
-        };
+        let chosen = self.expanded.as_ref().filter(|expanded| allowed(expanded.limit));
+        let plan = chosen.map_or(&self.direct, |expanded| &expanded.plan);
         let (tiling, cut, sections) = (plan.tiling, plan.cut, &plan.sections);
         let Sizes { batches, m, n, multiprocessors, .. } = self.sizes;
         let mut text = String::new();
@@ -35,21 +34,45 @@ impl Job<'_> {
         let products = sections.terms.iter().filter(|term| term.factor.is_some()).count();
         let passing = sections.passing.iter().filter(|passing| **passing).count();
         line("fused", format!("{passing} vectors into loops, {products} products into sums"));
-        line(
-            "tiles",
-            format!(
-                "{} threads of {} i, {} j in shared memory, {} j at once",
-                tiling.threads, tiling.rows, tiling.tile, tiling.group
-            ),
-        );
-        let scheme = match cut.ranges {
-            1 => format!("1D: {} blocks, every i sees all j in one go", cut.blocks * batches),
-            ranges => format!(
-                "2D: {} blocks by {ranges} ranges of {} j, merged in order",
-                cut.blocks * batches,
-                cut.range
+        let (tiles, scheme) = match (tiling.wide, chosen) {
+            (Some(wide), Some(expanded)) => {
+                let dim = expanded.square.dim(sections.tape) as usize;
+                let beside = sections.bytes(Per::J).next_multiple_of(8);
+                let parts = Parts::new(&tiling, dim, beside, &self.sizes);
+                let ordered = expanded.square.is_filter();
+                let rows = m.min(parts.rows);
+                let ranges = parts.cut(&tiling, rows, ordered, &self.sizes).ranges;
+                (
+                    format!(
+                        "{} groups of 64 i by {} j on tensor cores, in {} stages",
+                        wide.groups, tiling.tile, wide.stages
+                    ),
+                    format!(
+                        "{}D: pieces of {} i by panels of {} j, {ranges} ranges each",
+                        if ranges > 1 { 2 } else { 1 },
+                        parts.rows,
+                        parts.columns
+                    ),
+                )
+            }
+            _ => (
+                format!(
+                    "{} threads of {} i, {} j in shared memory, {} j at once",
+                    tiling.threads, tiling.rows, tiling.tile, tiling.group
+                ),
+                match cut.ranges {
+                    1 => {
+                        format!("1D: {} blocks, every i sees all j in one go", cut.blocks * batches)
+                    }
+                    ranges => format!(
+                        "2D: {} blocks by {ranges} ranges of {} j, merged in order",
+                        cut.blocks * batches,
+                        cut.range
+                    ),
+                },
             ),
         };
+        line("tiles", tiles);
         line("scheme", scheme);
         let sums = match (plan.folding.compensated, self.request.sums) {
             (true, _) => "compensated",
@@ -57,19 +80,36 @@ impl Job<'_> {
             _ => "in runs of runs of 64",
         };
         line("sums", sums.to_owned());
-        let form = match (&self.expanded, norms) {
-            (Some((_, limit)), Some([x, y])) => {
-                let form = if allowed(*limit) { "expanded square" } else { "direct" };
-                let most = x.max(y);
-                format!(
-                    "{form}: norms of the exponent up to {most:.3}, limit {limit:.3}, error of the \
-                     exponent expanded <= {:.1e}",
-                    most / limit * super::square::allowed(plan.folding.computes)
-                )
-            }
-            _ => "direct".to_owned(),
-        };
-        line("form", form);
+        line("form", self.form(norms, chosen));
         Ok(text + &print::source(plan)?)
+    }
+
+    /// The form that the data allow, and what it may cost.
+    fn form(&self, norms: Option<[f64; 2]>, chosen: Option<&Expanded<'_>>) -> String {
+        let (Some(expanded), Some([x, y])) = (&self.expanded, norms) else {
+            return "direct".to_owned();
+        };
+        let tape = expanded.plan.sections.tape;
+        let form = match (chosen, expanded.square.leave()) {
+            (None, _) => "direct".to_owned(),
+            (_, None) => "expanded square".to_owned(),
+            (_, Some(leave)) => format!(
+                "expanded square about a centre, float16 heads and tails on tensor cores, left every \
+                 {leave} of {}",
+                expanded.square.dim(tape)
+            ),
+        };
+        let (most, limit) = (x.max(y), expanded.limit);
+        if expanded.square.is_filter() {
+            let doubt = (x + y) * expanded.square.doubt(tape);
+            return format!(
+                "{form}: a filter within {doubt:.1e}, what passes is computed directly"
+            );
+        }
+        format!(
+            "{form}: norms of the exponent up to {most:.3}, limit {limit:.3}, error of the exponent \
+             expanded <= {:.1e}",
+            most / limit * super::square::allowed(expanded.plan.folding.computes)
+        )
     }
 }

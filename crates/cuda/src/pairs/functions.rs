@@ -27,7 +27,9 @@ pub(super) struct Printer<'p, 'a> {
 impl Printer<'_, '_> {
     pub(super) fn functions(&self, folding: &Folding) -> Result<String> {
         let mut text = String::new();
-        for (per, name) in [(Per::Once, "Once"), (Per::I, "OfI"), (Per::J, "alignas(16) OfJ")] {
+        // Tiles of j are copied with their rows, two at a time: less room for them is better.
+        let of_j = if self.sections.by_tiles() { "alignas(8) OfJ" } else { "alignas(16) OfJ" };
+        for (per, name) in [(Per::Once, "Once"), (Per::I, "OfI"), (Per::J, of_j)] {
             let members: String =
                 self.sections.held_by(per).map(|slot| self.declaration(slot, per)).collect();
             text += &format!("struct {name} {{ {members}{}}};\n", self.norm_members(per));
@@ -41,17 +43,30 @@ impl Printer<'_, '_> {
             let (loads, steps, norms) = (self.loads(per), self.steps(per)?, self.norms(per));
             text += &format!("FN void {head} {{\n{loads}{steps}{norms}}}\n");
         }
-        text += &format!(
-            "FN void bring_long({inputs}, i64 j, int count, OfJ* tile) {{\n{}}}\n",
-            self.long_loads()
-        );
-        text += &format!(
-            "template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& s, i32 j) \
-             {{\n{}{}}}\n",
-            self.steps(Per::Pair)?,
-            self.fold(folding)?
-        );
-        let outside = self.sections.square.is_some_and(|square| square.outside);
+        match self.sections.square.filter(|_| self.sections.by_tiles()) {
+            None => {
+                text += &format!(
+                    "FN void bring_long({inputs}, i64 j, int count, OfJ* tile) {{\n{}}}\n",
+                    self.long_loads()
+                );
+            }
+            Some(square) => {
+                let scale = square.scale.map(|scale| self.number(scale, "0", Per::I));
+                let scale = scale.unwrap_or_else(|| "1".to_owned());
+                text += &format!("FN f64 scale(const Once& p) {{ return (f64){scale}; }}\n");
+            }
+        }
+        if !self.sections.square.is_some_and(|square| square.is_filter()) {
+            let square = if self.sections.by_tiles() { "const T (&square)[G], " } else { "" };
+            text += &format!(
+                "template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, {square}\
+                 State& s, i32 j) {{\n{}{}}}\n",
+                self.steps(Per::Pair)?,
+                self.fold(folding)?
+            );
+        }
+        let outside =
+            self.sections.square.is_some_and(|square| square.outside && !square.is_filter());
         let completed = match (outside, folding.monoid(), folding.computes) {
             (false, ..) => "",
             (_, Monoid::Shifted, _) => "s.shift += x.norm; ",
@@ -66,21 +81,29 @@ impl Printer<'_, '_> {
     fn norm_members(&self, per: Per) -> String {
         let dim = self.sections.square.map(|square| square.dim(self.sections.tape));
         match (dim, per) {
-            (Some(dim), Per::I) => format!("T product[{dim}]; T norm; "),
-            (Some(_), Per::J) => "T norm; ".to_owned(),
+            (Some(dim), Per::I) if !self.sections.by_tiles() => {
+                format!("T product[{dim}]; T norm; ")
+            }
+            (Some(_), Per::I | Per::J) => "T norm; ".to_owned(),
             _ => String::new(),
         }
     }
 
-    /// Fills them. Norms in float64, so that only their last rounding counts.
+    /// Fills them, where no tiles are made, which has norms beside it. Norms in float64, so that only
+    /// their last rounding counts.
     fn norms(&self, per: Per) -> String {
-        let Some(square) = self.sections.square else { return String::new() };
+        let Some((square, scale)) = (self.sections.square)
+            .filter(|_| !self.sections.by_tiles())
+            .and_then(|square| Some((square, square.scale?)))
+        else {
+            return String::new();
+        };
         let (own, point) = match per {
             Per::I => ("x", square.x),
             Per::J => ("y", square.y),
             _ => return String::new(),
         };
-        let (dim, scale) = (square.dim(self.sections.tape), self.number(square.scale, "0", per));
+        let (dim, scale) = (square.dim(self.sections.tape), self.number(scale, "0", per));
         let number = self.value(point, per);
         let norm = format!(
             "    f64 norm = 0;\n    ALONG(k, {dim}) norm = fma((f64){number}, (f64){number}, norm);\n\
@@ -162,7 +185,7 @@ impl Printer<'_, '_> {
         let mut text = String::new();
         for (k, input) in self.sections.tape.inputs().iter().enumerate() {
             let slot = k as SlotId;
-            if input.per != per || self.is_long_input(slot) {
+            if input.per != per || self.is_long_input(slot) || self.sections.is_point(slot) {
                 continue;
             }
             if !self.sections.held[k] {
@@ -227,6 +250,9 @@ impl Printer<'_, '_> {
         let (to, len, each) = (self.array(slot, inside), step.slot.len, group(inside));
         let operands = &step.operands[..];
         if let Some(square) = self.sections.square.filter(|square| square.scaled == slot) {
+            if self.sections.by_tiles() {
+                return Ok(format!("    {each}{to}[0] = square[u];\n"));
+            }
             let norm = if square.outside { "y[u].norm" } else { "x.norm + y[u].norm" };
             let body =
                 format!("{to}[0] = fma(x.product[k], {}, {to}[0]);", self.value(square.y, inside));

@@ -5,6 +5,7 @@
 use tilework_tape::{Action, Tape};
 
 use super::plan::Plan;
+use super::wide::Wide;
 
 /// The key of a plan's kernels: everything that their text depends on.
 pub(super) fn of(plan: &Plan<'_>) -> Vec<u8> {
@@ -22,6 +23,11 @@ pub(super) fn of(plan: &Plan<'_>) -> Vec<u8> {
     let numbers =
         [folding.shape.k, tiling.threads, tiling.rows, tiling.tile, tiling.group, tiling.ahead];
     key.extend(numbers.iter().flat_map(|&number| (number as u32).to_le_bytes()));
+    if let Some(wide) = tiling.wide {
+        let Wide { groups, stages, resident, depths, shallow, parts, .. } = wide;
+        let numbers = [groups, stages, resident.into(), depths, shallow.into(), parts];
+        key.extend(numbers.map(|number| number as u8));
+    }
     encode(plan.sections.tape, &mut key);
     key
 }

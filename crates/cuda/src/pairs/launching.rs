@@ -4,15 +4,18 @@
 //! look themselves which of them is to work, so that nothing waits. Long work is launched in pieces
 //! that are waited for, so that it can be stopped; then the choice is made here. Called by `pairs`.
 
+use std::sync::Arc;
+
 use tilework_backend::{Session, Target, interrupt};
 use tilework_error::{Error, Result};
 use tilework_layout::Layout;
 use tilework_tape::Per;
 
-use super::plan::Plan;
-use super::{Job, key, print};
+use super::plan::{Cut, Plan, Sizes};
+use super::{Expanded, Job, key, print};
+use crate::compile::Module;
 use crate::device::Cuda;
-use crate::driver::{Address, Grid};
+use crate::driver::Address;
 use crate::launch::{self, Args, Width};
 use crate::memory::Block;
 
@@ -20,61 +23,117 @@ use crate::memory::Block;
 const MERGE_THREADS: usize = 128;
 const MEASURE_THREADS: usize = 256;
 
-/// Pairs of a launch, where somebody may want to stop the work or to know how far it is: a tenth of
-/// a second of a cheap formula. Fewer would leave multiprocessors idle at the end of every launch.
-/// Calls of fewer pairs are not waited for.
-const PAIRS: f64 = 4e11;
+/// Steps of a launch of long work, which somebody may want to stop, or to know how far it is: about a
+/// tenth of a second. Fewer would leave multiprocessors idle at the end of every launch. Calls of
+/// fewer steps are not waited for.
+const STEPS: f64 = 3e12;
 
 /// Whom kernels ask whether to work.
 #[derive(Clone, Copy)]
-struct Choice {
+pub(super) struct Choice {
     /// Where the largest norms are; none where there is no choice.
-    measured: Address,
-    limit: f64,
+    pub(super) measured: Address,
+    pub(super) limit: f64,
 }
 
 const NO_CHOICE: Choice = Choice { measured: 0, limit: 0.0 };
 
+/// What was measured, on the device.
+pub(super) struct Measured {
+    /// The largest norms of i and of j, and whether a filter gave up.
+    pub(super) largest: Block,
+    /// What norms were taken about, for each batch; the origin where there is none.
+    pub(super) centres: Option<Block>,
+}
+
 impl Job<'_> {
     pub(super) fn launch(&self, cuda: &Cuda, session: &Session<'_>) -> Result<()> {
-        let Some((expanded, limit)) = &self.expanded else {
+        self.load(cuda)?;
+        self.launch_forms(cuda, session)?;
+        if self.is_long() { Ok(()) } else { self.ask(1.0) }
+    }
+
+    /// Loads the kernels of both plans, at the same time if they are to be compiled, and before
+    /// anything is written.
+    fn load(&self, cuda: &Cuda) -> Result<()> {
+        let load = |plan: &Plan<'_>| self.module(cuda, plan).map(drop);
+        let Some(expanded) = &self.expanded else { return Ok(()) };
+        if cuda.is_loaded(&key::of(&expanded.plan)) {
+            return load(&self.direct);
+        }
+        std::thread::scope(|scope| {
+            let other = std::thread::Builder::new().spawn_scoped(scope, || load(&expanded.plan));
+            load(&self.direct)?;
+            match other {
+                // Whoever compiles may not panic; where no thread is to be had, this one compiles.
+                Ok(other) => other.join().unwrap_or_else(|_| load(&expanded.plan)),
+                Err(_) => load(&expanded.plan),
+            }
+        })
+    }
+
+    pub(super) fn module(&self, cuda: &Cuda, plan: &Plan<'_>) -> Result<Arc<Module>> {
+        cuda.module(self.name, &key::of(plan), || print::source(plan))
+    }
+
+    fn launch_forms(&self, cuda: &Cuda, session: &Session<'_>) -> Result<()> {
+        let Some(expanded) = &self.expanded else {
             return self.launch_plan(cuda, session, &self.direct, NO_CHOICE);
         };
+        let limit = expanded.limit;
         let measured = self.measure(cuda, session, expanded)?;
-        if self.is_long() {
-            let small = largest(cuda, self.name, &measured)?.iter().all(|norm| norm <= limit);
-            let plan = if small { expanded } else { &self.direct };
-            return self.launch_plan(cuda, session, plan, NO_CHOICE);
+        let choice = Choice { measured: measured.largest.address, limit };
+        if let Some(centres) = &measured.centres {
+            self.launch_wide(cuda, session, expanded, choice, centres.address)?;
+        } else if !self.is_long() {
+            self.launch_plan(cuda, session, &expanded.plan, choice)?;
         }
-        let choice = Choice { measured: measured.address, limit: *limit };
-        self.launch_plan(cuda, session, expanded, choice)?;
-        self.launch_plan(cuda, session, &self.direct, choice)
+        if !self.is_long() {
+            return self.launch_plan(cuda, session, &self.direct, choice);
+        }
+        let [x, y, gave_up] = largest(cuda, self.name, &measured)?;
+        let small = x <= limit && y <= limit && gave_up == 0.0;
+        match (small, &measured.centres) {
+            (true, Some(_)) => Ok(()),
+            (true, None) => self.launch_plan(cuda, session, &expanded.plan, NO_CHOICE),
+            _ => self.launch_plan(cuda, session, &self.direct, NO_CHOICE),
+        }
     }
 
     /// The largest norms of the data, if there is a choice that depends on them.
     pub(super) fn norms(&self, cuda: &Cuda, session: &Session<'_>) -> Result<Option<[f64; 2]>> {
-        let Some((expanded, _)) = &self.expanded else { return Ok(None) };
-        largest(cuda, self.name, &self.measure(cuda, session, expanded)?).map(Some)
+        let Some(expanded) = &self.expanded else { return Ok(None) };
+        let [x, y, _] = largest(cuda, self.name, &self.measure(cuda, session, expanded)?)?;
+        Ok(Some([x, y]))
     }
 
     /// Has the largest norms measured.
-    fn measure(&self, cuda: &Cuda, session: &Session<'_>, plan: &Plan<'_>) -> Result<Block> {
-        let module = cuda.module(self.name, &key::of(plan), || print::source(plan))?;
-        let measured = cuda.allocate_zeroed(2 * size_of::<f64>())?;
+    fn measure(
+        &self,
+        cuda: &Cuda,
+        session: &Session<'_>,
+        expanded: &Expanded<'_>,
+    ) -> Result<Measured> {
+        let plan = &expanded.plan;
+        let largest = cuda.allocate_zeroed(3 * size_of::<f64>())?;
+        if plan.tiling.wide.is_some() {
+            let centres = Some(self.measure_wide(cuda, session, expanded, largest.address)?);
+            return Ok(Measured { largest, centres });
+        }
+        let module = self.module(cuda, plan)?;
         let args = Args::new()
             .bytes(&self.batches.encode(Width::Wide))
             .bytes(&self.inputs(session))
-            .bytes(&self.shape(plan, 0))
-            .pointer(measured.address);
+            .bytes(&self.shape(plan.cut, 0))
+            .pointer(largest.address);
         let rows = self.sizes.batches * (self.sizes.m + self.sizes.n);
         let blocks = rows.div_ceil(4 * MEASURE_THREADS).min(8 * self.sizes.multiprocessors);
-        let grid =
-            Grid { blocks: [blocks as u32, 1, 1], threads: MEASURE_THREADS as u32, shared: 0 };
+        let grid = launch::grid(self.name, [blocks, 1], MEASURE_THREADS)?;
         let function = cuda.function(self.name, &module, c"measure")?;
         // SAFETY: the source declares these arguments; rows are those of checked layouts, and the
-        // block has room for two numbers.
+        // block has room for three numbers.
         unsafe { cuda.launch(self.name, function, grid, args)? };
-        Ok(measured)
+        Ok(Measured { largest, centres: None })
     }
 
     fn launch_plan(
@@ -85,35 +144,31 @@ impl Job<'_> {
         choice: Choice,
     ) -> Result<()> {
         let cut = plan.cut;
-        let module = cuda.module(self.name, &key::of(plan), || print::source(plan))?;
+        let module = self.module(cuda, plan)?;
         let rows = self.sizes.batches * self.sizes.m;
         let values = plan.folding.monoid().values(plan.folding.shape);
         let value_bytes =
             (cut.ranges * rows * values * plan.folding.accumulates.size()).next_multiple_of(8);
-        let states = match cut.ranges {
+        let block = match cut.ranges {
             1 => None,
             ranges => {
                 let indices = plan.folding.monoid().indices(plan.folding.shape);
                 Some(cuda.allocate_block(value_bytes + ranges * rows * indices * 8)?)
             }
         };
-        let partial = states.as_ref().map_or(0, |block| block.address);
+        let partial = block.as_ref().map_or(0, |block| block.address);
         let batches = self.batches.encode(Width::Wide);
-        let ends = |args: Args| {
-            args.bytes(&output(self.request.values.as_ref(), session))
-                .bytes(&output(self.request.indices.as_ref(), session))
-                .bytes(&words(&[partial, partial + value_bytes as u64]))
-                .bytes(&words(&[choice.measured, choice.limit.to_bits()]))
-        };
+        let states = [partial, partial + value_bytes as u64];
+        let ends = |args: Args| self.ends(session, args, states, choice);
         let inputs = self.inputs(session);
         let function = cuda.function(self.name, &module, c"reduce")?;
         let blocks = self.sizes.batches * cut.blocks;
-        let piece = self.piece(cut.blocks, blocks);
+        let piece = self.piece(plan, blocks);
         for first in (0..blocks).step_by(piece) {
-            let shape = self.shape(plan, first);
+            let shape = self.shape(cut, first);
             let args = ends(Args::new().bytes(&batches).bytes(&inputs).bytes(&shape));
-            let here = [piece.min(blocks - first) as u32, cut.ranges as u32, 1];
-            let grid = Grid { blocks: here, threads: plan.tiling.threads as u32, shared: 0 };
+            let here = [piece.min(blocks - first), cut.ranges];
+            let grid = launch::grid(self.name, here, plan.tiling.threads)?;
             // SAFETY: the source declares these arguments; rows are those of checked layouts, and
             // the buffer has room for a state of every row and range.
             unsafe { cuda.launch(self.name, function, grid, args)? };
@@ -122,9 +177,9 @@ impl Job<'_> {
             }
         }
         if cut.ranges > 1 {
-            let args = ends(Args::new().bytes(&batches).bytes(&self.shape(plan, 0)));
-            let blocks = [(rows * cut.lanes).div_ceil(MERGE_THREADS) as u32, 1, 1];
-            let grid = Grid { blocks, threads: MERGE_THREADS as u32, shared: 0 };
+            let args = ends(Args::new().bytes(&batches).bytes(&self.shape(cut, 0)));
+            let blocks = (rows * cut.lanes).div_ceil(MERGE_THREADS);
+            let grid = launch::grid(self.name, [blocks, 1], MERGE_THREADS)?;
             let function = cuda.function(self.name, &module, c"merge")?;
             // SAFETY: as above; the stream keeps the order of the two.
             unsafe { cuda.launch(self.name, function, grid, args)? };
@@ -132,23 +187,42 @@ impl Job<'_> {
         Ok(())
     }
 
+    /// The last arguments of kernels that reduce or merge.
+    pub(super) fn ends(
+        &self,
+        session: &Session<'_>,
+        args: Args,
+        states: [Address; 2],
+        choice: Choice,
+    ) -> Args {
+        args.bytes(&output(self.request.values.as_ref(), session))
+            .bytes(&output(self.request.indices.as_ref(), session))
+            .bytes(&words(&states))
+            .bytes(&words(&[choice.measured, choice.limit.to_bits()]))
+    }
+
     /// Whether the work is waited for, piece by piece.
-    fn is_long(&self) -> bool {
+    pub(super) fn is_long(&self) -> bool {
         let pairs = self.sizes.m as f64 * self.sizes.n as f64 * self.sizes.batches as f64;
-        pairs > PAIRS || self.request.progress.is_some()
+        is_much(pairs * self.direct.body as f64)
     }
 
     /// How many blocks a launch has: all of them unless the work is long. Cutting over i changes no
     /// bit of a result.
-    fn piece(&self, of_batch: usize, blocks: usize) -> usize {
-        let each = self.sizes.m as f64 * self.sizes.n as f64 / of_batch as f64;
-        ((PAIRS / each.max(1.0)) as usize).clamp(1, blocks.max(1))
+    fn piece(&self, plan: &Plan<'_>, blocks: usize) -> usize {
+        let pairs = self.sizes.m as f64 * self.sizes.n as f64 / plan.cut.blocks as f64;
+        ((STEPS / (pairs * plan.body as f64).max(1.0)) as usize).clamp(1, blocks.max(1))
     }
 
     /// Waits for what was launched, and tells how far the work is; an error if it is to be stopped.
-    fn go_on(&self, cuda: &Cuda, fraction: f64) -> Result<()> {
+    pub(super) fn go_on(&self, cuda: &Cuda, fraction: f64) -> Result<()> {
         cuda.wait(self.name)?;
         interrupt::check();
+        self.ask(fraction)
+    }
+
+    /// Tells how far the work is; an error if it is to be stopped.
+    fn ask(&self, fraction: f64) -> Result<()> {
         match self.request.progress {
             Some(progress) if !progress.goes_on(fraction) => {
                 Err(Error::interrupted(self.request.fold.row().name, "stopped on request"))
@@ -158,7 +232,7 @@ impl Job<'_> {
     }
 
     /// `Inputs` of the kernels.
-    fn inputs(&self, session: &Session<'_>) -> Vec<u8> {
+    pub(super) fn inputs(&self, session: &Session<'_>) -> Vec<u8> {
         let inputs = self.request.inputs.iter().zip(self.request.tape.inputs());
         let bytes: Vec<u8> = inputs
             .flat_map(|(view, input)| {
@@ -170,25 +244,40 @@ impl Job<'_> {
         if bytes.is_empty() { words(&[0, 0, 0]) } else { bytes }
     }
 
-    /// `Shape` of the kernels, for a launch that begins with this block.
-    fn shape(&self, plan: &Plan<'_>, first: usize) -> Vec<u8> {
-        let cut = plan.cut;
-        let long = [self.sizes.m, self.sizes.n, cut.range].map(|number| number as u64);
-        let short = [cut.blocks, cut.ranges, cut.lanes, self.sizes.batches, first, 0];
-        let mut bytes = words(&long);
-        bytes.extend(self.request.start.to_le_bytes());
-        bytes.extend(short.iter().flat_map(|&number| (number as u32).to_le_bytes()));
-        bytes
+    /// `Shape` of the kernels, for a launch over the whole call that begins with this block.
+    fn shape(&self, cut: Cut, first: usize) -> Vec<u8> {
+        let Sizes { batches, m, n, .. } = self.sizes;
+        shape([m, n], self.request.start, cut, [batches, first])
     }
 }
 
+/// `Shape` of the kernels: rows and j, the index of the first j, batches and the first block.
+pub(super) fn shape(
+    rows: [usize; 2],
+    start: i64,
+    cut: Cut,
+    [batches, first]: [usize; 2],
+) -> Vec<u8> {
+    let mut bytes = words(&[rows[0], rows[1], cut.range].map(|number| number as u64));
+    bytes.extend(start.to_le_bytes());
+    let short = [cut.blocks, cut.ranges, cut.lanes, batches, first, 0];
+    bytes.extend(short.iter().flat_map(|&number| (number as u32).to_le_bytes()));
+    bytes
+}
+
+/// Whether so many steps are worth a look at who waits for them.
+pub(super) fn is_much(steps: f64) -> bool {
+    steps > STEPS
+}
+
 /// The numbers that `measure` wrote, when it is done.
-fn largest(cuda: &Cuda, name: &str, measured: &Block) -> Result<[f64; 2]> {
-    let mut bytes = [0; 16];
-    cuda.copy_out(name, measured.address, &mut bytes)?;
-    let (x, y) = bytes.split_at(8);
-    Ok([x, y].map(|part| part.iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte))))
-        .map(|bits: [u64; 2]| bits.map(f64::from_bits))
+fn largest(cuda: &Cuda, name: &str, measured: &Measured) -> Result<[f64; 3]> {
+    let mut bytes = [0; 24];
+    cuda.copy_out(name, measured.largest.address, &mut bytes)?;
+    let number = |at: usize| {
+        bytes[at..at + 8].iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte))
+    };
+    Ok([0, 8, 16].map(|at| f64::from_bits(number(at))))
 }
 
 /// `Output` of the kernels.
@@ -199,7 +288,7 @@ fn output(target: Option<&Target<'_>>, session: &Session<'_>) -> Vec<u8> {
 }
 
 /// From one row to the next, and from one component to the next, in elements.
-fn steps(layout: &Layout, has_rows: bool) -> (isize, isize) {
+pub(super) fn steps(layout: &Layout, has_rows: bool) -> (isize, isize) {
     match (layout.strides(), has_rows) {
         ([.., row, component], true) => (*row, *component),
         ([.., component], _) => (0, *component),
@@ -207,6 +296,6 @@ fn steps(layout: &Layout, has_rows: bool) -> (isize, isize) {
     }
 }
 
-fn words(numbers: &[u64]) -> Vec<u8> {
+pub(super) fn words(numbers: &[u64]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
 }

@@ -1,26 +1,29 @@
 //! Reductions over pairs: kernels printed for the formula at hand.
 //!
 //! The walk of a call: [`run`] makes a `plan` (sections of the tape, rows and tiles, ranges of j),
-//! and a second one where the formula has a `square` that may be expanded. `launching` looks kernels
-//! up or has them printed (`print`) and compiled, measures the data where there is a choice, and
-//! launches `reduce` over blocks of i and ranges of j, then `merge` where a row has several ranges.
-//! Called by `device.rs`.
+//! and a second one where the formula has a `square` that may be expanded, on tensor cores where it
+//! is `wide`. `launching` looks kernels up or has them printed (`print`) and compiled, measures the
+//! data where there is a choice, and launches `reduce` over blocks of i and ranges of j, then `merge`
+//! where a row has several ranges; `launching_wide` does the same part by part. Called by `device.rs`.
 
 mod explain;
 mod functions;
 mod key;
 mod launching;
+mod launching_wide;
 mod plan;
 mod print;
 mod sections;
 mod square;
 #[cfg(test)]
 mod tests;
+mod wide;
 
 use smallvec::SmallVec;
 use tilework_backend::{PairReduce, Session, Target, ViewRef};
 use tilework_error::{Error, Result};
 use tilework_layout::Layout;
+use tilework_tape::Tape;
 
 use crate::device::Cuda;
 use crate::launch::{MAX_AXES, Nest, too_many_axes};
@@ -60,33 +63,41 @@ struct Job<'r> {
     name: &'r str,
     /// The formula as it is written.
     direct: Plan<'r>,
-    /// The same with a square expanded, to be used if the data allow it, and the limit of their
-    /// norms.
-    expanded: Option<(Plan<'r>, f64)>,
+    expanded: Option<Expanded<'r>>,
     sizes: Sizes,
     batches: Nest,
+}
+
+/// A plan with a square expanded, to be used if the data allow it.
+struct Expanded<'r> {
+    plan: Plan<'r>,
+    square: Square,
+    /// The largest norms of the data that do.
+    limit: f64,
 }
 
 impl<'r> Job<'r> {
     /// None where there are no rows.
     fn new(cuda: &Cuda, request: &'r PairReduce<'r>, name: &'r str) -> Result<Option<Job<'r>>> {
         let [batch @ .., m, _] = request.output_shape() else { return Ok(None) };
+        let facts = cuda.facts()?;
         let sizes = Sizes {
             batches: batch.iter().product(),
             m: *m,
             n: request.n,
-            multiprocessors: cuda.facts()?.multiprocessors as usize,
+            multiprocessors: facts.multiprocessors as usize,
             scheme: request.scheme,
+            capability: facts.capability,
         };
         if sizes.batches == 0 || sizes.m == 0 {
             return Ok(None);
         }
         let (tape, folding) = (request.tape, Folding::new(request));
         let direct = Plan::new(tape, folding, sizes, None);
-        let pairs = sizes.batches as f64 * sizes.m as f64 * sizes.n as f64;
-        let square = Square::find(tape, &folding).filter(|_| pairs >= WORTH_MEASURING);
-        let expanded = square.map(|square| {
-            (Plan::new(tape, folding, sizes, Some(square)), square.limit(tape, &folding))
+        let expanded = expanded(tape, &folding, &sizes).map(|square| Expanded {
+            plan: Plan::new(tape, folding, sizes, Some(square)),
+            square,
+            limit: square.limit(tape, &folding),
         });
         let mut batches = batch_loops(request, batch);
         batches.merge();
@@ -100,6 +111,14 @@ impl<'r> Job<'r> {
         }
         Ok(Some(Job { request, name, direct, expanded, sizes, batches }))
     }
+}
+
+/// The square that may be expanded, and how, where that may pay.
+fn expanded(tape: &Tape, folding: &Folding, sizes: &Sizes) -> Option<Square> {
+    let square = Square::find(tape, folding)?;
+    let pairs = sizes.batches as f64 * sizes.m as f64 * sizes.n as f64;
+    let fused = square.suits_threads(tape) && pairs >= WORTH_MEASURING;
+    wide::by_tiles(square, tape, folding, sizes).or(fused.then_some(square))
 }
 
 /// The batch axes of inputs and outputs, in this order.

@@ -11,12 +11,14 @@ use tilework_tape::{Action, Per, Tape};
 
 use super::sections::{LONG, Sections, bytes};
 use super::square::Square;
+use super::wide::{self, SIDE, Wide};
 
 /// Threads of a block, where there are enough rows.
 const THREADS: usize = 128;
 
-/// Rows of i that a thread may own, most first.
-const ROWS: [usize; 4] = [6, 4, 2, 1];
+/// Rows of i that a thread may own, most first; the first for sums of expanded squares only, which
+/// keep little of a row.
+const ROWS: [usize; 5] = [8, 6, 4, 2, 1];
 
 /// Words of registers that the rows of a thread may take, with their states.
 const ROW_WORDS: usize = 96;
@@ -101,7 +103,7 @@ impl Folding {
     }
 
     /// Words of registers of a state that the inner loop touches.
-    fn words(&self) -> usize {
+    pub(super) fn words(&self) -> usize {
         let (monoid, size) = (self.monoid(), self.accumulates.size() / 4);
         match monoid {
             Monoid::Smallest | Monoid::Largest if self.shape.k == 1 => 2 * self.shape.dim * size,
@@ -120,12 +122,21 @@ pub(super) struct Tiling {
     pub(super) threads: usize,
     /// Rows of i that a thread owns.
     pub(super) rows: usize,
-    /// j of a tile in shared memory.
+    /// j of a tile in shared memory, or of a product of tiles.
     pub(super) tile: usize,
     /// j that are computed together.
     pub(super) group: usize,
     /// j that a thread holds in registers until their tile is free; none where vectors are long.
     pub(super) ahead: usize,
+    /// Where tensor cores make the inner products.
+    pub(super) wide: Option<Wide>,
+}
+
+impl Tiling {
+    /// Rows of i that a block has.
+    pub(super) fn span(&self) -> usize {
+        self.wide.map_or(self.threads * self.rows, |wide| wide.groups * SIDE)
+    }
 }
 
 /// How a call is cut.
@@ -148,6 +159,8 @@ pub(super) struct Sizes {
     pub(super) n: usize,
     pub(super) multiprocessors: usize,
     pub(super) scheme: Scheme,
+    /// The card's compute capability.
+    pub(super) capability: (i32, i32),
 }
 
 /// Everything about a call that does not depend on where it is.
@@ -157,6 +170,8 @@ pub(super) struct Plan<'a> {
     pub(super) folding: Folding,
     pub(super) tiling: Tiling,
     pub(super) cut: Cut,
+    /// Steps of a pair, counted by what they cost.
+    pub(super) body: usize,
 }
 
 impl<'a> Plan<'a> {
@@ -167,9 +182,14 @@ impl<'a> Plan<'a> {
         square: Option<Square>,
     ) -> Plan<'a> {
         let sections = Sections::new(tape, folding.monoid() == Monoid::Add, square);
-        let tiling = tiling(&sections, &folding, sizes.m);
+        let tiles = square.and_then(|square| Some([square.dim(tape) as usize, square.leave()?]));
+        let tiling = match tiles {
+            Some(tiles) => wide::tiling(&sections, &folding, tiles),
+            None => tiling(&sections, &folding, sizes.m),
+        };
         let cut = cut(&tiling, &folding, sizes);
-        Plan { sections, folding, tiling, cut }
+        let body = body(&sections).max(1);
+        Plan { sections, folding, tiling, cut, body }
     }
 }
 
@@ -177,9 +197,11 @@ fn tiling(sections: &Sections<'_>, folding: &Folding, m: usize) -> Tiling {
     let body = body(sections).max(1);
     let long = is_long(sections);
     let words = sections.bytes(Per::I).div_ceil(4) + folding.words();
+    let adds_squares = sections.square.is_some() && folding.monoid() == Monoid::Add;
     let fits = |rows: &usize| {
         let room = if *rows == 2 { TWO_ROWS_WORDS } else { ROW_WORDS };
-        rows * words <= room && rows * body <= BODY && !long
+        let most = *rows < ROWS[0] || adds_squares;
+        rows * words <= room && rows * body <= BODY && !long && most
     };
     let mut rows = ROWS.into_iter().find(fits).unwrap_or(1);
     let mut threads = THREADS;
@@ -213,7 +235,7 @@ fn tiling(sections: &Sections<'_>, folding: &Folding, m: usize) -> Tiling {
         true => tile.div_ceil(threads),
         false => 0,
     };
-    Tiling { threads, rows, tile, group, ahead }
+    Tiling { threads, rows, tile, group, ahead, wide: None }
 }
 
 /// Whether there are vectors that are not kept in registers.
@@ -233,7 +255,7 @@ fn body(sections: &Sections<'_>) -> usize {
             }
             _ => 1,
         };
-        each * len.min(4 * LONG as usize)
+        each * len
     });
     let square = sections.square.map_or(0, |square| square.dim(sections.tape) as usize);
     steps.sum::<usize>() + square + bytes(sections.tape, sections.tape.outputs()[0]) / 4
@@ -245,14 +267,18 @@ fn cost(id: Id) -> usize {
         Id::Add | Id::Subtract | Id::Multiply | Id::Fma | Id::Negative | Id::Square => 1,
         Id::Exp2Pair | Id::RcpPair | Id::RsqrtPair | Id::SqrtPair => 2,
         Id::Exp | Id::Exp2 | Id::Divide | Id::Sqrt | Id::SqrtFlat | Id::Reciprocal => 10,
-        id if id.row().cuda.contains('(') => 80,
+        Id::FloorDivide | Id::Remainder | Id::ModFrom | Id::Pow | Id::Hypot | Id::Cbrt => 80,
+        Id::Rsqrt | Id::RsqrtOrZero | Id::Expm1 | Id::LogAddExp | Id::Sigmoid | Id::Erf => 80,
+        Id::Log | Id::Log1p | Id::Log2 | Id::Log10 | Id::XLogX | Id::SinXDivX => 80,
+        Id::Sin | Id::Cos | Id::Tan | Id::Asin | Id::Acos | Id::Atan | Id::Atan2 => 80,
+        Id::Sinh | Id::Cosh | Id::Tanh | Id::Asinh | Id::Acosh | Id::Atanh => 80,
         _ => 3,
     }
 }
 
 fn cut(tiling: &Tiling, folding: &Folding, sizes: Sizes) -> Cut {
-    let Sizes { batches, m, n, multiprocessors, scheme } = sizes;
-    let blocks = m.div_ceil(tiling.threads * tiling.rows).max(1);
+    let Sizes { batches, m, n, multiprocessors, scheme, .. } = sizes;
+    let blocks = m.div_ceil(tiling.span()).max(1);
     let all = batches.saturating_mul(blocks).max(1);
     let wanted = multiprocessors * THREADS_EACH / tiling.threads / all;
     let room =
@@ -303,7 +329,7 @@ mod tests {
     }
 
     fn sizes(batches: usize, m: usize, n: usize, scheme: Scheme) -> Sizes {
-        Sizes { batches, m, n, multiprocessors: 132, scheme }
+        Sizes { batches, m, n, multiprocessors: 132, scheme, capability: (9, 0) }
     }
 
     #[test]

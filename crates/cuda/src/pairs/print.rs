@@ -11,6 +11,7 @@ use tilework_tape::{Action, SlotId};
 use super::functions::Printer;
 use super::plan::{FEW_RANKS, Folding, Plan, Tiling};
 use super::sections::LONG;
+use super::wide::{SIDE, Wide};
 use crate::source::{self, storage, tape, value};
 
 /// The source of a plan's kernels.
@@ -20,17 +21,26 @@ pub(super) fn source(plan: &Plan<'_>) -> Result<String> {
     let folds = sections.tape.steps().iter().any(|step| matches!(step.action, Action::Fold(_)));
     let begin = source::begin("u64", dtypes);
     let printed = printed(plan)?;
+    let skeleton: &[&str] = match (sections.by_tiles(), sections.square.is_some()) {
+        (true, _) => {
+            &[include_str!("../kernels/pairs_split.cu"), include_str!("../kernels/pairs_wide.cu")]
+        }
+        (_, true) => {
+            &[include_str!("../kernels/pairs.cu"), include_str!("../kernels/pairs_measure.cu")]
+        }
+        _ => &[include_str!("../kernels/pairs.cu")],
+    };
     Ok([
         begin.as_str(),
         if folds { include_str!("../kernels/folds.cu") } else { "" },
         &printed.numbers,
+        if sections.by_tiles() { include_str!("../kernels/hopper.cu") } else { "" },
         include_str!("../kernels/pair_math.cu"),
         &printed.exponential,
         include_str!("../kernels/pair_folds.cu"),
         &printed.formula,
         include_str!("../kernels/pairs_ends.cu"),
-        include_str!("../kernels/pairs.cu"),
-        if sections.square.is_some() { include_str!("../kernels/pairs_measure.cu") } else { "" },
+        &skeleton.concat(),
         source::END,
     ]
     .concat())
@@ -69,7 +79,7 @@ fn has_own_text(id: Id, dtype: DType) -> bool {
 /// Types and sizes.
 fn numbers(plan: &Plan<'_>) -> String {
     let Folding { shape, computes, accumulates, output, .. } = plan.folding;
-    let Tiling { threads, rows, tile, group, ahead } = plan.tiling;
+    let Tiling { threads, rows, tile, group, ahead, wide } = plan.tiling;
     let (fold, monoid) = (plan.folding.fold, plan.folding.monoid());
     let values = monoid.values(shape);
     let width = if plan.folding.finish { fold.width(shape) } else { values };
@@ -91,9 +101,17 @@ fn numbers(plan: &Plan<'_>) -> String {
         ("FEW", FEW_RANKS),
         ("EXPANDED", usize::from(plan.sections.square.is_some())),
     ];
-    let sizes: Vec<String> = sizes.iter().map(|(name, size)| format!("{name} = {size}")).collect();
+    let sizes: Vec<String> =
+        (sizes.into_iter().chain(wide.into_iter().flat_map(|wide| tiles(plan, wide))))
+            .map(|(name, size)| format!("{name} = {size}"))
+            .collect();
+    // What the preprocessor looks at.
+    let filter = match plan.sections.square.filter(|square| square.leave().is_some()) {
+        Some(square) => format!("#define FILTER {}\n", u8::from(square.is_filter())),
+        None => String::new(),
+    };
     format!(
-        "typedef {} T;\ntypedef {} A;\ntypedef {} R;\nenum {{ {} }};\n\
+        "{filter}typedef {} T;\ntypedef {} A;\ntypedef {} R;\nenum {{ {} }};\n\
          struct Input {{ const void* base; i64 row, component; }};\n\
          struct Inputs {{ Input at[{}]; }};\n",
         value(computes),
@@ -102,6 +120,27 @@ fn numbers(plan: &Plan<'_>) -> String {
         sizes.join(", "),
         inputs.max(1)
     )
+}
+
+/// Sizes of a plan whose inner products are products of tiles.
+fn tiles(plan: &Plan<'_>, wide: Wide) -> impl Iterator<Item = (&'static str, usize)> {
+    let Wide { groups, stages, resident, depths, shallow, parts, .. } = wide;
+    let square = plan.sections.square.into_iter();
+    square.flat_map(move |square| {
+        [
+            ("GROUPS", groups),
+            ("COLUMNS", plan.tiling.tile),
+            ("STAGES", stages),
+            ("RESIDENT", resident.into()),
+            ("DEPTHS", depths),
+            ("SHALLOW", shallow.into()),
+            ("PARTS", parts),
+            ("LEAVE", square.leave().unwrap_or(SIDE)),
+            ("OUTSIDE", square.outside.into()),
+            ("POINT_X", square.x.into()),
+            ("POINT_Y", square.y.into()),
+        ]
+    })
 }
 
 /// The exponential of shifted sums.

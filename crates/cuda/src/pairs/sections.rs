@@ -47,7 +47,7 @@ impl<'a> Sections<'a> {
         let (per, first) = (tape.sections(), tape.inputs().len());
         let mut run = needed(tape, tape.outputs());
         for slot in square.iter().flat_map(|square| [square.difference, square.distance]) {
-            run[usize::from(slot) - first] = false;
+            run[usize::from(slot) - first] = square.is_some_and(|square| square.scaled == slot);
         }
         let uses = uses(tape, &run);
         let terms = if sums { terms(tape, &per, &uses, &mut run) } else { Vec::new() };
@@ -64,8 +64,10 @@ impl<'a> Sections<'a> {
             sections.hold(slot, Per::Pair);
         }
         if let Some(square) = square {
-            sections.hold(square.scale, Per::I);
-            sections.hold(square.y, Per::Pair);
+            square.scale.iter().for_each(|&scale| sections.hold(scale, Per::I));
+            if !sections.by_tiles() {
+                sections.hold(square.y, Per::Pair);
+            }
         }
         for (k, step) in tape.steps().iter().enumerate() {
             let section = sections.per[first + k];
@@ -75,7 +77,8 @@ impl<'a> Sections<'a> {
             }
         }
         for (slot, input) in tape.inputs().iter().enumerate() {
-            sections.held[slot] |= input.per == Per::J && input.slot.len > LONG;
+            let long = input.per == Per::J && input.slot.len > LONG;
+            sections.held[slot] |= long && !sections.is_point(slot as SlotId);
         }
         let passing: Vec<bool> =
             (0..tape.slots()).map(|slot| sections.passes(slot as SlotId, &uses)).collect();
@@ -106,9 +109,20 @@ impl<'a> Sections<'a> {
             .map(|slot| slot as SlotId)
     }
 
+    /// Whether tensor cores make the inner products of a square.
+    pub(super) fn by_tiles(&self) -> bool {
+        self.square.is_some_and(|square| square.leave().is_some())
+    }
+
+    /// Whether a slot is a point that comes in tiles, so that no section has it.
+    pub(super) fn is_point(&self, slot: SlotId) -> bool {
+        self.by_tiles() && self.square.is_some_and(|square| [square.x, square.y].contains(&slot))
+    }
+
     /// Bytes of a section's structure.
     pub(super) fn bytes(&self, section: Per) -> usize {
         let norms = self.square.map_or(0, |square| match section {
+            Per::I if self.by_tiles() => bytes(self.tape, square.distance),
             Per::I => bytes(self.tape, square.x) + bytes(self.tape, square.distance),
             Per::J => bytes(self.tape, square.distance),
             _ => 0,

@@ -1,11 +1,13 @@
 //! Squared distances that may be computed expanded: c |x - y|^2 = c |x|^2 + c |y|^2 - 2c <x, y>.
 //!
-//! The norms belong to i and to j, so a pair costs one operation a component instead of two; where
-//! the result is linear in the exponential, the part of |x|^2 is even applied once a row, after all
-//! pairs. The form cancels: it is only for exponents, and a call uses it only where the largest
-//! c |x|^2 and c |y|^2 of its data keep the error of every exponent within [`ALLOWED`]; a kernel
-//! measures them, and the kernels of the two forms look there which of them is to work. Norms are
-//! taken in float64, about the origin. Called by `plan` and `pairs`.
+//! The norms belong to i and to j, so a pair costs one operation a component instead of two, or none
+//! where tensor cores do the inner products; where the result is linear in the exponential, the part of
+//! |x|^2 is even applied once a row, after all pairs. The form cancels. It is for exponents, and a call
+//! uses it only where the largest c |x|^2 and c |y|^2 of its data keep the error of every exponent
+//! within [`ALLOWED`]; a kernel measures them, and the kernels of the two forms look there which of
+//! them is to work. And it is a filter for the smallest squares, which are then computed directly.
+//! Norms are taken in float64, about the origin, or about a centre by tensor cores. Called by `plan`
+//! and `pairs`.
 
 use tilework_ops::pair_fold::Monoid;
 use tilework_ops::{DType, FoldId, Id};
@@ -27,18 +29,32 @@ pub(super) fn allowed(dtype: DType) -> f64 {
     ALLOWED * epsilon / 2.0
 }
 
-/// A scaled squared distance, all of whose uses are exponents.
+/// Norms with which a filter's squares neither overflow nor lose their range.
+const FILTERED: f64 = 1e37;
+
+/// How an expanded square is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Products {
+    /// By every thread for its own pairs.
+    Fused,
+    /// As products of tiles, on tensor cores, which the sum leaves every so many of D.
+    Tiles { leave: usize },
+}
+
+/// A squared distance whose uses are all exponents, or whose smallest values are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Square {
     pub(super) difference: SlotId,
     pub(super) distance: SlotId,
     /// The distance times the scale: what the form computes.
     pub(super) scaled: SlotId,
-    pub(super) scale: SlotId,
+    /// None where the distance itself is compared.
+    pub(super) scale: Option<SlotId>,
     pub(super) x: SlotId,
     pub(super) y: SlotId,
     /// Whether the part of |x|^2 is applied to the state of a row instead.
     pub(super) outside: bool,
+    pub(super) products: Products,
 }
 
 impl Square {
@@ -54,16 +70,72 @@ impl Square {
         tape.slot(self.x).len
     }
 
-    /// The largest c |x|^2 and c |y|^2 with which the form may be used, in the exponent's own units.
+    /// Whether threads can compute it: short vectors, and an exponent.
+    pub(super) fn suits_threads(&self, tape: &Tape) -> bool {
+        self.dim(tape) <= LONG && self.scale.is_some()
+    }
+
+    /// Whether its points are inputs that nothing else looks at.
+    pub(super) fn is_of_inputs(&self, tape: &Tape) -> bool {
+        [self.x, self.y].iter().all(|&point| {
+            usize::from(point) < tape.inputs().len()
+                && users(tape, point) == [self.difference]
+                && !tape.outputs().contains(&point)
+        })
+    }
+
+    /// Whether it only finds candidates.
+    pub(super) fn is_filter(&self) -> bool {
+        self.scale.is_none()
+    }
+
+    /// Of D, how many go through a tensor core before the sum leaves it; none where no tile is made.
+    pub(super) fn leave(&self) -> Option<usize> {
+        match self.products {
+            Products::Fused => None,
+            Products::Tiles { leave } => Some(leave),
+        }
+    }
+
+    /// The largest error of the scaled square, in units of roundoff of the largest norm.
     ///
-    /// The exponent is c |y|^2, to which D products are added, each sum rounded: at most three times
-    /// the largest part, D times. The two norms are rounded once each (in float64, which float64
-    /// itself does not have to spare: D + 1 times there), and so is 2c x.
-    pub(super) fn limit(&self, tape: &Tape, folding: &Folding) -> f64 {
+    /// Fused, D products are added to c |y|^2, each sum rounded: at most three times the largest part,
+    /// D times. The two norms are rounded once each (in float64, which float64 itself does not have to
+    /// spare: D + 1 times there), and so is 2c x.
+    ///
+    /// By tiles, heads and tails have 23 bits, and tails by tails are left out: 8 of an inner product.
+    /// A tensor core adds 16 products to a sum by cutting each off two bits below the last of the
+    /// largest, and then the sum: 10 of what is there, for every 16 of D until the sum leaves. Then
+    /// each sum is rounded. All of that counts twice. Centring is 8; norms, heads with tails, and the
+    /// last sums are 9.
+    pub(super) fn error(&self, tape: &Tape, dtype: DType) -> f64 {
         let dim = f64::from(self.dim(tape));
-        let norms = if folding.computes == DType::Float64 { 2.0 * dim + 2.0 } else { 2.0 };
+        match self.products {
+            Products::Fused => {
+                let norms = if dtype == DType::Float64 { 2.0 * dim + 2.0 } else { 2.0 };
+                3.0 * dim + norms + 2.0
+            }
+            Products::Tiles { leave } => {
+                let leave = leave as f64;
+                2.0 * (8.0 + 10.0 * leave / 16.0 + (dim / leave).ceil()) + 17.0
+            }
+        }
+    }
+
+    /// The largest c |x|^2 and c |y|^2 with which the form may be used, in the exponent's own units.
+    pub(super) fn limit(&self, tape: &Tape, folding: &Folding) -> f64 {
+        if self.is_filter() {
+            return FILTERED;
+        }
         let unit = if folding.monoid() == Monoid::Shifted { 1.0 } else { std::f64::consts::LN_2 };
-        ALLOWED / (3.0 * dim + norms + 2.0) / unit
+        ALLOWED / self.error(tape, folding.computes) / unit
+    }
+
+    /// The difference between a filter's square and the direct form, which rounds D + 2 times, relative
+    /// to the sum of the largest norms; the square is at most twice that sum.
+    pub(super) fn doubt(&self, tape: &Tape) -> f64 {
+        let direct = 2.0 * (f64::from(self.dim(tape)) + 2.0);
+        (direct + self.error(tape, DType::Float32)) * f64::from(f32::EPSILON) / 2.0
     }
 }
 
@@ -84,23 +156,27 @@ fn at(tape: &Tape, folding: &Folding, scaled: SlotId) -> Option<Square> {
     let (sections, outputs) = (tape.sections(), tape.outputs());
     let per = |slot: SlotId| sections[usize::from(slot)];
     let product = step(tape, scaled)?;
-    let &[a, b] = &product.operands[..] else { return None };
-    let (distance, scale) = if per(a) == Per::Pair { (a, b) } else { (b, a) };
+    let (distance, scale) = match (&product.action, &product.operands[..]) {
+        (Action::Dot, _) => (scaled, None),
+        (Action::Apply(Id::Multiply), &[a, b]) if per(a) == Per::Pair => (a, Some(b)),
+        (Action::Apply(Id::Multiply), &[a, b]) => (b, Some(a)),
+        _ => return None,
+    };
     let dot = step(tape, distance)?;
     let &[difference, again] = &dot.operands[..] else { return None };
     let minus = step(tape, difference)?;
     let &[p, q] = &minus.operands[..] else { return None };
     let (x, y) = if per(p) == Per::I { (p, q) } else { (q, p) };
-    let is_square = product.action == Action::Apply(Id::Multiply)
-        && (per(scale), tape.slot(scale).len) == (Per::Once, 1)
+    let is_square = scale.is_none_or(|scale| (per(scale), tape.slot(scale).len) == (Per::Once, 1))
         && dot.action == Action::Dot
         && difference == again
         && minus.action == Action::Apply(Id::Subtract)
         && (per(x), per(y)) == (Per::I, Per::J)
         && tape.slot(x) == tape.slot(y)
-        && (LEAST..=LONG).contains(&tape.slot(x).len);
-    let alone =
-        |slot: SlotId, user: SlotId| users(tape, slot) == [user] && !outputs.contains(&slot);
+        && tape.slot(x).len >= LEAST;
+    let alone = |slot: SlotId, user: SlotId| {
+        slot == user || (users(tape, slot) == [user] && !outputs.contains(&slot))
+    };
     if !is_square || !alone(difference, distance) || !alone(distance, scaled) {
         return None;
     }
@@ -109,16 +185,19 @@ fn at(tape: &Tape, folding: &Folding, scaled: SlotId) -> Option<Square> {
         step(tape, *slot).is_some_and(|step| step.action == Action::Apply(Id::Exp2Pair))
     };
     let is_output = outputs.contains(&scaled);
-    let outside = match (folding.monoid(), &uses[..]) {
-        (Monoid::Shifted, []) if outputs[0] == scaled => {
+    let outside = match (folding.monoid(), &uses[..], scale) {
+        (Monoid::Smallest, [], None) => folding.shape.dim == 1,
+        (_, _, None) => return None,
+        (Monoid::Shifted, [], _) if outputs[0] == scaled => {
             outputs.get(1).is_none_or(|weight| *weight != scaled)
         }
-        (_, uses) if is_output || !uses.iter().all(exponent) => return None,
-        (Monoid::Add, &[exponential]) => is_linear(tape, exponential),
+        (_, uses, _) if is_output || !uses.iter().all(exponent) => return None,
+        (Monoid::Add, &[exponential], _) => is_linear(tape, exponential),
         // In other reductions the exponential is judged by itself, where 1e-5 was not promised.
         _ => return None,
     };
-    Some(Square { difference, distance, scaled, scale, x, y, outside })
+    let products = Products::Fused;
+    Some(Square { difference, distance, scaled, scale, x, y, outside, products })
 }
 
 /// Whether the first output is linear in a slot.

@@ -12,6 +12,7 @@ use tilework_ops::DType;
 use super::plan::{Folding, Plan, Sizes};
 use super::print;
 use super::square::Square;
+use super::wide;
 
 const ALIASES: [&str; 6] =
     ["x = Vi(3)", "y = Vj(3)", "s = Pm(1)", "b = Vj(2)", "u = Vi(100)", "v = Vj(100)"];
@@ -32,7 +33,7 @@ const F32: DType = DType::Float32;
 const F64: DType = DType::Float64;
 
 #[rustfmt::skip]
-const CASES: [Case; 14] = [
+const CASES: [Case; 18] = [
     ("gauss", "Sum", None, "Exp(-SqDist(x,y) * s) * b", None, F32, false, false),
     ("gauss_strict", "Sum", None, "Exp(-SqDist(x,y) * s) * b", None, F32, false, true),
     ("gauss_float64", "Mean", None, "Exp(-SqDist(x,y) * s) * b", None, F64, false, false),
@@ -46,6 +47,10 @@ const CASES: [Case; 14] = [
     ("soft_mean", "SumSoftMaxWeight", None, "(x|y)", Some("b"), F32, false, false),
     ("choices", "Prod", None, "Where(x < y, x * s, Max(x + y) + ArgMin(y))", None, F32, false, false),
     ("tensors", "Max", None, "TensorDot(Concat(x,y), TensorProd(x,b), [2,3], [3,2], [1], [0])", None, F32, false, false),
+    ("long_weighted", "Sum", None, "Exp(-SqDist(u,v)) * b", None, F32, false, false),
+    ("long_nearest", "ArgMin", None, "SqDist(u,v)", None, F32, false, false),
+    ("long_nearest_ten", "KMin_ArgKMin", Some(10), "SqDist(u,v)", None, F32, false, false),
+    ("long_logarithm", "LogSumExp", None, "-SqDist(u,v) * s", None, F32, false, false),
     ("counted", "Count", None, "Extract(Concat(x * y, b), 1, 3)", None, F32, false, false),
 ];
 
@@ -70,13 +75,25 @@ fn each(mut door: impl FnMut(&str, &Plan<'_>)) {
             output: dtype,
         };
         for m in [20_000, 70] {
-            let sizes =
-                Sizes { batches: 1, m, n: 20_000, multiprocessors: 132, scheme: Scheme::Auto };
+            let sizes = Sizes {
+                batches: 1,
+                m,
+                n: 20_000,
+                multiprocessors: 132,
+                scheme: Scheme::Auto,
+                capability: (9, 0),
+            };
             let name = if m == 70 { format!("{name}_few") } else { name.to_owned() };
             door(&name, &Plan::new(&lowered.tape, folding, sizes, None));
-            if let Some(square) = Square::find(&lowered.tape, &folding) {
-                let name = format!("{name}_expanded");
-                door(&name, &Plan::new(&lowered.tape, folding, sizes, Some(square)));
+            let tape = &lowered.tape;
+            let Some(square) = Square::find(tape, &folding) else { continue };
+            let wide = wide::by_tiles(square, tape, &folding, &sizes);
+            let fused = square.suits_threads(tape).then_some(square);
+            for (square, form) in [(fused, "expanded"), (wide, "wide")] {
+                if square.is_some() {
+                    let plan = Plan::new(tape, folding, sizes, square);
+                    door(&format!("{name}_{form}"), &plan);
+                }
             }
         }
     }
@@ -102,7 +119,12 @@ fn text_is_golden() {
 
 #[test]
 fn a_dozen_formulas_compile() {
-    let mut sources = Vec::new();
-    each(|name, plan| sources.push((name.to_owned(), print::source(plan).unwrap())));
+    let (mut sources, mut wide) = (Vec::new(), Vec::new());
+    each(|name, plan| {
+        let to = if plan.sections.by_tiles() { &mut wide } else { &mut sources };
+        to.push((name.to_owned(), print::source(plan).unwrap()));
+    });
+    assert!(wide.len() >= 5, "wide squares are printed");
     crate::check::compiles(sources);
+    crate::check::compiles_for(&["sm_90a"], wide);
 }

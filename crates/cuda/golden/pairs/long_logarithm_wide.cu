@@ -1,0 +1,35 @@
+#define FILTER 0
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 1, THREADS = 384, ROWS = 2, TILE = 128, GROUP = 4, AHEAD = 0, OPERANDS = 5, LONG = 64, FEW = 16, EXPANDED = 1, GROUPS = 2, COLUMNS = 128, STAGES = 4, RESIDENT = 1, DEPTHS = 64, SHALLOW = 0, PARTS = 2, LEAVE = 32, OUTSIDE = 1, POINT_X = 1, POINT_Y = 2 };
+struct Input { const void* base; i64 row, component; };
+struct Inputs { Input at[3]; };
+FN A shifted_exp(A x) { return op_exp2_pair_f32(x * 1.44269504f); }
+typedef Shifted<Cascade<1 + WEIGHTS> > State;
+typedef Shifted<Cascade<1 + WEIGHTS> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(0) == -infinity<A>() ? s.value(0) : s.value(0) + log(s.value(1 + k)); }
+FN f32 op_subtract_f32(f32 a, f32 b) { return (f32)(a - b); }
+FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
+FN f32 op_negative_f32(f32 a) { return (f32)(-a); }
+struct Once { f32 s5[1]; };
+struct OfI { T norm; };
+struct alignas(8) OfJ { T norm; };
+FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
+    f32 s0[1]; 
+    ALONG(k, 1) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + k * in.at[0].component];
+    ALONG(k, 1) { p.s5[k] = narrow<f32>(op_negative_f32(widen(s0[0]))); }
+}
+FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
+}
+FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
+}
+FN f64 scale(const Once& p) { return (f64)p.s5[0]; }
+template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, const T (&square)[G], State& s, i32 j) {
+    f32 s6[G][1]; 
+    EACH(u, G) s6[u][0] = square[u];
+    T v[G][DIM], w[G][WEIGHTS + 1];
+    ALONG(k, 1) EACH(u, G) { v[u][k] = widen(s6[u][0]); }
+    s.template steps<G>(v, w, j);
+}
+FN void complete(State& s, const OfI& x) { s.shift += x.norm; }

@@ -1,0 +1,34 @@
+#define FILTER 0
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 0, WIDTH = 1, THREADS = 384, ROWS = 2, TILE = 128, GROUP = 4, AHEAD = 0, OPERANDS = 5, LONG = 64, FEW = 16, EXPANDED = 1, GROUPS = 2, COLUMNS = 128, STAGES = 4, RESIDENT = 1, DEPTHS = 64, SHALLOW = 0, PARTS = 2, LEAVE = 32, OUTSIDE = 1, POINT_X = 1, POINT_Y = 2 };
+struct Input { const void* base; i64 row, component; };
+struct Inputs { Input at[3]; };
+FN A shifted_exp(A x) { return op_exp2_pair_f32(x * 1.44269504f); }
+typedef Added<Cascade<DIM> > State;
+typedef Added<Cascade<DIM> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
+FN f32 op_subtract_f32(f32 a, f32 b) { return (f32)(a - b); }
+FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
+struct Once { f32 s6[1]; };
+struct OfI { T norm; };
+struct alignas(8) OfJ { T norm; };
+FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
+    f32 s0[1]; 
+    ALONG(k, 1) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + k * in.at[0].component];
+    ALONG(k, 1) { p.s6[k] = narrow<f32>(op_multiply_f32(widen(__uint_as_float(3216550459u)), widen(s0[0]))); }
+}
+FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
+}
+FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
+}
+FN f64 scale(const Once& p) { return (f64)p.s6[0]; }
+template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, const T (&square)[G], State& s, i32 j) {
+    f32 s7[G][1]; 
+    EACH(u, G) s7[u][0] = square[u];
+    f32 s8[G][1]; 
+    ALONG(k, 1) EACH(u, G) { s8[u][k] = narrow<f32>(op_exp2_pair_f32(widen(s7[u][0]))); }
+    ALONG(k, 1) EACH(u, G) { s.add(0 + k, widen(s8[u][0])); }
+}
+FN void complete(State& s, const OfI& x) { s.sums.scale(op_exp2_pair_f32(x.norm)); }

@@ -1,0 +1,144 @@
+// Wide points made ready for `pairs_wide.cu`, whose head tells the walk and what is declared before.
+
+#define SIDE 64                         // rows of a tile
+#define TILE_BYTES (SIDE * DEPTHS * 4)  // a head and a tail of every number
+#define HEADS 8192                      // bytes of heads before their tails, where DEPTHS is 64
+#define TAIL 2048.f
+
+struct Wide {
+    u8* rows;            // tiles of this piece's rows: of 64 rows, of DEPTHS of D
+    u8* columns;         // the same of this panel's j
+    OfJ* of_columns;
+    T* row_norms;        // c |x|^2
+    const f32* centre;   // of this batch
+    u32 depth, deep;     // D, and tiles along it
+    f32 error, least;    // of a square: relative to the sum of the largest norms, and at least
+    u32 goes_on, ends;   // whether panels came before, and whether this is the last
+};
+
+// A component of a point, about the centre.
+FN f32 coordinate(const Inputs& in, const u64 (&at)[OPERANDS], const Wide& w, bool left, i64 row, int d) {
+    const int k = left ? POINT_X : POINT_Y;
+    const Input& from = in.at[k];
+    return ((const f32*)from.base)[(i64)at[k] + row * from.row + d * from.component] - w.centre[d];
+}
+
+// About the mean of the j, of a thousand of them: any centre is right, a good one keeps norms small.
+// A block has 32 components.
+extern "C" __global__ void __launch_bounds__(256) centre(
+    const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Inputs in,
+    const __grid_constant__ Shape shape, f32* to, u32 depth) {
+    __shared__ f32 sums[8][32];
+    u64 at[OPERANDS];
+    locate(batches, (u64)0, at);
+    const Input& y = in.at[POINT_Y];
+    int lane = threadIdx.x % 32, turn = threadIdx.x / 32, d = blockIdx.x * 32 + lane;
+    i64 step = (shape.n + 1023) / 1024;
+    f32 sum = 0;
+    for (i64 j = turn * step; d < depth && j < shape.n; j += 8 * step) {
+        sum += ((const f32*)y.base)[(i64)at[POINT_Y] + j * y.row + d * y.component];
+    }
+    sums[turn][lane] = sum;
+    __syncthreads();
+    if (turn > 0 || d >= depth) return;
+#pragma unroll
+    for (int k = 1; k < 8; k++) sum += sums[k][lane];
+    to[d] = sum / (f32)((shape.n + step - 1) / step);
+}
+
+// The largest norms of a batch's points, a warp for each, as in `measure`.
+extern "C" __global__ void __launch_bounds__(256) measure_wide(
+    const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Inputs in,
+    const __grid_constant__ Shape shape, const Wide w, u64* measured) {
+    u64 at[OPERANDS];
+    locate(batches, (u64)0, at);
+    Once p;
+    once(in, at, p);
+    u32 lane = threadIdx.x % 32;
+    u64 most[2] = {0, 0};
+    i64 first = (i64)blockIdx.x * 8 + threadIdx.x / 32, step = (i64)gridDim.x * 8;
+    for (i64 k = first; k < shape.m + shape.n; k += step) {
+        bool left = k < shape.m;
+        f64 norm = 0;
+#pragma unroll 4
+        for (int d = lane; d < w.depth; d += 32) {
+            f64 v = coordinate(in, at, w, left, left ? k : k - shape.m, d);
+            norm = fma(v, v, norm);
+        }
+#pragma unroll
+        for (int q = 16; q > 0; q /= 2) norm += __shfl_xor_sync(~0u, norm, q);
+        u64 bits = (u64)__double_as_longlong(fabs(norm * scale(p)));
+        if (left) most[0] = most[0] > bits ? most[0] : bits;
+        else most[1] = most[1] > bits ? most[1] : bits;
+    }
+    if (lane < 2) atomicMax(&measured[lane], lane == 0 ? most[0] : most[1]);
+}
+
+// The power of two that brings points of one side below 2^10: heads have all of their bits then
+// wherever they count.
+FN f64 into_range(const Choice& choice, int side, f64 scale) {
+    f64 square = __longlong_as_double(choice.measured[side]) / fabs(scale);
+    int exponent = square > 0 && square < 1e70 ? ilogb(square) / 2 : 0;
+    return exp2((f64)(9 - (exponent < -100 ? -100 : exponent)));
+}
+
+// Where 8 numbers of a row lie in a tile, whose rows are 128 bytes: tails behind all heads, or beside
+// the heads of their row where half of it is enough for these.
+FN u32 place_of(u32 row, u32 chunk, bool tail) {
+    if (DEPTHS == 32) chunk += tail ? 4 : 0;
+    return (row * 8 + (chunk ^ row % 8)) * 16 + (DEPTHS == 64 && tail ? HEADS : 0);
+}
+
+// The tiles of 64 rows, or of 64 j, for each block. Zeros beyond the edges.
+extern "C" __global__ void __launch_bounds__(256) split(
+    const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Inputs in,
+    const __grid_constant__ Shape shape, const Wide w, const Choice choice, u32 left) {
+    if (!is_chosen(choice)) return;
+    __shared__ T norms[SIDE];
+    const int lanes = DEPTHS / 8; // threads that read a row of a tile, 8 numbers each
+    u64 at[OPERANDS];
+    locate(batches, (u64)0, at);
+    Once p;
+    once(in, at, p);
+    i64 first = (i64)blockIdx.x * SIDE, rows = left ? shape.m : shape.n;
+    f32 factor = (f32)into_range(choice, left ? 0 : 1, scale(p));
+    u8* to = (left ? w.rows : w.columns) + (i64)blockIdx.x * w.deep * TILE_BYTES;
+#pragma unroll
+    for (int q = 0; q < SIDE * lanes / 256; q++) {
+        u32 row = (q * 256 + threadIdx.x) / lanes, chunk = threadIdx.x % lanes;
+        f64 norm = 0;
+#pragma unroll 2
+        for (u32 k = 0; k < w.deep; k++, to += TILE_BYTES) {
+            u32 d = k * DEPTHS + chunk * 8;
+            Pack<f16, 8> heads, tails;
+#pragma unroll
+            for (int e = 0; e < 8; e++) {
+                bool inside = first + row < rows && d + e < w.depth;
+                f32 v = inside ? coordinate(in, at, w, left, first + row, d + e) : 0;
+                norm = fma((f64)v, (f64)v, norm);
+                v *= factor;
+                heads.at[e] = narrow<f16>(v);
+                tails.at[e] = narrow<f16>((v - widen(heads.at[e])) * TAIL);
+            }
+            *(Pack<f16, 8>*)(to + place_of(row, chunk, false)) = heads;
+            *(Pack<f16, 8>*)(to + place_of(row, chunk, true)) = tails;
+        }
+        to -= w.deep * TILE_BYTES;
+#pragma unroll
+        for (int k = lanes / 2; k > 0; k /= 2) norm += __shfl_xor_sync(~0u, norm, k);
+        if (chunk == 0) norms[row] = (T)(norm * scale(p));
+    }
+    __syncthreads();
+    i64 own = first + threadIdx.x;
+    if (threadIdx.x >= SIDE) return;
+    if (left) {
+        if (own < rows) w.row_norms[own] = norms[threadIdx.x];
+        return;
+    }
+    OfJ y = {};
+    if (own < rows) {
+        of_j(in, at, p, own, y);
+        y.norm = norms[threadIdx.x];
+    }
+    w.of_columns[own] = y;
+}

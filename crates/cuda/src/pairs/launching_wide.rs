@@ -1,0 +1,303 @@
+//! Launches of plans whose inner products are products of tiles: batch by batch, a piece of rows and a
+//! panel of j at a time, within a scratch that does not grow with the call.
+//!
+//! A part of a call is the same kernels with other offsets: its batch, its first row and its first j
+//! are added to where operands begin. States of a piece go on from panel to panel and are merged after
+//! the last. Called by `launching`.
+
+use smallvec::SmallVec;
+use tilework_backend::{Session, Target};
+use tilework_error::Result;
+use tilework_tape::Per;
+
+use super::launching::{Choice, is_much, shape, steps, words};
+use super::plan::{Cut, Plan};
+use super::wide::{Parts, SIDE};
+use super::{Expanded, Job};
+use crate::compile::Module;
+use crate::device::Cuda;
+use crate::driver::{Address, Grid};
+use crate::launch::{self, Args, Nest, Width};
+use crate::memory::Block;
+
+/// Threads of the kernels that prepare and merge, and components that a block of `centre` has.
+const THREADS: usize = 256;
+const MERGE_THREADS: usize = 128;
+const CENTRED: usize = 32;
+
+/// What the direct form may differ by where numbers are subnormal, for each component.
+const SUBNORMAL: f32 = 1.5e-45;
+
+/// What a call needs beside its arrays, in one block.
+struct Scratch {
+    _block: Block,
+    rows: Address,
+    columns: Address,
+    of_columns: Address,
+    norms: Address,
+    /// Values and indices of states.
+    states: [Address; 2],
+}
+
+/// A part of a call.
+#[derive(Clone, Copy)]
+struct Part {
+    batch: usize,
+    /// The first row and the first j.
+    from: [usize; 2],
+    rows: usize,
+    columns: usize,
+}
+
+impl Job<'_> {
+    /// Has the centres of all batches found and the largest norms about them.
+    pub(super) fn measure_wide(
+        &self,
+        cuda: &Cuda,
+        session: &Session<'_>,
+        expanded: &Expanded<'_>,
+        largest: Address,
+    ) -> Result<Block> {
+        let plan = &expanded.plan;
+        let module = self.module(cuda, plan)?;
+        let depth = expanded.square.dim(plan.sections.tape) as usize;
+        let centres = cuda.allocate_block(self.sizes.batches * depth * size_of::<f32>())?;
+        let (m, n) = (self.sizes.m, self.sizes.n);
+        let find = cuda.function(self.name, &module, c"centre")?;
+        let measure = cuda.function(self.name, &module, c"measure_wide")?;
+        for batch in 0..self.sizes.batches {
+            let part = Part { batch, from: [0, 0], rows: m, columns: n };
+            let centre = centres.address + (batch * depth * size_of::<f32>()) as u64;
+            let begin = || self.begin(session, &part, plan.cut);
+            let grid = |blocks: usize| launch::grid(self.name, [blocks, 1], THREADS);
+            let args = begin().pointer(centre).number(depth as u64);
+            // SAFETY: the source declares these arguments; rows are those of checked layouts, and the
+            // block has room for the centre of every batch.
+            unsafe { cuda.launch(self.name, find, grid(depth.div_ceil(CENTRED))?, args)? };
+            let blocks = (m + n).div_ceil(THREADS / 32).min(8 * self.sizes.multiprocessors);
+            let wide = self.wide(expanded, None, centre, [false, false]);
+            let args = begin().bytes(&wide).pointer(largest);
+            // SAFETY: as above; the block has room for three numbers.
+            unsafe { cuda.launch(self.name, measure, grid(blocks)?, args)? };
+        }
+        Ok(centres)
+    }
+
+    pub(super) fn launch_wide(
+        &self,
+        cuda: &Cuda,
+        session: &Session<'_>,
+        expanded: &Expanded<'_>,
+        choice: Choice,
+        centres: Address,
+    ) -> Result<()> {
+        let plan = &expanded.plan;
+        let depth = expanded.square.dim(plan.sections.tape) as usize;
+        let (m, n, tiling) = (self.sizes.m, self.sizes.n, &plan.tiling);
+        let beside = plan.sections.bytes(Per::J).next_multiple_of(8);
+        let parts = Parts::new(tiling, depth, beside, &self.sizes);
+        let scratch = self.scratch(cuda, expanded, &parts, beside)?;
+        let module = self.module(cuda, plan)?;
+        // Rows of all batches, and steps since somebody was asked.
+        let (all, mut since) = (self.sizes.batches * m, 0.0);
+        // The panel whose tiles are there.
+        let mut held = None;
+        for batch in 0..self.sizes.batches {
+            let centre = centres + (batch * depth * size_of::<f32>()) as u64;
+            for row in (0..m).step_by(parts.rows) {
+                let rows = parts.rows.min(m - row);
+                let cut = parts.cut(tiling, rows, expanded.square.is_filter(), &self.sizes);
+                for column in (0..n).step_by(parts.columns) {
+                    let columns = parts.columns.min(n - column);
+                    let part = Part { batch, from: [row, column], rows, columns };
+                    let ends = column + columns == n;
+                    let wide = self.wide(expanded, Some(&scratch), centre, [column > 0, ends]);
+                    let module = &module;
+                    let launch =
+                        Launch { job: self, cuda, session, plan, module, part, cut, wide, choice };
+                    if column == 0 {
+                        launch.split(rows, true)?;
+                    }
+                    if held != Some((batch, column)) {
+                        launch.split(columns, false)?;
+                        held = Some((batch, column));
+                    }
+                    launch.multiply(&scratch)?;
+                    if ends && (cut.ranges > 1 || column > 0) {
+                        launch.merge(&scratch)?;
+                    }
+                    since += rows as f64 * columns as f64 * (2 * depth) as f64;
+                    if is_much(since) {
+                        since = 0.0;
+                        let done = (batch * m + row) as f64
+                            + rows as f64 * (column + columns) as f64 / n as f64;
+                        self.go_on(cuda, done / all as f64)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn scratch(
+        &self,
+        cuda: &Cuda,
+        Expanded { plan, square, .. }: &Expanded<'_>,
+        parts: &Parts,
+        beside: usize,
+    ) -> Result<Scratch> {
+        let (monoid, shape) = (plan.folding.monoid(), plan.folding.shape);
+        // The largest buffer of states is that of a whole piece, or of what is left at the end.
+        let last = self.sizes.m - (self.sizes.m - 1) / parts.rows * parts.rows;
+        let states = [parts.rows.min(self.sizes.m), last].map(|rows| {
+            rows * parts.cut(&plan.tiling, rows, square.is_filter(), &self.sizes).ranges
+        });
+        let states = states.into_iter().max().unwrap_or(0);
+        let sizes = [
+            parts.rows * parts.row,
+            parts.columns * parts.row,
+            parts.columns * beside,
+            parts.rows * size_of::<f32>(),
+            states * monoid.values(shape) * plan.folding.accumulates.size(),
+            states * monoid.indices(shape) * 8,
+        ];
+        let sizes = sizes.map(|bytes| bytes.next_multiple_of(1024));
+        let block = cuda.allocate_block(sizes.iter().sum())?;
+        let mut next = block.address;
+        let [rows, columns, of_columns, norms, values, indices] = sizes.map(|bytes| {
+            let at = next;
+            next += bytes as u64;
+            at
+        });
+        Ok(Scratch { _block: block, rows, columns, of_columns, norms, states: [values, indices] })
+    }
+
+    /// `Wide` of the kernels.
+    fn wide(
+        &self,
+        Expanded { plan, square, .. }: &Expanded<'_>,
+        scratch: Option<&Scratch>,
+        centre: Address,
+        [goes_on, ends]: [bool; 2],
+    ) -> Vec<u8> {
+        let tape = plan.sections.tape;
+        let depth = square.dim(tape);
+        let at = scratch.map_or([0; 4], |s| [s.rows, s.columns, s.of_columns, s.norms]);
+        let mut bytes = words(&at);
+        bytes.extend(words(&[centre]));
+        let depths = plan.tiling.wide.map_or(SIDE, |wide| wide.depths) as u32;
+        bytes.extend([depth, depth.div_ceil(depths)].iter().flat_map(|x| x.to_le_bytes()));
+        let doubt = [square.doubt(tape) as f32, SUBNORMAL * depth as f32];
+        bytes.extend(doubt.iter().flat_map(|x| x.to_le_bytes()));
+        bytes.extend([goes_on, ends].iter().flat_map(|&flag| u32::from(flag).to_le_bytes()));
+        bytes
+    }
+
+    /// The first arguments of all kernels.
+    fn begin(&self, session: &Session<'_>, part: &Part, cut: Cut) -> Args {
+        let start = self.request.start + part.from[1] as i64;
+        Args::new()
+            .bytes(&self.offsets(part).encode(Width::Wide))
+            .bytes(&self.inputs(session))
+            .bytes(&shape([part.rows, part.columns], start, cut, [1, 0]))
+    }
+
+    /// A nest of one batch, whose operands begin where the part does.
+    fn offsets(&self, part: &Part) -> Nest {
+        let mut offsets: SmallVec<[isize; 8]> =
+            self.batches.offsets.iter().map(|&offset| offset as isize).collect();
+        let mut rest = part.batch;
+        for (len, strides) in self.batches.lens.iter().zip(&self.batches.strides).rev() {
+            let index = (rest % len) as isize;
+            rest /= len;
+            offsets.iter_mut().zip(strides).for_each(|(offset, stride)| *offset += index * stride);
+        }
+        let [row, column] = part.from.map(|first| first as isize);
+        let inputs = self.request.inputs.iter().zip(self.request.tape.inputs());
+        let of_inputs = inputs.map(|(view, input)| match input.per {
+            Per::I => row * steps(view.layout(), true).0,
+            Per::J => column * steps(view.layout(), true).0,
+            _ => 0,
+        });
+        let outputs = [&self.request.values, &self.request.indices];
+        let of_outputs = outputs.map(|target: &Option<Target<'_>>| {
+            target.as_ref().map_or(0, |target| row * steps(target.layout(), true).0)
+        });
+        for (offset, moved) in offsets.iter_mut().zip(of_inputs.chain(of_outputs)) {
+            *offset += moved;
+        }
+        Nest {
+            lens: SmallVec::from_elem(1, 1),
+            strides: SmallVec::from_elem(SmallVec::from_elem(0, offsets.len()), 1),
+            // Elements of checked layouts: none is before its block.
+            offsets: offsets.iter().map(|&offset| offset as usize).collect(),
+        }
+    }
+}
+
+/// What the launches of a part share.
+struct Launch<'a, 's> {
+    job: &'a Job<'a>,
+    cuda: &'a Cuda,
+    session: &'a Session<'s>,
+    plan: &'a Plan<'a>,
+    module: &'a Module,
+    part: Part,
+    cut: Cut,
+    wide: Vec<u8>,
+    choice: Choice,
+}
+
+impl Launch<'_, '_> {
+    /// Makes the tiles of so many rows, or of so many j.
+    fn split(&self, count: usize, left: bool) -> Result<()> {
+        // Rows are tiled up to the edge of the last block, so that whole blocks can be copied.
+        let step = if left { self.plan.tiling.span() } else { self.plan.tiling.tile };
+        let tiles = count.next_multiple_of(step) / SIDE;
+        let choice = [self.choice.measured, self.choice.limit.to_bits()];
+        let args = self.begin().bytes(&self.wide).bytes(&words(&choice)).number(left.into());
+        self.launch(c"split", [tiles, 1], [THREADS, 0], args)
+    }
+
+    fn multiply(&self, scratch: &Scratch) -> Result<()> {
+        let args = self.job.ends(self.session, self.begin(), scratch.states, self.choice);
+        let shared = self.plan.tiling.wide.map_or(0, |wide| wide.shared);
+        let threads = [self.plan.tiling.threads, shared];
+        self.launch(c"wide", [self.cut.blocks, self.cut.ranges], threads, args.bytes(&self.wide))
+    }
+
+    /// Joins the ranges of the piece; the count of a mean is that of all j.
+    fn merge(&self, scratch: &Scratch) -> Result<()> {
+        let (part, job) = (self.part, self.job);
+        let few_rows = part.rows < 1 << 14 && self.cut.ranges > 8;
+        let cut = Cut { lanes: if few_rows { 32 } else { 1 }, ..self.cut };
+        let args = Args::new().bytes(&job.offsets(&part).encode(Width::Wide)).bytes(&shape(
+            [part.rows, job.sizes.n],
+            job.request.start,
+            cut,
+            [1, 0],
+        ));
+        let args = job.ends(self.session, args, scratch.states, self.choice);
+        let blocks = (part.rows * cut.lanes).div_ceil(MERGE_THREADS);
+        self.launch(c"merge", [blocks, 1], [MERGE_THREADS, 0], args)
+    }
+
+    fn begin(&self) -> Args {
+        self.job.begin(self.session, &self.part, self.cut)
+    }
+
+    fn launch(
+        &self,
+        name: &'static std::ffi::CStr,
+        blocks: [usize; 2],
+        [threads, shared]: [usize; 2],
+        args: Args,
+    ) -> Result<()> {
+        let operation = self.job.name;
+        let function = self.cuda.function(operation, self.module, name)?;
+        let grid = Grid { shared: shared as u32, ..launch::grid(operation, blocks, threads)? };
+        // SAFETY: the source declares these arguments; rows are those of checked layouts, and the
+        // scratch has room for the tiles, norms and states of the largest part.
+        unsafe { self.cuda.launch(operation, function, grid, args) }
+    }
+}

@@ -1,0 +1,234 @@
+//! Wide squares on Hopper's tensor cores: whether they pay, their tiles, and the parts of a call.
+//!
+//! Points are split into heads and tails before they are multiplied, a piece of rows and a panel of j
+//! at a time, so that what a call needs beside its arrays is bounded. Sizes depend on the tape, on M,
+//! N and the card only. Read by `plan` and `launching_wide`; `kernels/pairs_wide.cu` says what the
+//! numbers mean there.
+
+use tilework_ops::DType;
+use tilework_ops::pair_fold::Monoid;
+use tilework_tape::{Per, Tape};
+
+use super::plan::{Cut, FEW_RANKS, Folding, Sizes, Tiling};
+use super::sections::Sections;
+use super::square::{Products, Square};
+
+/// Rows of a tile, and bytes of a number in it: a head and a tail.
+pub(super) const SIDE: usize = 64;
+pub(super) const SPLIT_BYTES: usize = 4;
+
+/// Components from which the tensor cores pay: for the smallest, which threads compute directly, and
+/// for all else; and beyond which tiles of a row do not fit.
+const SMALLEST: u32 = 8;
+const OTHERS: u32 = 32;
+const WIDEST: u32 = 32 << 10;
+
+/// Components of all pairs of a batch from which splitting pays.
+const WORTH: f64 = 2e9;
+
+/// Batches that are worked on one by one.
+const BATCHES: usize = 1 << 10;
+
+/// Bytes of shared memory of a block.
+const SHARED: usize = 227 << 10;
+
+/// Bytes of the tiles of a piece, and of a panel with what belongs to its j.
+const PIECE_BYTES: usize = 20 << 20;
+const PANEL_BYTES: usize = 36 << 20;
+
+/// Numbers of a j beside its point, and words of a row's state, that registers have room for.
+const BESIDE: usize = 32;
+const STATE_WORDS: usize = 48;
+
+/// The most ranges of a panel.
+const MOST_RANGES: usize = 64;
+
+/// What a kernel's text is made for, beside its tiling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Wide {
+    /// Groups of four warps, each with 64 rows of i.
+    pub(super) groups: usize,
+    pub(super) stages: usize,
+    /// Whether the rows' tiles stay in shared memory.
+    pub(super) resident: bool,
+    /// Components of a tile.
+    pub(super) depths: usize,
+    /// Whether one tile holds all components.
+    pub(super) shallow: bool,
+    /// Times that sums leave the tensor core in a tile.
+    pub(super) parts: usize,
+    /// Bytes of shared memory.
+    pub(super) shared: usize,
+}
+
+/// The same square by products of tiles, where they pay.
+pub(super) fn by_tiles(
+    square: Square,
+    tape: &Tape,
+    folding: &Folding,
+    sizes: &Sizes,
+) -> Option<Square> {
+    let slots = [Some(square.x), square.scale, Some(square.difference), Some(square.scaled)];
+    let single = slots.iter().flatten().all(|&slot| tape.slot(slot).dtype == DType::Float32);
+    let work = sizes.m as f64 * sizes.n as f64 * f64::from(square.dim(tape));
+    let beside = tape.inputs().iter().filter(|input| input.per == Per::J);
+    let beside = beside.map(|input| input.slot.len as usize).sum::<usize>();
+    // With several panels a filter's rows are not cut over j, so there have to be enough of them.
+    let panel = sizes.n * (square.dim(tape) as usize + 2) * SPLIT_BYTES <= PANEL_BYTES;
+    let enough = panel || sizes.m >= 2 * SIDE * sizes.multiprocessors;
+    let ranks = !square.is_filter() || (square.outside && folding.shape.k <= FEW_RANKS && enough);
+    let least = if square.is_filter() && folding.shape.k == 1 { SMALLEST } else { OTHERS };
+    let suits = sizes.capability == (9, 0)
+        && single
+        && folding.computes == DType::Float32
+        && (least..=WIDEST).contains(&square.dim(tape))
+        && work >= WORTH
+        && sizes.batches <= BATCHES
+        && square.is_of_inputs(tape)
+        && beside.saturating_sub(square.dim(tape) as usize) <= BESIDE
+        && folding.words() <= STATE_WORDS
+        && ranks;
+    // Filters compute anew what they find, so that less accuracy costs little.
+    let leave = match (square.is_filter(), square.dim(tape)) {
+        (true, ..=16) => 16,
+        (true, 33..) => 64,
+        _ => 32,
+    };
+    suits.then_some(Square { products: Products::Tiles { leave }, ..square })
+}
+
+/// Groups and columns, measured on an H200: what registers have room for, with the products of a tile
+/// in three sums, or in two where the sum leaves the tensor core once; and where rows come with j,
+/// large tiles, for which memory is fast enough.
+pub(super) fn tiling(
+    sections: &Sections<'_>,
+    folding: &Folding,
+    [dim, leave]: [usize; 2],
+) -> Tiling {
+    let depths = if dim <= 32 { 32 } else { 64 };
+    let deep = dim.div_ceil(depths);
+    let ranked = folding.shape.k > 1;
+    let (groups, columns) = match folding.monoid() {
+        Monoid::Smallest if ranked && deep == 1 => (3, 64),
+        Monoid::Smallest if ranked => (2, 64),
+        Monoid::Smallest if deep == 1 => (4, 64),
+        Monoid::Smallest => (2, 128),
+        Monoid::Shifted if folding.shape.weights > 0 => (2, 64),
+        Monoid::Add if folding.shape.dim > 2 => (2, 64),
+        Monoid::Shifted | Monoid::Add if deep == 1 => (3, 64),
+        Monoid::Shifted | Monoid::Add => (2, 128),
+        _ => (2, 64),
+    };
+    let beside = columns * sections.bytes(Per::J).next_multiple_of(8);
+    let tile = SIDE * depths * SPLIT_BYTES;
+    let stage = |rows: usize| (rows + columns / SIDE * tile + beside).next_multiple_of(1 << 10);
+    let all = groups * deep * tile;
+    let resident = all + 3 * stage(0) + 1024 <= SHARED;
+    let (kept, stage) = if resident { (all, stage(0)) } else { (0, stage(groups * tile)) };
+    let stages = ((SHARED - kept - 1024) / stage).clamp(2, 4);
+    // Tiles begin at multiples of 1024.
+    let shared = kept + stages * stage + 1024;
+    let parts = if deep == 1 { dim.div_ceil(leave) } else { depths / leave };
+    let wide = Wide { groups, stages, resident, depths, shallow: deep == 1, parts, shared };
+    Tiling {
+        threads: 128 * (groups + 1),
+        rows: 2,
+        tile: columns,
+        group: 4,
+        ahead: 0,
+        wide: Some(wide),
+    }
+}
+
+/// The parts that a batch is worked on in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Parts {
+    /// Bytes of a row's tiles.
+    pub(super) row: usize,
+    /// Rows of a piece and j of a panel, whole blocks and tiles of them.
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+}
+
+impl Parts {
+    pub(super) fn new(tiling: &Tiling, dim: usize, beside: usize, sizes: &Sizes) -> Parts {
+        let depths = tiling.wide.map_or(SIDE, |wide| wide.depths);
+        let row = dim.next_multiple_of(depths) * SPLIT_BYTES;
+        // Whole rounds of the card's multiprocessors, where there is room for one.
+        let (span, round) = (tiling.span(), tiling.span() * sizes.multiprocessors);
+        let room = PIECE_BYTES / row;
+        let step = if room >= round { round } else { span };
+        let rows = (room / step * step).max(span).min(sizes.m.next_multiple_of(span));
+        let columns = (PANEL_BYTES / (row + beside) / tiling.tile * tiling.tile).max(tiling.tile);
+        Parts { row, rows, columns: columns.min(sizes.n.next_multiple_of(tiling.tile)) }
+    }
+
+    /// How a part of so many rows is cut over j: ranges of whole tiles of its panels, so many that the
+    /// last round of blocks leaves few multiprocessors idle. A range costs as much as some tiles. Its
+    /// state goes on from panel to panel, and so over j that are not neighbours: not where the order of
+    /// equal values counts.
+    pub(super) fn cut(&self, tiling: &Tiling, rows: usize, ordered: bool, sizes: &Sizes) -> Cut {
+        const START: usize = 6;
+        let blocks = rows.div_ceil(tiling.span());
+        let tiles = self.columns.div_ceil(tiling.tile).max(1);
+        let cost = |ranges: &usize| {
+            (blocks * ranges).div_ceil(sizes.multiprocessors) * (tiles.div_ceil(*ranges) + START)
+        };
+        let most = if ordered && self.columns < sizes.n { 1 } else { MOST_RANGES.min(tiles) };
+        let ranges = (1..=most).min_by_key(cost).unwrap_or(1);
+        let range = tiles.div_ceil(ranges) * tiling.tile;
+        Cut { blocks, range, ranges: self.columns.div_ceil(range), lanes: 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilework_backend::Scheme;
+
+    #[test]
+    fn parts_are_whole_bounded_and_fill_the_card() {
+        let tiling = |groups, tile| Tiling {
+            threads: 128 * (groups + 1),
+            rows: 2,
+            tile,
+            group: 4,
+            ahead: 0,
+            wide: Some(Wide {
+                groups,
+                stages: 3,
+                resident: false,
+                depths: 64,
+                shallow: false,
+                parts: 2,
+                shared: 0,
+            }),
+        };
+        for (dim, m, n) in [(64, 100_000, 100_000), (784, 10_000, 10_000), (32 << 10, 7, 1 << 24)] {
+            // Four groups are for points of one tile.
+            let tilings =
+                if dim <= 64 { vec![tiling(2, 128), tiling(4, 64)] } else { vec![tiling(2, 128)] };
+            for tiling in tilings {
+                let sizes = Sizes {
+                    batches: 1,
+                    m,
+                    n,
+                    multiprocessors: 132,
+                    scheme: Scheme::Auto,
+                    capability: (9, 0),
+                };
+                let parts = Parts::new(&tiling, dim, 8, &sizes);
+                assert!(parts.rows.is_multiple_of(tiling.span()));
+                assert!(parts.columns.is_multiple_of(tiling.tile));
+                let bytes = (parts.rows + parts.columns) * parts.row + parts.columns * 8;
+                assert!(bytes < 60 << 20, "{dim}: {parts:?}");
+                let cut = parts.cut(&tiling, m.min(parts.rows), false, &sizes);
+                let ordered = parts.cut(&tiling, m.min(parts.rows), true, &sizes);
+                assert!(ordered.ranges == 1 || parts.columns >= n, "{ordered:?}");
+                assert!(cut.ranges * cut.range >= parts.columns, "{cut:?}");
+                assert!((cut.ranges - 1) * cut.range < parts.columns, "{cut:?}");
+                assert!(cut.blocks * tiling.span() >= m.min(parts.rows));
+            }
+        }
+    }
+}
