@@ -3,7 +3,8 @@
 //! Kernels see contiguous memory only. An operand that is contiguous where a kernel runs is read in
 //! place; any other is gathered into a buffer of a chunk first, a value that is the same everywhere
 //! is written to its buffer once, and a result that cannot be written in place (strided, or an
-//! operand of the program itself) is scattered from a buffer. Three ways to cut the work:
+//! operand of the program itself, or large enough for `stream`) is moved out of a buffer. Three ways
+//! to cut the work:
 //! - *runs*: long innermost axes are cut into chunks;
 //! - *rows*: several rows of a short innermost axis make a chunk together;
 //! - *panels*: where an operand runs across the output (it is transposed), some hundred rows of it
@@ -18,10 +19,11 @@ use smallvec::{SmallVec, smallvec};
 use tilework_layout::LoopNest;
 use tilework_ops::Scalar;
 
-use super::moves::{COLLECTED_ROW, Line};
+use super::copy::COLLECTED_ROW;
+use super::moves::Line;
 use super::plan::Program;
 use super::walk::Walk;
-use super::{PIECE, moves};
+use super::{PIECE, moves, stream};
 use crate::pool;
 
 /// Bytes of a buffer: small enough that the buffers of a tape stay in the first-level cache.
@@ -197,7 +199,8 @@ impl Job<'_> {
             .iter()
             .map(|feed| matches!(feed, Feed::Array { operand, .. } if strides[*operand] == 1))
             .collect();
-        let out_direct = strides[0] == 1 && !self.in_place && program.result == output;
+        let streams = strides[0] == 1 && stream::pays(self.nest.len() * self.output.1);
+        let out_direct = strides[0] == 1 && !self.in_place && !streams && program.result == output;
         // Where no call computes the result, its place is copied out, and no buffer is needed.
         direct.push(out_direct || program.result != output);
         let longest = (elements.end - elements.start).min(self.nest.inner_len());
@@ -232,14 +235,19 @@ impl Job<'_> {
                     for call in &program.calls {
                         self.call(call, n, &places);
                     }
-                    if !out_direct {
-                        let from = places[program.result as usize].cast_const();
+                    let from = places[program.result as usize].cast_const();
+                    if streams {
+                        stream::copy(to, from, n * out_size);
+                    } else if !out_direct {
                         moves::line(out_size, n, (to, strides[0]), (from, 1));
                     }
                 }
                 done += n;
             }
         });
+        if streams {
+            stream::finish();
+        }
     }
 
     /// Some rows, several to a chunk.

@@ -1,15 +1,17 @@
 //! Copies and fills: maps that move elements and compute nothing.
 //!
 //! Contiguous runs go by `memcpy`, everything else by blocks of the two innermost axes, with the
-//! axis along which the source is contiguous as one of them, so that a transpose is cut into tiles.
+//! axis along which the source is contiguous as one of them, so that a transpose is cut into tiles,
+//! which are collected in a buffer first if they are many.
 //! Called by `map::run`.
 
 use tilework_backend::{Session, Target, ViewRef};
 use tilework_layout::LoopNest;
 use tilework_ops::Scalar;
 
+use super::moves::Steps;
 use super::walk::Walk;
-use super::{PIECE, moves};
+use super::{PIECE, moves, stream};
 use crate::pool;
 
 /// An address that pieces of work share.
@@ -42,6 +44,7 @@ pub(super) fn copy(session: &Session<'_>, source: &ViewRef<'_>, target: &Target<
     let strides = nest.inner_strides();
     if nest.outer_len() == 1 {
         let grain = (PIECE / size).next_multiple_of(64);
+        let streams = strides[..2] == [1, 1] && stream::pays(nest.len() * size);
         pool::for_ranges(nest.len(), grain, &|elements| {
             let first = elements.start.cast_signed();
             let at = |operand: usize| starts[operand].cast_signed() + first * strides[operand];
@@ -49,7 +52,14 @@ pub(super) fn copy(session: &Session<'_>, source: &ViewRef<'_>, target: &Target<
             let from = from.at(at(1), size).cast_const();
             // SAFETY: these are positions of the nest, hence of the layouts, inside their blocks
             // (the invariant of views), which the session holds; target and source do not overlap.
-            unsafe { moves::line(size, elements.len(), (to, strides[0]), (from, strides[1])) }
+            unsafe {
+                if streams {
+                    stream::copy(to, from, elements.len() * size);
+                    stream::finish();
+                } else {
+                    moves::line(size, elements.len(), (to, strides[0]), (from, strides[1]));
+                }
+            }
         });
         return;
     }
@@ -57,6 +67,8 @@ pub(super) fn copy(session: &Session<'_>, source: &ViewRef<'_>, target: &Target<
     let walk = Walk::new(&nest, across);
     let (to_steps, from_steps) = (walk.steps(0), walk.steps(1));
     let (row_grain, column_grain) = grains(walk.rows(), walk.columns(), size, across.is_some());
+    let collects = across.is_some() && to_steps.1 == 1;
+    let streams = collects && stream::pays(nest.len() * size);
     let strips = walk.columns().div_ceil(column_grain);
     let pieces = walk.rows().div_ceil(row_grain) * strips;
     pool::run(pieces, &|piece| {
@@ -73,10 +85,81 @@ pub(super) fn copy(session: &Session<'_>, source: &ViewRef<'_>, target: &Target<
             let first = first.cast_signed();
             let to = to.at(position + first * to_steps.1, size);
             let from = from.at(source + first * from_steps.1, size).cast_const();
+            let part = (count, columns);
             // SAFETY: as above.
-            unsafe { moves::block(size, (count, columns), (to, to_steps), (from, from_steps)) }
+            unsafe {
+                if streams || collects && part.0 * part.1 * size >= LARGE {
+                    collect(size, part, (to, to_steps.0), (from, from_steps), streams);
+                } else {
+                    moves::block(size, part, (to, to_steps), (from, from_steps));
+                }
+            }
         });
+        if streams {
+            stream::finish();
+        }
     });
+}
+
+/// Bytes of a row, and of the whole, that a transpose collects before it writes: memory is quick
+/// only where many lines that follow each other are written (or read) at a time, and what is
+/// collected must stay in the second-level cache.
+pub(super) const COLLECTED_ROW: usize = 1024;
+const COLLECTED: usize = 256 << 10;
+
+/// Blocks from this size on are collected: about what does not stay in the caches anyway.
+const LARGE: usize = 1 << 20;
+
+/// A block whose source runs across its target, which has contiguous rows: turned around part by
+/// part in a buffer, and written row by row.
+///
+/// # Safety
+/// As [`moves::block`].
+unsafe fn collect(
+    size: usize,
+    (rows, columns): (usize, usize),
+    (to, to_step): (*mut u8, isize),
+    (from, from_steps): (*const u8, Steps),
+    streams: bool,
+) {
+    // Only whole lines go past the caches well.
+    let streams =
+        streams && to.align_offset(64) == 0 && (to_step.unsigned_abs() * size).is_multiple_of(64);
+    let wide = (COLLECTED_ROW / size).min(columns);
+    let high = (COLLECTED / (wide * size)).min(rows);
+    // A line longer than what they hold, so that the lines of a column do not all fall into the
+    // same set of a cache.
+    let pitch = wide + 64 / size;
+    let bytes = |elements: isize| elements * size.cast_signed();
+    let collecting = moves::with_scratch("copy", high * pitch * size, |collected| {
+        for row in (0..rows).step_by(high) {
+            let high = high.min(rows - row);
+            for column in (0..columns).step_by(wide) {
+                let wide = wide.min(columns - column);
+                let (row, column) = (row.cast_signed(), column.cast_signed());
+                // SAFETY: the part lies inside of the block, for which the caller vouches; the
+                // collection has `high` rows of `pitch` elements.
+                unsafe {
+                    let start = row * from_steps.0 + column * from_steps.1;
+                    let into = (collected, (pitch.cast_signed(), 1));
+                    moves::block(size, (high, wide), into, (from.offset(bytes(start)), from_steps));
+                    for r in 0..high {
+                        let start = (row + r.cast_signed()) * to_step + column;
+                        let (to, line) = (to.offset(bytes(start)), collected.add(r * pitch * size));
+                        if streams {
+                            stream::copy(to, line, wide * size);
+                        } else {
+                            to.copy_from_nonoverlapping(line, wide * size);
+                        }
+                    }
+                }
+            }
+        }
+    });
+    if collecting.is_err() {
+        // SAFETY: the caller's promise. Without a buffer it needs no memory.
+        unsafe { moves::block(size, (rows, columns), (to, (to_step, 1)), (from, from_steps)) }
+    }
 }
 
 /// The axis that makes a block with the innermost one: where the source runs across the target,

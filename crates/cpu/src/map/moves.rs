@@ -168,7 +168,7 @@ unsafe fn block_of<T: Copy>(
         }
         let across = from_steps.0 != 0 && from_steps.0.unsigned_abs() < from_steps.1.unsigned_abs();
         if across && rows >= 4 {
-            return transposed((rows, columns), to, to_steps, from, from_steps);
+            return tiles((rows, columns), to, to_steps, from, from_steps);
         }
         let (to_step, from_step) = (to_steps.1, from_steps.1);
         for row in 0..rows.cast_signed() {
@@ -207,62 +207,6 @@ unsafe fn few<T: Copy, const COLUMNS: usize>(
                 to.write_unaligned(value.read_unaligned());
             }
         }
-    }
-}
-
-/// Bytes of a row, and of the whole, that a large transpose collects before it writes: memory is
-/// quick only where many lines that follow each other are written (or read) at a time, and what is
-/// collected must stay in the second-level cache.
-pub(super) const COLLECTED_ROW: usize = 1024;
-const COLLECTED: usize = 256 << 10;
-
-/// Transposes from this size on are collected: about what does not stay in the caches anyway.
-const LARGE: usize = 1 << 20;
-
-/// A block whose two sides run in different directions.
-///
-/// # Safety
-/// As [`block`].
-unsafe fn transposed<T: Copy>(
-    (rows, columns): (usize, usize),
-    to: *mut T,
-    to_steps: Steps,
-    from: *const T,
-    from_steps: Steps,
-) {
-    let size = size_of::<T>();
-    if rows * columns * size < LARGE || to_steps.1 != 1 {
-        // SAFETY: the caller's promise.
-        return unsafe { tiles((rows, columns), to, to_steps, from, from_steps) };
-    }
-    // Rows of the collection are a line longer than what they hold, so that the lines of a column
-    // do not all fall into the same set of a cache.
-    let wide = COLLECTED_ROW / size;
-    let high = wide.min(COLLECTED / COLLECTED_ROW);
-    let pitch = wide + 64 / size;
-    let collecting = with_scratch("copy", high * pitch * size, |collected| {
-        let collected = collected.cast::<T>();
-        for row in (0..rows).step_by(high) {
-            let high = high.min(rows - row);
-            for column in (0..columns).step_by(wide) {
-                let wide = wide.min(columns - column);
-                let (row, column) = (row.cast_signed(), column.cast_signed());
-                // SAFETY: the part lies inside of the block, for which the caller vouches; the
-                // collection has `high` rows of `pitch` elements.
-                unsafe {
-                    let from = from.offset(row * from_steps.0 + column * from_steps.1);
-                    tiles((high, wide), collected, (pitch.cast_signed(), 1), from, from_steps);
-                    for r in 0..high {
-                        let to = to.offset((row + r.cast_signed()) * to_steps.0 + column);
-                        line_of(wide, to, 1, collected.add(r * pitch), 1);
-                    }
-                }
-            }
-        }
-    });
-    if collecting.is_err() {
-        // SAFETY: the caller's promise.
-        unsafe { tiles((rows, columns), to, to_steps, from, from_steps) }
     }
 }
 
@@ -307,10 +251,11 @@ unsafe fn tiles<T: Copy>(
 ) {
     let side = 64 / size_of::<T>();
     let even = to_steps.1 == 1 && from_steps.0 == 1;
-    for row in (0..rows).step_by(side) {
-        let high = side.min(rows - row);
-        for column in (0..columns).step_by(side) {
-            let wide = side.min(columns - column);
+    // Along the source: a few lines that go on are fetched ahead, many that jump are not.
+    for column in (0..columns).step_by(side) {
+        let wide = side.min(columns - column);
+        for row in (0..rows).step_by(side) {
+            let high = side.min(rows - row);
             let (row, column) = (row.cast_signed(), column.cast_signed());
             // SAFETY: the tile lies inside of the block, for which the caller vouches.
             unsafe {

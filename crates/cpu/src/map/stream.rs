@@ -1,0 +1,95 @@
+//! Stores that go past the caches, for results that would not stay in them anyway.
+//!
+//! An ordinary store reads its line from memory first; these do not, so that a large result costs
+//! one transfer where it cost two. What is stored this way is found in memory, not in a cache, by
+//! whoever reads it next: they pay from a size on at which the caches would have lost it. Called by
+//! `chunks` and `copy`.
+
+use crate::isa::Isa;
+
+/// Results from this size on (in bytes) go past the caches: some times what a core's own hold.
+const LARGE: usize = 16 << 20;
+
+/// Whether a result of so many bytes had better go past the caches.
+#[inline]
+pub(super) fn pays(bytes: usize) -> bool {
+    bytes >= LARGE && Isa::current() != Isa::Scalar
+}
+
+/// Copies bytes past the caches. Others see them only after this thread's [`finish`].
+///
+/// # Safety
+/// `bytes` bytes may be read from `from` and written to `to`, and they do not overlap.
+#[inline]
+pub(super) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
+    let head = to.align_offset(LINE).min(bytes);
+    let lines = (bytes - head) / LINE;
+    let tail = head + lines * LINE;
+    // SAFETY: the caller's promise, in three parts; `to + head` is aligned to a line.
+    unsafe {
+        to.copy_from_nonoverlapping(from, head);
+        copy_lines(to.add(head), from.add(head), lines);
+        to.add(tail).copy_from_nonoverlapping(from.add(tail), bytes - tail);
+    }
+}
+
+/// Makes what this thread has copied visible in the order of its other stores.
+#[inline]
+pub(super) fn finish() {
+    #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+    // SAFETY: every CPU of this architecture has the instruction, which touches no memory.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
+}
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// # Safety
+/// As [`copy`], for whole lines; `to` is aligned to a line.
+#[inline]
+unsafe fn copy_lines(to: *mut u8, from: *const u8, lines: usize) {
+    match Isa::current() {
+        // SAFETY: the instruction set is available; the rest is the caller's promise.
+        #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+        Isa::Avx512 => unsafe { x86::copy_avx512(to, from, lines) },
+        // SAFETY: as above.
+        #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+        Isa::Avx2 => unsafe { x86::copy_avx2(to, from, lines) },
+        // SAFETY: the caller's promise.
+        _ => unsafe { to.copy_from_nonoverlapping(from, lines * LINE) },
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+mod x86 {
+    use super::LINE;
+    use std::arch::x86_64::*;
+
+    /// # Safety
+    /// As `copy_lines`, and the CPU has AVX-512.
+    #[target_feature(enable = "avx512f")]
+    pub(super) unsafe fn copy_avx512(to: *mut u8, from: *const u8, lines: usize) {
+        for line in 0..lines {
+            // SAFETY: `line` is below the number of lines; `to` is aligned.
+            unsafe {
+                let value = _mm512_loadu_si512(from.add(line * LINE).cast());
+                _mm512_stream_si512(to.add(line * LINE).cast(), value);
+            }
+        }
+    }
+
+    /// # Safety
+    /// As `copy_lines`, and the CPU has AVX2.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn copy_avx2(to: *mut u8, from: *const u8, lines: usize) {
+        for half in 0..2 * lines {
+            // SAFETY: `half` is below twice the number of lines; `to` is aligned.
+            unsafe {
+                let value = _mm256_loadu_si256(from.add(half * LINE / 2).cast());
+                _mm256_stream_si256(to.add(half * LINE / 2).cast(), value);
+            }
+        }
+    }
+}
