@@ -23,6 +23,13 @@ struct Shared(*mut u8);
 // SAFETY: pieces write different elements and read memory that nobody writes.
 unsafe impl Sync for Shared {}
 
+impl Shared {
+    /// The address of an element of type `T`.
+    fn at<T>(&self, position: isize) -> *mut T {
+        self.0.cast::<T>().wrapping_offset(position)
+    }
+}
+
 /// An index outside of its axis: the number of its array, and itself.
 type Outside = (usize, i64);
 
@@ -173,6 +180,7 @@ impl Rows {
         let size = plan.size;
         let strides = self.outer.inner_strides();
         let single = self.inner.len() == 1;
+        let whole = self.inner.outer_len() == 1 && self.inner.inner_strides() == [1, 1];
         self.outer.for_each_piece(range, |at, len| {
             if result.is_err() {
                 return;
@@ -227,6 +235,19 @@ impl Rows {
                 }
                 let shift =
                     (dense - self.origin.0.cast_signed(), picked - self.origin.1.cast_signed());
+                if whole {
+                    let starts = self.inner.offsets();
+                    // SAFETY: a whole row on both sides, which the caller vouches for.
+                    unsafe {
+                        let dense = (starts[0].cast_signed() + shift.0) * size.cast_signed();
+                        let picked = (starts[1].cast_signed() + shift.1) * size.cast_signed();
+                        let dense = plan.dense.0.offset(dense);
+                        let picked = plan.picked.0.offset(picked);
+                        let (to, from) = if GATHER { (dense, picked) } else { (picked, dense) };
+                        to.copy_from_nonoverlapping(from, self.inner.inner_len() * size);
+                    }
+                    continue;
+                }
                 let steps = self.inner.inner_strides();
                 self.inner.for_each_run(0..self.inner.outer_len(), |at| {
                     // SAFETY: a run of the row, which the caller vouches for.
@@ -288,6 +309,14 @@ pub(crate) fn nonzero(session: &Session<'_>, request: &Nonzero<'_>) -> Result<()
     let (rows, columns) =
         (request.output.layout().strides()[0], request.output.layout().strides()[1]);
     let count = request.output.layout().shape()[0];
+    if let (&[len], &[step]) = (input.shape(), input.strides()) {
+        let from = from.wrapping_offset(input.offset().cast_signed());
+        let to = to.wrapping_offset(request.output.layout().offset().cast_signed());
+        // SAFETY: positions of both views, inside their blocks (the invariant of views), which the
+        // session holds; the output has `count` rows.
+        unsafe { nonzero_of_line((from, step, len), (to, rows, count)) };
+        return Ok(());
+    }
     let mut found = 0;
     let mut write = |outer: &[usize], last: Option<usize>| {
         // The output has one row for each true element (the contract); whoever changes the input
@@ -327,4 +356,51 @@ pub(crate) fn nonzero(session: &Session<'_>, request: &Nonzero<'_>) -> Result<()
         index[axis] += 1;
         index[axis + 1..].fill(0);
     }
+}
+
+/// Bools of one piece of work.
+const NONZERO_PIECE: usize = 1 << 14;
+
+/// Lists the places of true elements, the first `count` of them. Each is written whether or not the
+/// element is true, and overwritten by the next if it is not: no branch could foresee it.
+///
+/// # Safety
+/// `len` bools at a step may be read at `from`, and `count` places at a step written at `to`, from any
+/// thread.
+unsafe fn nonzero_of_line(
+    (from, step, len): (*const u8, isize, usize),
+    (to, to_step, count): (*mut i64, isize, usize),
+) {
+    let (from, to) = (Shared(from.cast_mut()), Shared(to.cast()));
+    let pieces = len.div_ceil(NONZERO_PIECE);
+    let piece = |number: usize| number * NONZERO_PIECE..len.min((number + 1) * NONZERO_PIECE);
+    let is_true = |i: usize| {
+        // SAFETY: an element of the line.
+        unsafe { from.at::<u8>(i.cast_signed() * step).read() != 0 }
+    };
+    let mut counts = vec![0usize; pieces];
+    let counted = Shared(counts.as_mut_ptr().cast());
+    pool::run(pieces, &|number| {
+        let found = piece(number).map(|i| usize::from(is_true(i))).sum();
+        // SAFETY: every piece has a count of its own.
+        unsafe { counted.at::<usize>(number.cast_signed()).write(found) };
+    });
+    let mut ends = counts;
+    let mut sum = 0;
+    for end in &mut ends {
+        sum += *end;
+        // Whoever changes the input behind our back must not make us write beyond the output.
+        *end = sum.min(count);
+    }
+    pool::run(pieces, &|number| {
+        let mut place = if number == 0 { 0 } else { ends[number - 1] };
+        for i in piece(number) {
+            if place == ends[number] {
+                return;
+            }
+            // SAFETY: the places up to the piece's end are its own.
+            unsafe { to.at::<i64>(place.cast_signed() * to_step).write(i as i64) };
+            place += usize::from(is_true(i));
+        }
+    });
 }

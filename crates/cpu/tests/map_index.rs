@@ -196,6 +196,27 @@ fn nonzero_lists_indices_in_order() {
 }
 
 #[test]
+fn nonzero_of_a_long_line_is_in_order_at_any_step() {
+    let mut rng = Rng(4);
+    let count = 70_000;
+    for chance in [0, 1, 7, 8] {
+        let flags: Vec<Scalar> = (0..count).map(|_| Scalar::new(rng.next() % 8 < chance)).collect();
+        let expected: Vec<i64> =
+            (0..).zip(&flags).filter(|(_, f)| f.is_true()).map(|f| f.0).collect();
+        for (step, offset) in [(1, 0), (-2, 2 * count - 2)] {
+            let layout = Layout::new(&[count], &[step], offset).unwrap();
+            let input = array(layout, DType::Bool, &flags);
+            let out = zeros(Layout::new(&[expected.len(), 1], &[3, 1], 1).unwrap(), DType::Int64);
+            let output = Target::shared("test", out.borrow()).unwrap();
+            run(&Cpu, "test", &Request::Nonzero(Nonzero { input: input.borrow(), output }))
+                .unwrap();
+            let got: Vec<i64> = read(&out).iter().map(Scalar::get).collect();
+            assert!(got == expected, "chance {chance}, step {step}");
+        }
+    }
+}
+
+#[test]
 fn random_numbers_are_those_of_the_definition() {
     let integers = Distribution::Integers { low: -5, span: 11 };
     let all = Distribution::Integers { low: i64::MIN, span: 0 };
