@@ -6,16 +6,19 @@
 //! that whoever calls can have it before the first result is written. Called by the drivers in
 //! `sort/mod.rs`, once for each line.
 
+use std::ops::Range;
+
 use bytemuck::cast_slice_mut;
 use tilework_ops::{Complex, bf16, f16};
 
 use super::key::{Bits, Key, Reversible};
+use super::quick::{Make, Take};
 use super::{Block, Row, quick, radix};
 use crate::isa::Isa;
 use crate::pool;
 
 /// Elements of one piece of work that goes over all of a line.
-pub(super) const PIECE: usize = 1 << 16;
+const PIECE: usize = 1 << 16;
 
 /// How the elements of a dtype are sorted.
 pub(super) trait Line: Key {
@@ -66,46 +69,43 @@ macro_rules! by_indices {
 
 by_indices!(Complex<f32> Complex<f64>);
 
-/// Sorts integers by their bits from `low` on, using `other`, which is as long: those below must be
-/// in order already, and differ in all elements.
-fn sort_integers<E: Bits>(data: &mut [E], other: &mut [E], low: u32) {
-    match E::SORTERS[Isa::current() as usize] {
-        // SAFETY: the current instruction set is available.
-        Some(sorter) => unsafe { quick::sort(sorter, data, other) },
-        None => radix::sort(data, other, low),
-    }
-}
-
-/// Writes `f` of each element's place and value, by several threads if there are many.
-fn each_of<R: Copy + Send, B: Copy + Send>(
-    line: Row<R>,
-    to: &mut [B],
-    f: impl Fn(usize, R) -> B + Sync,
+/// Sorts the integers that `make` makes by their bits from `low` on, and hands them to `take`;
+/// `data` and `other` are room for them. Those bits below must be in order already, and differ in
+/// all elements.
+fn sort_integers<E: Bits>(
+    data: &mut [E],
+    other: &mut [E],
+    low: u32,
+    make: &Make<'_, E>,
+    take: &Take<'_, E>,
 ) {
-    assert_eq!(line.len(), to.len());
-    let to = Block(to.as_mut_ptr());
-    pool::for_ranges(line.len(), PIECE, &|range| {
-        // SAFETY: the range lies in the slice, and no other piece has it.
-        let target = unsafe { std::slice::from_raw_parts_mut(to.at(range.start), range.len()) };
-        if let Some(elements) = line.slice(range.clone()) {
-            for ((target, &x), i) in target.iter_mut().zip(elements).zip(range) {
-                *target = f(i, x);
-            }
-        } else {
-            for (target, i) in target.iter_mut().zip(range) {
-                *target = f(i, line.get(i));
-            }
-        }
-    });
+    let Some(sorter) = E::SORTERS[Isa::current() as usize] else {
+        let len = data.len();
+        let room = Block(data.as_mut_ptr());
+        pool::for_ranges(len, PIECE, &|range| {
+            // SAFETY: the range lies in the slice, and no other piece has it.
+            let to = unsafe { std::slice::from_raw_parts_mut(room.at(range.start), range.len()) };
+            make(range, to);
+        });
+        radix::sort(data, other, low);
+        return pool::for_ranges(len, PIECE, &|range| take(range.clone(), &data[range]));
+    };
+    // SAFETY: the current instruction set is available.
+    unsafe { quick::sort(sorter, data, other, make, take) }
 }
 
-/// Calls `f` with each element's place and value, by several threads if there are many.
-fn for_each<A: Copy + Sync>(from: &[A], f: impl Fn(usize, A) + Sync) {
-    pool::for_ranges(from.len(), PIECE, &|range| {
-        for (&x, i) in from[range.clone()].iter().zip(range) {
-            f(i, x);
+/// Makes `f` of the places and values of some elements.
+#[inline(always)]
+fn each_of<R: Copy, B>(line: Row<R>, range: Range<usize>, to: &mut [B], f: impl Fn(usize, R) -> B) {
+    if let Some(elements) = line.slice(range.clone()) {
+        for ((to, &x), i) in to.iter_mut().zip(elements).zip(range) {
+            *to = f(i, x);
         }
-    });
+    } else {
+        for (to, i) in to.iter_mut().zip(range) {
+            *to = f(i, line.get(i));
+        }
+    }
 }
 
 fn sort_by_keys<T: Reversible>(
@@ -115,9 +115,13 @@ fn sort_by_keys<T: Reversible>(
     work: &mut [u8],
 ) {
     let (keys, other) = cast_slice_mut::<u8, T::Bits>(work).split_at_mut(line.len());
-    each_of(line, keys, |_, raw| T::spread_key(raw, flip));
-    sort_integers(keys, other, 0);
-    out.fill_from(keys, |key| T::restore(key, flip));
+    let make = |range: Range<usize>, keys: &mut [T::Bits]| {
+        each_of(line, range, keys, |_, raw| T::spread_key(raw, flip));
+    };
+    let take = |range: Range<usize>, keys: &[T::Bits]| {
+        out.fill_from(range, keys, |key| T::restore(key, flip));
+    };
+    sort_integers(keys, other, 0, &make, &take);
     if T::SHARES {
         put_back::<T>(line, out, keys, flip);
     }
@@ -173,12 +177,16 @@ pub(super) fn argsort<T: Line>(
 ) {
     if fits_pair::<T>(line.len()) {
         let (pairs, other) = cast_slice_mut::<u8, T::Pair>(work).split_at_mut(line.len());
-        each_of(line, pairs, |i, raw| T::Pair::with_index(T::key(raw, flip), i));
-        sort_integers(pairs, other, T::Pair::BITS / 2);
-        return for_each(pairs, |i, pair| put(i, pair.index()));
+        let make = |range: Range<usize>, pairs: &mut [T::Pair]| {
+            each_of(line, range, pairs, |i, raw| T::Pair::with_index(T::key(raw, flip), i));
+        };
+        let take = |range: Range<usize>, pairs: &[T::Pair]| {
+            range.zip(pairs).for_each(|(i, pair)| put(i, pair.index()));
+        };
+        return sort_integers(pairs, other, T::Pair::BITS / 2, &make, &take);
     }
     let pairs = cast_slice_mut::<u8, [u128; 2]>(work);
-    each_of(line, pairs, |i, raw| [T::key(raw, flip).to_u128(), i as u128]);
+    each_of(line, 0..line.len(), pairs, |i, raw| [T::key(raw, flip).to_u128(), i as u128]);
     // Indices differ, so there are no ties whose order could be lost. A long line sorts for seconds
     // in one go: it asks now and then whether to go on.
     let mut compared = 0u32;
@@ -189,5 +197,7 @@ pub(super) fn argsort<T: Line>(
         }
         a.cmp(b)
     });
-    for_each(pairs, |i, pair| put(i, pair[1] as i64));
+    for (i, pair) in pairs.iter().enumerate() {
+        put(i, pair[1] as i64);
+    }
 }

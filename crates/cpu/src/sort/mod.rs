@@ -190,27 +190,22 @@ impl<R: Copy> Row<R> {
         (self.step == 1).then(|| slice(self.start.at(range.start)))
     }
 
-    /// Writes `f` of each of `from`, which are as many, by several threads if there are many.
-    fn fill_from<A: Copy + Sync>(self, from: &[A], f: impl Fn(A) -> R + Sync)
-    where
-        R: Send,
-    {
-        assert_eq!(from.len(), self.len);
-        pool::for_ranges(from.len(), line::PIECE, &|range| {
-            let from = &from[range.clone()];
-            if self.step == 1 {
-                let at = self.start.at(range.start);
-                // SAFETY: the promise of `new`; no other piece has this range.
-                let to = unsafe { std::slice::from_raw_parts_mut(at, range.len()) };
-                for (to, &x) in to.iter_mut().zip(from) {
-                    *to = f(x);
-                }
-            } else {
-                for (i, &x) in range.zip(from) {
-                    self.put(i, f(x));
-                }
+    /// Writes `f` of each of `from` to the elements of a range, which are as many.
+    #[inline(always)]
+    fn fill_from<A: Copy>(self, range: Range<usize>, from: &[A], f: impl Fn(A) -> R) {
+        assert!(range.end <= self.len && from.len() == range.len());
+        if self.step == 1 {
+            let at = self.start.at(range.start);
+            // SAFETY: the promise of `new`.
+            let to = unsafe { std::slice::from_raw_parts_mut(at, range.len()) };
+            for (to, &x) in to.iter_mut().zip(from) {
+                *to = f(x);
             }
-        });
+        } else {
+            for (i, &x) in range.zip(from) {
+                self.put(i, f(x));
+            }
+        }
     }
 
     #[inline(always)]

@@ -1,9 +1,10 @@
 //! Sorts unsigned integers by the vector quicksort of the simd crate, on all threads.
 //!
-//! A long array is parted by pivots until there are some parts for every thread, and none takes
-//! long: pieces part what they have into the other array, then put both halves where those of all
-//! pieces belong. Parts are then sorted by the threads, each by itself. Equal integers cannot be
-//! told apart, so it does not matter how the array is cut. Called by `line.rs`.
+//! A long array is parted by several pivots at once, so that there are some parts for every thread
+//! and none takes long: each piece makes its integers and parts them while they are in the cache,
+//! then puts each of its parts where those of all pieces belong. Parts are sorted, and handed on
+//! while they are in the cache, by the threads, each by itself. Equal integers cannot be told
+//! apart, so it does not matter how the array is cut. Called by `line.rs`.
 
 use std::ops::Range;
 
@@ -17,91 +18,157 @@ use crate::pool;
 /// The least elements that are parted by several threads.
 const SHARED: usize = 1 << 16;
 
-/// Elements that one piece parts.
+/// Elements that one piece parts: with room as large, a part of L2.
 const PIECE: usize = 1 << 15;
 
 /// Parts for each thread, so that an unlucky pivot does not leave one with all the work.
 const PARTS: usize = 4;
 
+/// The most parts: those of a piece must not become too short to be moved quickly.
+const MOST_PARTS: usize = 256;
+
 /// Elements of a part that takes about a tenth of a second, after which somebody may want to stop.
 const LONG: usize = 1 << 22;
 
-/// Elements that a pivot is the median of.
-const SAMPLE: usize = 255;
+/// Elements of the sample for each part: pivots are then a part or so in ten off.
+const SAMPLE: usize = 64;
 
-/// Sorts `data`, using `other`, which is as long.
+/// What is sorted: makes the integers of some places.
+pub(super) type Make<'a, E> = dyn Fn(Range<usize>, &mut [E]) + Sync + 'a;
+
+/// What becomes of it: takes the integers that belong at some places.
+pub(super) type Take<'a, E> = dyn Fn(Range<usize>, &[E]) + Sync + 'a;
+
+/// Sorts what `make` makes into `data`, using `other`, which is as long, and hands it to `take`.
 ///
 /// # Safety
 /// The CPU has the sorter's instruction set.
-pub(super) unsafe fn sort<E: Bits>(sorter: Sorter<E>, data: &mut [E], other: &mut [E]) {
-    assert_eq!(data.len(), other.len());
+pub(super) unsafe fn sort<E: Bits>(
+    sorter: Sorter<E>,
+    data: &mut [E],
+    other: &mut [E],
+    make: &Make<'_, E>,
+    take: &Take<'_, E>,
+) {
+    let len = data.len();
+    assert_eq!(len, other.len());
     let threads = pool::threads();
-    let wanted = if threads > 1 { PARTS * threads } else { 1 }.max(data.len() / LONG);
-    let mut parts: SmallVec<[Range<usize>; 16]> = smallvec![0..data.len()];
-    for _ in 0..wanted.next_power_of_two().ilog2() {
-        let mut halves = SmallVec::new();
-        for part in parts {
-            let mut middle = part.start;
-            if part.len() >= SHARED {
-                let (data, other) = (&mut data[part.clone()], &mut other[part.clone()]);
-                // SAFETY: the caller's promise.
-                middle += unsafe { part_in_pieces(sorter, data, other) };
-            }
-            let both = [part.start..middle, middle..part.end];
-            halves.extend(both.into_iter().filter(|half| !half.is_empty()));
-        }
-        parts = halves;
+    let wanted = if threads > 1 && len >= SHARED { PARTS * threads } else { 1 }.max(len / LONG);
+    let parts = wanted.next_power_of_two().min(MOST_PARTS);
+    let mut ends: SmallVec<[usize; 16]> = smallvec![len];
+    let mut moved = false;
+    if parts == 1 {
+        make(0..len, data);
+    } else {
+        // SAFETY: the caller's promise.
+        (ends, moved) = unsafe { part(sorter, data, other, &pivots(len, parts, make), make) };
     }
     let (data, other) = (Block(data.as_mut_ptr()), Block(other.as_mut_ptr()));
-    pool::run(parts.len(), &|index| {
-        let Range { start, end } = parts[index];
+    let (here, there) = if moved { (other, data) } else { (data, other) };
+    pool::run(ends.len(), &|index| {
+        let (start, end) = (if index == 0 { 0 } else { ends[index - 1] }, ends[index]);
         // SAFETY: parts lie apart, inside of both arrays; the level is the caller's promise.
-        unsafe { (sorter.sort)(data.at(start), other.at(start), false, end - start) }
+        let sorted = unsafe {
+            (sorter.sort)(here.at(start), there.at(start), moved, end - start);
+            std::slice::from_raw_parts(data.at(start), end - start)
+        };
+        take(start..end, sorted);
     });
 }
 
-/// Puts the elements of `data` that are below some element near the middle first; how many.
+/// Integers that part all of them evenly, ascending: from a sample.
+fn pivots<E: Bits>(len: usize, parts: usize, make: &Make<'_, E>) -> SmallVec<[E; 16]> {
+    let count = parts * SAMPLE;
+    let mut sample = vec![E::ZERO; count];
+    for (i, integer) in sample.iter_mut().enumerate() {
+        let place = len / count * i;
+        make(place..place + 1, std::slice::from_mut(integer));
+    }
+    sample.sort_unstable();
+    (1..parts).map(|part| sample[part * SAMPLE]).collect()
+}
+
+/// Makes all integers and parts them by the pivots, one fewer than a power of two; where the parts
+/// end, and whether they are in `other`.
 ///
 /// # Safety
 /// The CPU has the sorter's instruction set.
-unsafe fn part_in_pieces<E: Bits>(sorter: Sorter<E>, data: &mut [E], other: &mut [E]) -> usize {
-    let len = data.len();
-    let mut sample: [E; SAMPLE] = std::array::from_fn(|i| data[len / SAMPLE * i]);
-    sample.sort_unstable();
-    let pivot = sample[SAMPLE / 2];
-
+unsafe fn part<E: Bits>(
+    sorter: Sorter<E>,
+    data: &mut [E],
+    other: &mut [E],
+    pivots: &[E],
+    make: &Make<'_, E>,
+) -> (SmallVec<[usize; 16]>, bool) {
+    let (len, parts) = (data.len(), pivots.len() + 1);
     let pieces = len.div_ceil(PIECE);
     let piece = |number: usize| number * PIECE..len.min((number + 1) * PIECE);
-    let mut below: SmallVec<[usize; 64]> = smallvec![0; pieces];
-    let (from, to) = (Block(data.as_mut_ptr()), Block(other.as_mut_ptr()));
-    let counts = Block(below.as_mut_ptr());
+    let mut counts = vec![0usize; pieces * parts];
+    let (data, other) = (Block(data.as_mut_ptr()), Block(other.as_mut_ptr()));
+    let counted = Block(counts.as_mut_ptr());
     pool::run(pieces, &|number| {
-        let Range { start, end } = piece(number);
-        // SAFETY: the piece lies in both arrays, and it and its count are this call's alone; the
+        let range = piece(number);
+        let (start, count) = (range.start, range.len());
+        // SAFETY: the piece lies in both arrays, and it and its counts are this call's alone; the
         // level is the caller's promise.
         unsafe {
-            *counts.at(number) = (sorter.part)(from.at(start), to.at(start), end - start, pivot);
+            let counts = std::slice::from_raw_parts_mut(counted.at(number * parts), parts);
+            make(range, std::slice::from_raw_parts_mut(data.at(start), count));
+            part_piece(sorter, data.at(start), other.at(start), count, pivots, counts);
         }
     });
 
-    let all_below: usize = below.iter().sum();
-    // Where each piece puts what is below, and the others.
-    let mut places: SmallVec<[(usize, usize); 64]> = SmallVec::new();
-    let (mut low, mut high) = (0, all_below);
-    for (number, &count) in below.iter().enumerate() {
-        places.push((low, high));
-        low += count;
-        high += piece(number).len() - count;
+    // Where each piece puts each of its parts: after all lower parts, and the same of earlier pieces.
+    let mut next = 0;
+    let mut ends = SmallVec::new();
+    let mut places = vec![0usize; pieces * parts];
+    for part in 0..parts {
+        for at in (part..pieces * parts).step_by(parts) {
+            places[at] = next;
+            next += counts[at];
+        }
+        ends.push(next);
     }
+    // A piece has changed sides once for each halving.
+    let parted_in_other = parts.ilog2() % 2 == 1;
+    let (from, to) = if parted_in_other { (other, data) } else { (data, other) };
     pool::run(pieces, &|number| {
-        let Range { start, end } = piece(number);
-        let ((low, high), count) = (places[number], below[number]);
-        // SAFETY: the places of all pieces lie apart and fill `data`; each piece's halves lie in
-        // `other` where it has put them.
-        unsafe {
-            from.at(low).copy_from_nonoverlapping(to.at(start), count);
-            from.at(high).copy_from_nonoverlapping(to.at(start + count), end - start - count);
+        let mut start = piece(number).start;
+        for at in number * parts..(number + 1) * parts {
+            // SAFETY: the places of all pieces and parts lie apart and fill the array; each piece's
+            // parts follow each other where it has put them.
+            unsafe { to.at(places[at]).copy_from_nonoverlapping(from.at(start), counts[at]) };
+            start += counts[at];
         }
     });
-    all_below
+    (ends, !parted_in_other)
+}
+
+/// Parts integers by pivots, one fewer than a power of two, and counts the parts. They come to lie
+/// in `to` if the number of halvings is odd, else in `from`.
+///
+/// # Safety
+/// The CPU has the sorter's instruction set; `from` and `to` may be read and written for `count`
+/// integers and do not overlap.
+unsafe fn part_piece<E: Bits>(
+    sorter: Sorter<E>,
+    from: *mut E,
+    to: *mut E,
+    count: usize,
+    pivots: &[E],
+    counts: &mut [usize],
+) {
+    if pivots.is_empty() {
+        counts[0] = count;
+        return;
+    }
+    let middle = pivots.len() / 2;
+    let (low_counts, high_counts) = counts.split_at_mut(middle + 1);
+    // SAFETY: the caller's promise, for both parts of what `part` has parted.
+    unsafe {
+        let below = (sorter.part)(from, to, count, pivots[middle]);
+        part_piece(sorter, to, from, below, &pivots[..middle], low_counts);
+        let (to, from) = (to.add(below), from.add(below));
+        part_piece(sorter, to, from, count - below, &pivots[middle + 1..], high_counts);
+    }
 }

@@ -24,7 +24,7 @@ integers!(u32 u64);
 macro_rules! avx512 {
     ($name:ident, $elem:ident, $lanes:literal, $mask:ident, $numbers:expr,
      $set1:ident $loadu:ident $storeu:ident $mask_loadu:ident $mask_storeu:ident $min:ident $max:ident
-     $permute:ident $test:ident $mask_max:ident $less:ident $compress:ident $expand:ident) => {
+     $permute:ident $mask_permute:ident $test:ident $mask_max:ident $less:ident $compress:ident $expand:ident) => {
         /// A register of AVX-512.
         #[derive(Clone, Copy)]
         #[repr(transparent)]
@@ -98,6 +98,17 @@ macro_rules! avx512 {
             }
 
             #[inline(always)]
+            unsafe fn turned(self, other: Self, bit: usize) -> (Self, Self) {
+                // SAFETY: the caller has AVX-512.
+                unsafe {
+                    let bit = Self::splat(bit as $elem).0;
+                    let (having, across) = ($test($numbers, bit), _mm512_xor_si512($numbers, bit));
+                    let first = $mask_permute(self.0, having, across, other.0);
+                    ($name(first), $name($mask_permute(other.0, !having, across, self.0)))
+                }
+            }
+
+            #[inline(always)]
             unsafe fn parted(self, pivot: Self) -> (Self, usize) {
                 // SAFETY: the caller has AVX-512.
                 unsafe {
@@ -117,13 +128,13 @@ avx512!(U32x16, u32, 16, __mmask16,
     _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
     _mm512_set1_epi32 _mm512_loadu_si512 _mm512_storeu_si512 _mm512_mask_loadu_epi32
     _mm512_mask_storeu_epi32 _mm512_min_epu32 _mm512_max_epu32 _mm512_permutexvar_epi32
-    _mm512_test_epi32_mask _mm512_mask_max_epu32 _mm512_cmplt_epu32_mask _mm512_maskz_compress_epi32
+    _mm512_mask_permutexvar_epi32     _mm512_test_epi32_mask _mm512_mask_max_epu32 _mm512_cmplt_epu32_mask _mm512_maskz_compress_epi32
     _mm512_mask_expand_epi32);
 
 avx512!(U64x8, u64, 8, __mmask8, _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7),
     _mm512_set1_epi64 _mm512_loadu_si512 _mm512_storeu_si512 _mm512_mask_loadu_epi64
     _mm512_mask_storeu_epi64 _mm512_min_epu64 _mm512_max_epu64 _mm512_permutexvar_epi64
-    _mm512_test_epi64_mask _mm512_mask_max_epu64 _mm512_cmplt_epu64_mask _mm512_maskz_compress_epi64
+    _mm512_mask_permutexvar_epi64     _mm512_test_epi64_mask _mm512_mask_max_epu64 _mm512_cmplt_epu64_mask _mm512_maskz_compress_epi64
     _mm512_mask_expand_epi64);
 
 /// For each set of lanes: those first, the others behind.
@@ -241,6 +252,18 @@ impl Keys for U32x8 {
             let bit = _mm256_set1_epi32(bit as i32);
             let having = _mm256_cmpeq_epi32(_mm256_and_si256(Self::numbers(), bit), bit);
             U32x8(_mm256_blendv_epi8(self.min(other).0, self.max(other).0, having))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn turned(self, other: Self, bit: usize) -> (Self, Self) {
+        // SAFETY: the caller has AVX2.
+        unsafe {
+            let (across, back) = (other.swapped(bit).0, self.swapped(bit).0);
+            let bit = _mm256_set1_epi32(bit as i32);
+            let having = _mm256_cmpeq_epi32(_mm256_and_si256(Self::numbers(), bit), bit);
+            let first = _mm256_blendv_epi8(self.0, across, having);
+            (U32x8(first), U32x8(_mm256_blendv_epi8(back, other.0, having)))
         }
     }
 

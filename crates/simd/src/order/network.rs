@@ -1,0 +1,304 @@
+//! Sorting networks over some registers, for what quicksort leaves.
+//!
+//! Generic over [`Keys`]; everything is inlined and unrolled, so that registers stay registers and
+//! every shuffle is a constant. Called by `quick.rs`.
+
+use super::{Integer, Keys};
+
+/// Registers that a network sorts at once.
+pub(super) const NETWORK: usize = 16;
+
+/// Sorts what a network takes, from one place to the same or another.
+///
+/// # Safety
+/// `count` integers may be read at `from` and written at `to`; no more than [`NETWORK`]
+/// registers of them; the level is available.
+#[inline(always)]
+pub(super) unsafe fn small<V: Keys>(from: *const V::Elem, to: *mut V::Elem, count: usize) {
+    // SAFETY: the same contract.
+    unsafe {
+        match count.div_ceil(V::LANES) {
+            0 => {}
+            1 => network::<V, 1>(from, to, count),
+            2 => network::<V, 2>(from, to, count),
+            3..=4 => network::<V, 4>(from, to, count),
+            5..=8 => network::<V, 8>(from, to, count),
+            _ => network::<V, NETWORK>(from, to, count),
+        }
+    }
+}
+
+/// Sorts `N` registers, a power of two: each by itself, then bitonic merges.
+///
+/// # Safety
+/// As [`small`]; `count` is at least 1 and at most `N` registers' lanes.
+#[inline(always)]
+unsafe fn network<V: Keys, const N: usize>(from: *const V::Elem, to: *mut V::Elem, count: usize) {
+    // SAFETY: lanes below `count` exist; the level is available.
+    unsafe {
+        let mut rows = [V::splat(V::Elem::MAX); N];
+        for (i, row) in rows.iter_mut().enumerate() {
+            let start = i * V::LANES;
+            if start + V::LANES <= count {
+                *row = V::load(from.add(start));
+            } else if start < count {
+                *row = V::load_first(from.add(start), count - start);
+            }
+        }
+        if N.is_multiple_of(V::LANES) {
+            by_columns(&mut rows);
+        } else {
+            by_rows(&mut rows);
+        }
+        for (i, row) in rows.into_iter().enumerate() {
+            let start = i * V::LANES;
+            if start + V::LANES <= count {
+                row.store(to.add(start));
+            } else if start < count {
+                row.store_first(to.add(start), count - start);
+            }
+        }
+    }
+}
+
+/// Sorts registers, fewer than there are lanes: each by itself, then all.
+///
+/// # Safety
+/// The level is available.
+#[inline(always)]
+unsafe fn by_rows<V: Keys, const N: usize>(rows: &mut [V; N]) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        for row in &mut *rows {
+            *row = sorted(*row);
+        }
+        merge_runs::<V, N, 1>(rows);
+        merge_runs::<V, N, 2>(rows);
+        merge_runs::<V, N, 4>(rows);
+        merge_runs::<V, N, 8>(rows);
+    }
+}
+
+/// Sorts registers, a multiple of the lanes: each lane by itself, then bitonic merges of more and
+/// more lanes, and at last columns become rows. Comparing registers takes no shuffle, and the
+/// lowest bits of the order, here the registers, are compared most often.
+///
+/// # Safety
+/// The level is available.
+#[inline(always)]
+unsafe fn by_columns<V: Keys, const N: usize>(rows: &mut [V; N]) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        odd_even::<V, N, 1>(rows);
+        odd_even::<V, N, 2>(rows);
+        odd_even::<V, N, 4>(rows);
+        odd_even::<V, N, 8>(rows);
+        merge_lanes::<V, N, 1>(rows);
+        merge_lanes::<V, N, 2>(rows);
+        merge_lanes::<V, N, 4>(rows);
+        merge_lanes::<V, N, 8>(rows);
+        turn(rows);
+    }
+}
+
+/// The lesser of two registers' lanes in the first, the greater in the second.
+///
+/// # Safety
+/// The level is available.
+#[inline(always)]
+unsafe fn compare<V: Keys, const N: usize>(rows: &mut [V; N], low: usize, high: usize) {
+    let (a, b) = (rows[low], rows[high]);
+    // SAFETY: the caller's promise.
+    unsafe { (rows[low], rows[high]) = (a.min(b), a.max(b)) }
+}
+
+/// Merges neighbouring runs of `RUN` registers, in every lane by itself (Batcher's odd-even
+/// merge).
+///
+/// # Safety
+/// The level is available.
+#[inline(always)]
+unsafe fn odd_even<V: Keys, const N: usize, const RUN: usize>(rows: &mut [V; N]) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        compare_all::<V, N, RUN>(rows, RUN, 0);
+        compare_all::<V, N, RUN>(rows, RUN / 2, RUN / 2);
+        compare_all::<V, N, RUN>(rows, RUN / 4, RUN / 4);
+        compare_all::<V, N, RUN>(rows, RUN / 8, RUN / 8);
+    }
+}
+
+/// Compares registers at a distance, inside of neighbouring pairs of runs, of which the number of
+/// the first has the bits `has` of the distance.
+///
+/// # Safety
+/// The level is available.
+#[inline(always)]
+unsafe fn compare_all<V: Keys, const N: usize, const RUN: usize>(
+    rows: &mut [V; N],
+    distance: usize,
+    has: usize,
+) {
+    if distance == 0 {
+        return;
+    }
+    let mut low = 0;
+    while low + distance < N {
+        if low & distance == has && low / (2 * RUN) == (low + distance) / (2 * RUN) {
+            // SAFETY: the caller's promise.
+            unsafe { compare(rows, low, low + distance) };
+        }
+        low += 1;
+    }
+}
+
+/// Merges neighbouring runs of `RUN` lanes, each lane a run of all registers.
+///
+/// # Safety
+/// The level is available.
+#[inline(always)]
+unsafe fn merge_lanes<V: Keys, const N: usize, const RUN: usize>(rows: &mut [V; N]) {
+    if RUN >= V::LANES {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        // The second run backwards, against the first.
+        for low in 0..N / 2 {
+            let (a, b) = (rows[low], rows[N - 1 - low]);
+            rows[low] = a.exchanged(b.swapped(2 * RUN - 1), RUN);
+            rows[N - 1 - low] = b.exchanged(a.swapped(2 * RUN - 1), RUN);
+        }
+        for row in &mut *rows {
+            *row = merged(*row, RUN);
+        }
+        compare_all::<V, N, N>(rows, N / 2, 0);
+        compare_all::<V, N, N>(rows, N / 4, 0);
+        compare_all::<V, N, N>(rows, N / 8, 0);
+        compare_all::<V, N, N>(rows, N / 16, 0);
+    }
+}
+
+/// Columns as rows: lane by lane, the elements of all registers.
+///
+/// # Safety
+/// The level is available.
+#[inline(always)]
+unsafe fn turn<V: Keys, const N: usize>(rows: &mut [V; N]) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        turn_blocks(rows, 1);
+        turn_blocks(rows, 2);
+        turn_blocks(rows, 4);
+        if V::LANES > 8 {
+            turn_blocks(rows, 8);
+        }
+    }
+    // Squares lie one below the other, and their first rows belong together.
+    let (squares, turned) = (N / V::LANES, *rows);
+    for (i, row) in rows.iter_mut().enumerate() {
+        *row = turned[i % squares * V::LANES + i / squares];
+    }
+}
+
+/// One step of [`turn`]: blocks of `bit` registers and lanes change places.
+///
+/// # Safety
+/// The level is available.
+#[inline(always)]
+unsafe fn turn_blocks<V: Keys, const N: usize>(rows: &mut [V; N], bit: usize) {
+    let mut low = 0;
+    while low + bit < N {
+        if low & bit == 0 {
+            // SAFETY: the caller's promise.
+            unsafe { (rows[low], rows[low + bit]) = rows[low].turned(rows[low + bit], bit) };
+        }
+        low += 1;
+    }
+}
+
+/// Merges neighbouring ascending runs of `RUN` registers.
+///
+/// # Safety
+/// The level is available.
+#[inline(always)]
+unsafe fn merge_runs<V: Keys, const N: usize, const RUN: usize>(rows: &mut [V; N]) {
+    for pair in rows.chunks_exact_mut(2 * RUN) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            // The second run backwards, against the first.
+            let (_, second) = pair.split_at_mut(RUN);
+            second.reverse();
+            for row in second {
+                *row = row.swapped(V::LANES - 1);
+            }
+            let mut distance = RUN;
+            while distance > 0 {
+                for block in pair.chunks_exact_mut(2 * distance) {
+                    for i in 0..distance {
+                        let (a, b) = (block[i], block[i + distance]);
+                        block[i] = a.min(b);
+                        block[i + distance] = a.max(b);
+                    }
+                }
+                distance /= 2;
+            }
+            for row in pair {
+                *row = merged(*row, V::LANES);
+            }
+        }
+    }
+}
+
+/// Lanes against those `i ^ mask`: the lesser where the number lacks `bit`, else the greater.
+///
+/// # Safety
+/// The level is available.
+#[inline(always)]
+unsafe fn exchanged<V: Keys>(row: V, mask: usize, bit: usize) -> V {
+    // SAFETY: the caller's promise.
+    unsafe { row.exchanged(row.swapped(mask), bit) }
+}
+
+/// All lanes in order. This and [`merged`] are written out, so that every shuffle is a constant.
+///
+/// # Safety
+/// The level is available.
+#[inline(always)]
+unsafe fn sorted<V: Keys>(mut row: V) -> V {
+    // SAFETY: the caller's promise.
+    unsafe {
+        // The far half of each run backwards against the near one, then as in merges.
+        row = exchanged(row, 1, 1);
+        row = merged(exchanged(row, 3, 2), 2);
+        row = merged(exchanged(row, 7, 4), 4);
+        if V::LANES > 8 {
+            row = merged(exchanged(row, 15, 8), 8);
+        }
+        row
+    }
+}
+
+/// Bitonic runs of `run` lanes (up to 16), in order.
+///
+/// # Safety
+/// The level is available.
+#[inline(always)]
+unsafe fn merged<V: Keys>(mut row: V, run: usize) -> V {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if run > 8 {
+            row = exchanged(row, 8, 8);
+        }
+        if run > 4 {
+            row = exchanged(row, 4, 4);
+        }
+        if run > 2 {
+            row = exchanged(row, 2, 2);
+        }
+        if run > 1 {
+            row = exchanged(row, 1, 1);
+        }
+        row
+    }
+}
