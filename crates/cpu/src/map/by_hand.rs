@@ -11,7 +11,7 @@ use super::kernels::Kernel;
 use crate::isa::Isa;
 
 /// The simd crate's name for an instruction set.
-pub(super) fn level(isa: Isa) -> Level {
+pub(crate) fn level(isa: Isa) -> Level {
     match isa {
         Isa::Scalar => Level::Scalar,
         Isa::Avx2 => Level::Avx2,

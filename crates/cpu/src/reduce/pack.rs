@@ -3,8 +3,13 @@
 //! Kernels read contiguous elements only. Called by the drivers of reductions and scans for
 //! everything else, in chunks that stay in L1.
 
-use half::slice::HalfFloatSliceExt;
-use tilework_ops::{DType, Element, bf16, f16};
+use std::ptr::null;
+
+use tilework_ops::DType;
+use tilework_simd::Kernel;
+
+use crate::isa::Isa;
+use crate::map::by_hand::level;
 
 /// How elements of one dtype are loaded.
 #[derive(Clone, Copy)]
@@ -15,25 +20,32 @@ pub(crate) struct Loader {
     pub(crate) loaded: usize,
     /// Whether elements change on loading, so that not even contiguous ones can be used in place.
     pub(crate) widens: bool,
-    /// `(n, src, stride, dst)`
+    /// `(n, src, stride, dst)`, for elements as they are.
     pack: unsafe fn(usize, *const u8, isize, *mut u8),
+    /// What changes contiguous ones.
+    widen: Option<Kernel>,
 }
+
+/// Strided elements are brought together in pieces of so many, then widened.
+const PIECE: usize = 256;
 
 impl Loader {
     pub(crate) fn new(dtype: DType) -> Loader {
-        let pack: unsafe fn(usize, *const u8, isize, *mut u8) = match dtype {
-            DType::Float16 => halves::<f16>,
-            DType::BFloat16 => halves::<bf16>,
-            _ => match dtype.size() {
-                1 => copies::<u8>,
-                2 => copies::<u16>,
-                4 => copies::<u32>,
-                8 => copies::<u64>,
-                _ => copies::<[u64; 2]>,
-            },
+        let pack: unsafe fn(usize, *const u8, isize, *mut u8) = match dtype.size() {
+            1 => copies::<u8>,
+            2 => copies::<u16>,
+            4 => copies::<u32>,
+            8 => copies::<u64>,
+            _ => copies::<[u64; 2]>,
         };
+        let widen = match dtype {
+            DType::Float16 => Some("f16_to_f32"),
+            DType::BFloat16 => Some("bf16_to_f32"),
+            _ => None,
+        };
+        let widen = widen.and_then(|name| tilework_simd::conversion(name, level(Isa::current())));
         let loaded = dtype.computes_in().size();
-        Loader { size: dtype.size(), loaded, widens: loaded != dtype.size(), pack }
+        Loader { size: dtype.size(), loaded, widens: widen.is_some(), pack, widen }
     }
 
     /// Loads `n` elements that are `stride` elements apart.
@@ -43,8 +55,22 @@ impl Loader {
     /// loaded ones, is aligned for them and overlaps no element.
     #[inline]
     pub(crate) unsafe fn pack(&self, n: usize, src: *const u8, stride: isize, dst: *mut u8) {
-        // SAFETY: the caller's promise.
-        unsafe { (self.pack)(n, src, stride, dst) }
+        // SAFETY: the caller's promise; the current instruction set is available, and a kernel of
+        // one operand reads no other.
+        unsafe {
+            let Some(widen) = self.widen else { return (self.pack)(n, src, stride, dst) };
+            if stride == 1 {
+                return widen(n, dst, src, null(), null());
+            }
+            let mut piece = [0u16; PIECE];
+            let piece = piece.as_mut_ptr().cast::<u8>();
+            for done in (0..n).step_by(PIECE) {
+                let len = PIECE.min(n - done);
+                let from = src.offset(done.cast_signed() * stride * self.size.cast_signed());
+                (self.pack)(len, from, stride, piece);
+                widen(len, dst.add(done * self.loaded), piece, null(), null());
+            }
+        }
     }
 }
 
@@ -60,34 +86,6 @@ unsafe fn copies<T: Copy>(n: usize, src: *const u8, stride: isize, dst: *mut u8)
                     *dst.add(i) = *src.offset(i.cast_signed() * stride);
                 }
             }
-        }
-    }
-}
-
-unsafe fn halves<T: Element<V = f32>>(n: usize, src: *const u8, stride: isize, dst: *mut u8)
-where
-    [T]: HalfFloatSliceExt,
-{
-    /// Strided elements are brought together in pieces of so many, then widened.
-    const PIECE: usize = 256;
-    let (src, dst) = (src.cast::<T>(), dst.cast::<f32>());
-    // SAFETY: the promise of `Loader::pack`; a half type is plain memory.
-    unsafe {
-        if stride == 1 {
-            let from = std::slice::from_raw_parts(src, n);
-            from.convert_to_f32_slice(std::slice::from_raw_parts_mut(dst, n));
-            return;
-        }
-        let mut piece = [T::default(); PIECE];
-        let mut done = 0;
-        while done < n {
-            let len = PIECE.min(n - done);
-            for (i, slot) in piece[..len].iter_mut().enumerate() {
-                *slot = *src.offset((done + i).cast_signed() * stride);
-            }
-            let to = std::slice::from_raw_parts_mut(dst.add(done), len);
-            piece[..len].convert_to_f32_slice(to);
-            done += len;
         }
     }
 }
