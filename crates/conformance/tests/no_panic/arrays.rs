@@ -1,7 +1,7 @@
 //! The methods of arrays and the functions beside them.
 
 use tilework::{
-    Arg, Array, Device, Indexer, Layout, Number, PadMode, PrintOptions, Result, Rng,
+    Arg, Array, Device, Indexer, Layout, Number, Order, PadMode, PrintOptions, Result, Rng,
     broadcast_arrays, complex, concat, einsum, matmul_naive_flat, matmul_tiled, matmul_tiled_flat,
     meshgrid, read_npy, result_type, select, stack, write_npy,
 };
@@ -15,10 +15,20 @@ fn done<T>(result: Result<T>) -> Result<()> {
     result.map(|_| ())
 }
 
+fn order(d: &mut Dice) -> Order {
+    [Order::RowMajor, Order::ColumnMajor, Order::Either, Order::Keep][d.roll(4)]
+}
+
 /// Every public function that can be given something wrong, by its name.
 pub(crate) const METHODS: &[(&str, Method)] = &[
     ("reshape", |d, x, _| done(x.reshape(&d.integers()))),
     ("reshape_view", |d, x, _| done(x.reshape_view(&d.integers()))),
+    ("reshape_in", |d, x, _| done(x.reshape_in(&d.integers(), order(d)))),
+    ("ravel_in", |d, x, _| done(x.ravel_in(order(d)))),
+    ("copy_in", |d, x, _| done(x.copy_in(order(d)))),
+    ("astype_in", |d, x, _| done(x.astype_in(d.dtype(), order(d)))),
+    ("to_dtype_in", |d, x, _| done(x.to_dtype_in(d.dtype(), order(d)))),
+    ("view_as", |d, x, _| done(x.view_as(d.dtype()))),
     ("permute", |d, x, _| done(x.permute(&d.integers()))),
     ("swap_axes", |d, x, _| done(x.swap_axes(d.integer(), d.integer()))),
     ("move_axes", |d, x, _| done(x.move_axes(&d.integers(), &d.integers()))),

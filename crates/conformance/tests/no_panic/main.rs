@@ -21,7 +21,7 @@ const EXCUSED: &[(&str, &str)] = &[
     (
         "nothing to get wrong",
         "shape strides offset ndim len is_empty dtype device storage layout \
-      is_contiguous is_writable shares_memory is_same_block memory is_quick transpose num_threads set_num_threads cpu reference \
+      is_contiguous is_column_major is_writable shares_memory is_same_block memory is_quick transpose num_threads set_num_threads cpu reference \
       all unavailable current set_default scope id properties synchronize state new from_state set",
     ),
     ("driven by the rows, below", "apply apply_into reduce scan"),

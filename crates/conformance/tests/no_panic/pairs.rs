@@ -19,7 +19,7 @@ pub(crate) const EXCUSED: &[(&str, &str)] = &[
     ),
     (
         "called by others of the list",
-        "call call_with merge finish vj pm power round elem extract \
+        "call call_with position merge finish vj pm power round elem extract \
       weighted_sqnorm weighted_sqdist grad logsumexp_weighted sumsoftmaxweight matmul_with",
     ),
 ];
@@ -115,6 +115,11 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
     ("vi", |_, x, y| done(LazyTensor::vi(x)).and(done(LazyTensor::pm(y)))),
     ("from_array", |d, x, _| done(LazyTensor::from_array(&x.expand_dims(d.roll(3) as isize)?))),
     ("function", |d, x, y| done(formula(d, x, y)?.formula())),
+    ("weak", |d, x, y| {
+        let weak = LazyTensor::pm(&y.reshape(&[-1])?)?.weak();
+        let made = formula(d, x, y)?.multiply(&weak)?;
+        done(weak.sum(1)).and(done(made.reduce(reduction(d), d.roll(2), None, &options(d))))
+    }),
     ("along", |d, x, y| done(formula(d, x, y)?.along(d.integer()))),
     ("t", |d, x, y| done(formula(d, x, y)?.t())),
     ("tensordot", |d, x, y| {
@@ -189,6 +194,7 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
     ("new", |d, x, y| {
         let aliases = ["x = Vi(2)", "y = Vj(2)", "z = Pm(1)"];
         let made = Genred::new(&text(d), &aliases[..d.roll(4)], reduction(d), d.roll(3))?;
+        let _ = made.position(&text(d));
         done(made.call(&[x, y])).and(done(made.explain(&[x, y], &options(d))))
     }),
     ("with", |d, x, y| {
