@@ -9,6 +9,7 @@
 use tilework_backend::try_filled;
 use tilework_error::Result;
 
+use super::aligned::Aligned;
 use super::products::{Found, Number, Smallest};
 
 /// What is kept of every row: the K smallest upper bounds, and candidates.
@@ -20,19 +21,19 @@ pub(super) struct Kept<T> {
     room: usize,
     /// The K smallest upper bounds of the rows of each panel: K times a number for each lane,
     /// ascending. Lanes that fill a panel have none, so that nothing is below.
-    upper: Vec<T>,
+    upper: Aligned<T>,
     /// Lower bounds and places, in the order of places, and how many.
     candidates: Vec<(T, u32)>,
     count: Vec<u32>,
     /// The bound of the error in this block, by row.
-    bound: Vec<T>,
+    bound: Aligned<T>,
 }
 
 impl<T: Number> Kept<T> {
     pub(super) fn new(k: usize, rows: usize, lanes: usize) -> Result<Kept<T>> {
         // Enough that what is thrown out at a time pays for looking.
         let (room, panels) = (4 * k + 28, rows.div_ceil(lanes));
-        let mut upper = try_filled("search", T::of(f64::INFINITY), panels * lanes * k)?;
+        let mut upper = Aligned::filled("search", T::of(f64::INFINITY), panels * lanes * k)?;
         let last = upper.chunks_exact_mut(lanes).skip(k * panels.saturating_sub(1));
         last.for_each(|row| row[rows - (panels - 1) * lanes..].fill(T::of(f64::NEG_INFINITY)));
         Ok(Kept {
@@ -42,7 +43,7 @@ impl<T: Number> Kept<T> {
             upper,
             candidates: try_filled("search", (T::ZERO, 0), rows * room)?,
             count: try_filled("search", 0, rows)?,
-            bound: try_filled("search", T::ZERO, panels * lanes)?,
+            bound: Aligned::filled("search", T::ZERO, panels * lanes)?,
         })
     }
 
@@ -68,14 +69,12 @@ impl<T: Number> Kept<T> {
     /// Takes what the filter found in a panel; `place` is that of the tile's first row. False if
     /// there are too many candidates.
     pub(super) fn take(&mut self, found: &Found<T>, panel: usize, place: u32) -> bool {
-        let mut lanes = found.lanes;
-        while lanes != 0 {
-            let lane = lanes.trailing_zeros() as usize;
-            lanes &= lanes - 1;
-            let (row, worst) = (panel * self.lanes + lane, self.worst(panel, lane));
-            let limit = worst + self.bound[row];
-            for (value, place) in found.column(lane).zip(place..) {
-                if value < limit && !self.push(row, worst, value, place) {
+        for ((mut lanes, values), place) in found.rows().zip(place..) {
+            while lanes != 0 {
+                let lane = lanes.trailing_zeros() as usize;
+                lanes &= lanes - 1;
+                let (row, worst) = (panel * self.lanes + lane, self.worst(panel, lane));
+                if !self.push(row, worst, values[lane], place) {
                     return false;
                 }
             }

@@ -8,6 +8,7 @@
 //! ranges of j are merged in order. Cuts depend on sizes only, so results are the same bits for any
 //! number of threads.
 
+mod aligned;
 mod candidates;
 mod explain;
 mod exponent;

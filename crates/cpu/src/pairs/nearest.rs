@@ -17,6 +17,7 @@ use tilework_ops::{Id, Scalar};
 use tilework_tape::{Action, SlotId, Step, Tape};
 
 use super::Job;
+use super::aligned::Aligned;
 use super::candidates::Kept;
 use super::form::{distance, step_of};
 use super::lanes::{Summed, Work, with_isa};
@@ -205,7 +206,7 @@ impl<T: Number> Search<T> {
         if radius(&halves).is_none() {
             return Ok(None);
         }
-        let mut numbers = try_filled("search", T::ZERO, pitch * components)?;
+        let mut numbers = Aligned::filled("search", T::ZERO, pitch * components)?;
         for (panel, numbers) in numbers.chunks_exact_mut(lanes * components).enumerate() {
             for (to, column) in numbers.chunks_exact_mut(lanes).zip(columns.chunks_exact(pitch)) {
                 for (to, x) in to.iter_mut().zip(&column[panel * lanes..]) {
@@ -257,7 +258,7 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
 
 /// Points of i in panels, and how far from the centre each is.
 struct Panels<T> {
-    numbers: Vec<T>,
+    numbers: Aligned<T>,
     radius: Vec<T>,
 }
 

@@ -10,13 +10,13 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tilework_backend::try_filled;
 use tilework_error::Result;
 use tilework_layout::Layout;
 use tilework_simd::tiles::MOST_ROWS;
 use tilework_simd::{Lanes, Real, TileWork};
 
 use super::Source;
+use super::aligned::Aligned;
 use super::lanes::{Work, with_isa};
 use super::products::{Columns, MOST_LANES, Number, Points, VECTORS, products, tile_shape};
 use crate::isa::Isa;
@@ -52,10 +52,10 @@ impl Factors {
 
 /// Points moved by a centre, with their squared norms.
 pub(super) struct Packed<T> {
-    numbers: Vec<T>,
+    numbers: Aligned<T>,
     components: usize,
     order: Order,
-    norms: Vec<T>,
+    norms: Aligned<T>,
     /// The largest squared norm.
     pub(super) largest: f64,
     /// The largest sum over components of the squared norms of all components up to there: what
@@ -126,10 +126,10 @@ impl<T: Number> Packed<T> {
         let (components, groups) = (centre.len(), count.div_ceil(order.group));
         let size = usize::max(order.step * groups, components * order.pitch);
         let mut packed = Packed {
-            numbers: try_filled("pack", T::ZERO, size)?,
+            numbers: Aligned::filled("pack", T::ZERO, size)?,
             components,
             order,
-            norms: try_filled("pack", T::ZERO, groups * order.group)?,
+            norms: Aligned::filled("pack", T::ZERO, groups * order.group)?,
             largest: 0.0,
             prefixes: 0.0,
         };
@@ -267,6 +267,7 @@ impl<T: Number> TileWork<T> for Fill<'_, T> {
         assert!(y.order.pitch >= GROUP + ROWS);
         assert!(i.end <= x.norms.len() && j.end <= y.norms.len());
         let zeros = [T::ZERO; MOST_ROWS];
+        let mut tile = [T::ZERO; MOST_ROWS * MOST_LANES];
         let mut first = j.start;
         while first < j.end {
             // The rows of one group at a time.
@@ -274,38 +275,44 @@ impl<T: Number> TileWork<T> for Fill<'_, T> {
             let numbers = y.group(first / GROUP);
             for panel in i.start / lanes..i.end.div_ceil(lanes) {
                 let lane = panel * lanes;
+                // The lanes of the panel that are asked for: all, but at the edges.
+                let (from, until) = (lane.max(i.start), i.end.min(lane + lanes));
+                let whole = until - from == lanes;
+                let mut of_x = [V::lit(0.0); VECTORS];
+                for v in 0..VECTORS {
+                    // SAFETY: norms of a whole panel.
+                    of_x[v] = unsafe { V::load(x.norms.as_ptr().add(lane + v * V::LANES)) };
+                }
                 for row in (first..end).step_by(ROWS) {
                     let columns =
                         Columns { numbers: &numbers[row % GROUP..], pitch: y.order.pitch };
                     // SAFETY: a column goes on for a tile beyond its group, and so do the numbers
                     // but for the last column, whose end is that of its pitch.
                     let sums = unsafe { products::<V, ROWS>(x.group(panel), columns, &zeros, 0) };
-                    for r in 0..ROWS.min(end - row) {
-                        let norm = V::lit(Real::to_f64(y.norms[row + r]));
-                        let mut tile = [T::ZERO; MOST_LANES];
-                        // The lanes of the panel that are asked for: all, but at the edges.
-                        let (from, until) = (lane.max(i.start), i.end.min(lane + lanes));
-                        let to = to.wrapping_add((row + r - j.start) * width + from - i.start);
-                        let whole = until - from == lanes;
-                        let into = if whole { to } else { tile.as_mut_ptr() };
+                    let rows = ROWS.min(end - row);
+                    let to = to.wrapping_add((row - j.start) * width + from - i.start);
+                    let (into, step) = if whole { (to, width) } else { (tile.as_mut_ptr(), lanes) };
+                    // All rows of the tile by their numbers, so that it stays in registers.
+                    for r in 0..ROWS {
+                        if r == rows {
+                            break;
+                        }
+                        // SAFETY: `row + r` is in `j`, whose norms there are.
+                        let norm = unsafe { V::lit(Real::to_f64(*y.norms.get_unchecked(row + r))) };
                         for v in 0..VECTORS {
                             let mut value = sums[r][v];
-                            // SAFETY: norms of a whole panel; there is room for all j times all i,
-                            // or for the lanes of a panel.
-                            unsafe {
-                                if distance {
-                                    let both =
-                                        V::load(x.norms.as_ptr().add(lane + v * V::LANES)) + norm;
-                                    value = V::lit(0.0).max(value.neg_mul_add(V::lit(2.0), both));
-                                }
-                                value.store(into.add(v * V::LANES));
+                            if distance {
+                                let both = of_x[v] + norm;
+                                value = V::lit(0.0).max(value.neg_mul_add(V::lit(2.0), both));
                             }
+                            // SAFETY: there is room for all j times all i, or for a tile.
+                            unsafe { value.store(into.add(r * step + v * V::LANES)) };
                         }
-                        if !whole {
-                            let tile = tile[from - lane..].as_ptr();
-                            // SAFETY: there is room for all j times all i.
-                            unsafe { to.copy_from_nonoverlapping(tile, until - from) };
-                        }
+                    }
+                    for r in 0..if whole { 0 } else { rows } {
+                        let tile = tile[r * lanes + from - lane..].as_ptr();
+                        // SAFETY: there is room for all j times all i.
+                        unsafe { to.add(r * width).copy_from_nonoverlapping(tile, until - from) };
                     }
                 }
             }

@@ -187,24 +187,25 @@ pub(super) unsafe fn products<V: Lanes, const ROWS: usize>(
 }
 
 /// A tile in which a lane is below its limit.
+#[repr(C, align(64))]
 pub(super) struct Found<T> {
-    /// The first row of the tile.
-    pub(super) row: usize,
-    /// Rows of the tile, and the lanes in which one is below the limit.
-    pub(super) rows: usize,
-    pub(super) lanes: u32,
     /// The tile, row after row of `MOST_LANES` numbers.
     values: [T; MOST_ROWS * MOST_LANES],
+    /// The lanes of each row that are below the limit.
+    lanes: [u32; MOST_ROWS],
+    /// The first row of the tile.
+    pub(super) row: usize,
 }
 
 impl<T: Number> Found<T> {
     pub(super) fn new() -> Found<T> {
-        Found { row: 0, rows: 0, lanes: 0, values: [T::ZERO; MOST_ROWS * MOST_LANES] }
+        let values = [T::ZERO; MOST_ROWS * MOST_LANES];
+        Found { row: 0, lanes: [0; MOST_ROWS], values }
     }
 
-    /// The values of a lane, row after row.
-    pub(super) fn column(&self, lane: usize) -> impl Iterator<Item = T> + '_ {
-        self.values[lane..].iter().step_by(MOST_LANES).take(self.rows).copied()
+    /// The rows of the tile: which lanes are below the limit, and the values of all.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (u32, &[T])> + '_ {
+        self.lanes.iter().copied().zip(self.values.chunks_exact(MOST_LANES))
     }
 }
 
@@ -381,10 +382,10 @@ impl<T: Number> TileWork<T> for Filter<'_, T> {
                     smallest.insert_tile(&sums, unknown);
                     limits = smallest.limits::<V>();
                 }
-                (found.row, found.rows, found.lanes) = (row, ROWS, 0);
+                (found.row, found.lanes) = (row, [0; MOST_ROWS]);
                 for v in 0..VECTORS {
-                    found.lanes |= V::lanes(least[v].lt(limits[v])) << (v * V::LANES);
                     for r in 0..ROWS {
+                        found.lanes[r] |= V::lanes(sums[r][v].lt(limits[v])) << (v * V::LANES);
                         let to = &mut found.values[r * MOST_LANES + v * V::LANES..][..V::LANES];
                         // SAFETY: there is room for the lanes of a vector.
                         unsafe { sums[r][v].store(to.as_mut_ptr()) };
