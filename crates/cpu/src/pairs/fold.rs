@@ -15,7 +15,7 @@ use tilework_ops::Id;
 use tilework_ops::pair_fold::{Monoid, PairShape, PairState};
 
 use super::jit::Folding;
-use super::lanes::{Best, InOrder, Largest, Shift, Summed, Tree, with_isa};
+use super::lanes::{Best, InOrder, Join, Largest, Shift, Summed, Tree, with_isa};
 use crate::isa::Isa;
 use crate::map::kernels::kernel;
 
@@ -47,6 +47,8 @@ pub(super) struct States<T: Summed<A>, A> {
     isa: Isa,
     /// Sums of the blocks so far: sum k, where there is one, is of 2^k blocks.
     levels: Vec<Option<Vec<A>>>,
+    /// Sums that have gone into others, to be used again.
+    spare: Vec<Vec<A>>,
     /// Sums of this block, and what compensated ones have lost.
     block: Vec<A>,
     lost: Vec<A>,
@@ -102,6 +104,7 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
             pitch,
             isa,
             levels: Vec::new(),
+            spare: Vec::new(),
             block: try_filled(operation, monoid.neutral(1), sums)?,
             lost: totals(if folding.kahan { sums } else { 0 })?,
             max: try_filled(operation, monoid.neutral(0), of_lanes)?,
@@ -117,19 +120,19 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
         })
     }
 
-    /// The rows that assembled code works on, from a lane on, numbered as `jit::fold` does.
-    pub(super) fn rows(&mut self, lane: usize) -> SmallVec<[*mut u8; 8]> {
-        fn each<N>(rows: &mut [N], pitch: usize, lane: usize) -> impl Iterator<Item = *mut u8> {
-            rows.chunks_exact_mut(pitch).map(move |row| row[lane..].as_mut_ptr().cast())
+    /// The rows that assembled code works on, numbered as `jit::fold` does.
+    pub(super) fn rows(&mut self) -> SmallVec<[*mut u8; 8]> {
+        fn each<N>(rows: &mut [N], pitch: usize) -> impl Iterator<Item = *mut u8> {
+            rows.chunks_exact_mut(pitch).map(|row| row.as_mut_ptr().cast())
         }
         let pitch = self.pitch;
         let mut rows = SmallVec::new();
-        rows.extend(each(&mut self.best, pitch, lane));
-        rows.extend(each(&mut self.at, pitch, lane));
-        rows.extend(each(&mut self.max, pitch, lane));
-        rows.extend(each(&mut self.block, pitch, lane));
-        rows.extend(each(&mut self.lost, pitch, lane));
-        rows.extend(each(&mut self.shift, pitch, lane));
+        rows.extend(each(&mut self.best, pitch));
+        rows.extend(each(&mut self.at, pitch));
+        rows.extend(each(&mut self.max, pitch));
+        rows.extend(each(&mut self.block, pitch));
+        rows.extend(each(&mut self.lost, pitch));
+        rows.extend(each(&mut self.shift, pitch));
         rows
     }
 
@@ -348,13 +351,17 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
             self.block.fill(monoid.neutral(1));
             return Ok(true);
         }
-        let fresh = try_filled(self.operation, monoid.neutral(1), self.block.len())?;
+        let mut fresh = match self.spare.pop() {
+            Some(spare) => spare,
+            None => try_filled(self.operation, monoid.neutral(1), self.block.len())?,
+        };
+        fresh.fill(monoid.neutral(1));
         let mut carry = std::mem::replace(&mut self.block, fresh);
         for level in &mut self.levels {
             match level.take() {
                 Some(mut sums) => {
-                    join(monoid, &mut sums, &carry);
-                    carry = sums;
+                    join(self.isa, monoid, &mut sums, &carry);
+                    self.spare.push(std::mem::replace(&mut carry, sums));
                 }
                 None => {
                     *level = Some(carry);
@@ -403,7 +410,7 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
         let mut total: Option<Vec<A>> = None;
         for sums in self.levels.drain(..).rev().flatten() {
             match &mut total {
-                Some(total) => join(monoid, total, &sums),
+                Some(total) => join(self.isa, monoid, total, &sums),
                 None => total = Some(sums),
             }
         }
@@ -490,12 +497,11 @@ fn better_than<T: Accumulator, const LESS: bool>(values: &[T], best: T) -> bool 
     values.chunks(64).any(|chunk| chunk.iter().fold(false, |any, value| any | better(value)))
 }
 
-fn join<A: Accumulator>(monoid: Monoid, into: &mut [A], from: &[A]) {
-    let f = match monoid {
-        Monoid::Multiply => |a: A, b: A| a * b,
-        Monoid::Any => larger,
-        Monoid::All => smaller,
-        _ => |a: A, b: A| a + b,
-    };
-    into.iter_mut().zip(from).for_each(|(a, b)| *a = f(*a, *b));
+fn join<A: Accumulator>(isa: Isa, monoid: Monoid, into: &mut [A], from: &[A]) {
+    match monoid {
+        Monoid::Multiply => with_isa(isa, Join { into, from, join: |a: A, b: A| a * b }),
+        Monoid::Any => with_isa(isa, Join { into, from, join: larger }),
+        Monoid::All => with_isa(isa, Join { into, from, join: smaller }),
+        _ => with_isa(isa, Join { into, from, join: |a: A, b: A| a + b }),
+    }
 }

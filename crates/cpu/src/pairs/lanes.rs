@@ -284,6 +284,22 @@ where
     }
 }
 
+/// Sums joined to others, number by number.
+pub(super) struct Join<'a, A, F> {
+    pub(super) into: &'a mut [A],
+    pub(super) from: &'a [A],
+    pub(super) join: F,
+}
+
+impl<A: Accumulator, F: Fn(A, A) -> A> Work for Join<'_, A, F> {
+    #[inline(always)]
+    fn run(self) {
+        for (held, value) in self.into.iter_mut().zip(self.from) {
+            *held = (self.join)(*held, *value);
+        }
+    }
+}
+
 /// A fold of numbers to one, in pairs; the result is the first of `to`.
 pub(super) struct Tree<'a, T, A, P, F> {
     pub(super) from: &'a [T],

@@ -215,11 +215,11 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         }
         let mut hits = Hits(MaybeUninit::uninit());
         let hits = hits.0.as_mut_ptr().cast::<u8>();
+        let mut rows = states.rows();
         let mut vector = 0;
         for group in 0..groups {
             let vectors = least + usize::from(group < more);
             let lane = vector * lanes;
-            let rows = states.rows(lane);
             let across = lane * size_of::<T>();
             let step = tile.lanes * size_of::<T>();
             let mut left = block.rows;
@@ -245,6 +245,9 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
                 left = arguments.count;
             }
             vector += vectors;
+            // States are as wide as what is computed, or there would be no code.
+            let bytes = vectors * lanes * size_of::<T>();
+            rows.iter_mut().for_each(|row| *row = row.wrapping_add(bytes));
         }
         true
     }
