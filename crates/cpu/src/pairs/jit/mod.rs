@@ -133,19 +133,33 @@ fn compile(plan: &Plan<'_>, folding: Folding, isa: Isa) -> Result<Compiled, Stri
     }
 }
 
-/// As many vectors as leave registers for states and variables of i, else for states.
+/// Constants that may be read from memory without being felt.
+const FROM_MEMORY: usize = 2;
+
+/// As many vectors as leave registers for all that lasts; else for states and variables of i; else
+/// for states. Constants in registers are worth more than another vector: with the numbers of j,
+/// they would take all that the ports of loads can give.
 fn best_vectors(program: &Program, target: Target) -> usize {
     use program::Leaf;
+    use tilework_simd::record::{Instruction, Op};
     let registers = if target.wide { 31 } else { 15 };
     let count = |wanted: fn(&Leaf) -> bool| program.leaves.iter().filter(|l| wanted(l)).count();
     let states = count(|leaf| matches!(leaf, Leaf::State(_) | Leaf::Fixed(_)));
     let of_i = count(|leaf| matches!(leaf, Leaf::Lanes(_)));
-    let fits = |each: usize, vectors: usize| {
+    let is_constant = |i: &&Instruction| matches!(i.op, Op::Bits(_));
+    let constants = program.instructions.iter().filter(is_constant).count()
+        + count(|leaf| matches!(leaf, Leaf::Number(_)));
+    let fits = |each: usize, shared: usize, vectors: usize| {
         let temporary = Schedule::new(program, vectors, together(vectors)).pressure + 3;
-        each * vectors + temporary + count(|leaf| *leaf == Leaf::Place) <= registers
+        each * vectors + shared + temporary + count(|leaf| *leaf == Leaf::Place) <= registers
     };
-    let with_all = [4, 3, 2].into_iter().find(|&vectors| fits(states + of_i, vectors));
-    with_all.unwrap_or_else(|| if fits(states, 2) { 2 } else { 1 })
+    let find = |shared: usize, least: usize| {
+        let mut vectors = (least..=VECTORS).rev();
+        vectors.find(|&vectors| fits(states + of_i, shared, vectors))
+    };
+    find(constants.saturating_sub(FROM_MEMORY), 1)
+        .or_else(|| find(0, 2))
+        .unwrap_or_else(|| if fits(states, 0, 2) { 2 } else { 1 })
 }
 
 /// Vectors whose instructions alternate.
