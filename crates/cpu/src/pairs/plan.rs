@@ -112,7 +112,9 @@ impl<'a> Plan<'a> {
         let block = most_rows / rows * rows;
         // Elements that a component has room for, by region.
         let (i, j) = (most_lanes.next_multiple_of(64), most_rows.next_multiple_of(64));
-        let room = [1, i, j, pairs, i * j];
+        // Columns of j some lines more than a power of two apart: the numbers of one j must not all
+        // want the same few sets of the cache.
+        let room = [1, i, j + 64, pairs, i * j];
         let place = |slot: usize| {
             let (section, held) = (sections[slot], tape.slot(slot as SlotId));
             let (len, size) = (held.len as usize, held.dtype.size());
