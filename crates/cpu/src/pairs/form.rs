@@ -64,6 +64,8 @@ pub(super) struct Form<T> {
     pub(super) tape: Tape,
     /// The inputs of the request that are still inputs.
     inputs: Vec<usize>,
+    /// Where the inner product of an expanded square is summed onto a norm.
+    pub(super) onto: Option<SlotId>,
     kind: Kind,
     x: Packed<T>,
     y: Packed<T>,
@@ -129,7 +131,8 @@ impl<T: Number> Form<T> {
         .to_owned();
         how += &format!(", {} components", candidate.components);
         if candidate.kind != Kind::Product {
-            let (radius, bound) = bound(&x, &y, slope);
+            let onto = matches!(candidate.kind, Kind::Expanded(_)).then_some(candidate.components);
+            let (radius, bound) = bound(&x, &y, slope, onto.unwrap_or(2));
             let figures =
                 format!("R^2 = {radius:.3e}, error of the exponent <= {:.1e}", bound * T::ROUNDOFF);
             // A NaN is not within the bound either.
@@ -139,9 +142,9 @@ impl<T: Number> Form<T> {
             }
             how = format!("{how}, {figures}");
         }
-        let (tape, inputs) =
+        let (tape, inputs, onto) =
             rewrite(request.tape, &candidate).map_err(|error| error.to_string())?;
-        Ok((Form { tape, inputs, kind: candidate.kind, x, y, isa }, how.into()))
+        Ok((Form { tape, inputs, onto, kind: candidate.kind, x, y, isa }, how.into()))
     }
 
     /// Where the inputs of the tape come from.
@@ -167,13 +170,15 @@ impl<T: Number> Form<T> {
 ///
 /// The inner product is summed in order, so its error is at most the roundoff of each partial sum;
 /// those are at most the products of partial norms. Numbers are rounded once on either side, which
-/// gives 4 R^2, norms once, 2 R^2, their sum 2 R^2, and the last sum 4 R^2.
-fn bound<T: Number>(x: &Packed<T>, y: &Packed<T>, slope: f64) -> (f64, f64) {
+/// gives 4 R^2, norms once, 2 R^2, and the last sum 4 R^2. The norm that is not in the last sum is at
+/// most R^2 in each of the `others` before: the sum of norms, which is 2 R^2, or the partial sums of
+/// a product that goes onto a norm.
+fn bound<T: Number>(x: &Packed<T>, y: &Packed<T>, slope: f64, others: usize) -> (f64, f64) {
     let radius = x.largest.max(y.largest);
     // `max` drops a NaN.
     let radius = if (x.largest + y.largest).is_nan() { f64::NAN } else { radius };
     let products = 2.0 * (x.prefixes * y.prefixes).sqrt();
-    (radius, slope * (products + 12.0 * radius))
+    (radius, slope * (products + (10 + others) as f64 * radius))
 }
 
 /// The first step that a form may replace.
@@ -236,8 +241,8 @@ fn sides(tape: &Tape, p: SlotId, q: SlotId) -> Option<(SlotId, SlotId)> {
 }
 
 /// The tape with other inputs in the place of a step, without what nobody needs then, and which of
-/// the inputs are left before them.
-fn rewrite(tape: &Tape, candidate: &Candidate) -> Result<(Tape, Vec<usize>)> {
+/// the inputs are left before them; and where an inner product is added to a norm.
+fn rewrite(tape: &Tape, candidate: &Candidate) -> Result<(Tape, Vec<usize>, Option<SlotId>)> {
     let first = tape.inputs().len();
     let mut needed = vec![false; tape.slots()];
     tape.outputs().iter().for_each(|&slot| needed[usize::from(slot)] = true);
@@ -254,15 +259,17 @@ fn rewrite(tape: &Tape, candidate: &Candidate) -> Result<(Tape, Vec<usize>)> {
         now[k] = build.input(tape.inputs()[k].slot, tape.inputs()[k].per);
     }
     let one = Slot::scalar(tape.slot(candidate.slot).dtype);
+    let mut onto = None;
     now[usize::from(candidate.slot)] = match candidate.kind {
         Kind::Product | Kind::Distance => build.input(one, Per::Pair),
         Kind::Expanded(_) => {
             let all = Slot { len: candidate.components as u32, ..one };
             let (x, norm_of_x) = (build.input(all, Per::I), build.input(one, Per::I));
             let (y, norm_of_y) = (build.input(all, Per::J), build.input(one, Per::J));
-            let norms = build.apply(Id::Add, &[norm_of_x, norm_of_y])?;
             let product = build.dot(x, y)?;
-            build.apply(Id::Add, &[product, norms])?
+            let onto_y = build.apply(Id::Add, &[product, norm_of_y])?;
+            onto = Some(onto_y);
+            build.apply(Id::Add, &[onto_y, norm_of_x])?
         }
     };
     for (k, step) in tape.steps().iter().enumerate() {
@@ -273,7 +280,7 @@ fn rewrite(tape: &Tape, candidate: &Candidate) -> Result<(Tape, Vec<usize>)> {
         now[first + k] = again(&mut build, step, &x)?;
     }
     let outputs: Vec<SlotId> = tape.outputs().iter().map(|&slot| now[usize::from(slot)]).collect();
-    Ok((build.finish(&outputs)?, inputs))
+    Ok((build.finish(&outputs)?, inputs, onto))
 }
 
 /// A step once more, on other operands.

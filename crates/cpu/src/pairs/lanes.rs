@@ -131,7 +131,7 @@ pub(super) fn is_arithmetic(id: Id) -> bool {
 
 /// An inner product: for every pair, the sum over terms of a product of a component of `a` and one
 /// of `b`, in the order of the terms, each product after the first fused; or of their squared
-/// difference.
+/// difference; or all fused, onto what `out` holds.
 pub(super) struct Dot<'a, T> {
     pub(super) rows: usize,
     pub(super) lanes: usize,
@@ -140,13 +140,21 @@ pub(super) struct Dot<'a, T> {
     pub(super) b: Rows,
     /// Components of `a` and `b`, term by term.
     pub(super) terms: &'a [(u32, u32)],
-    pub(super) distance: bool,
+    pub(super) of: Terms,
+}
+
+/// What an inner product is the sum of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Terms {
+    Products,
+    Squares,
+    Onto,
 }
 
 impl<T: Accumulator> Work for Dot<'_, T> {
     #[inline(always)]
     fn run(self) {
-        match (self.distance, self.a.lanes, self.b.lanes) {
+        match (self.of == Terms::Squares, self.a.lanes, self.b.lanes) {
             (true, true, true) => self.over::<true, true, true>(),
             (true, true, false) => self.over::<true, true, false>(),
             (true, false, true) => self.over::<true, false, true>(),
@@ -192,10 +200,13 @@ impl<T: Accumulator> Dot<'_, T> {
         row: usize,
         lane: usize,
     ) {
-        let mut sums = [T::ZERO; N];
+        // SAFETY: whoever makes a `Dot` promises an output with room for all rows and lanes.
+        let out = unsafe { self.out.add(row * self.lanes + lane).cast::<[T; N]>() };
+        let onto = self.of == Terms::Onto;
+        // SAFETY: as above; sums that go onto something find it there.
+        let mut sums = if onto { unsafe { out.read_unaligned() } } else { [T::ZERO; N] };
         for (term, &(a, b)) in self.terms.iter().enumerate() {
-            // SAFETY: whoever makes a `Dot` promises operands with all components of the terms,
-            // for all rows and lanes.
+            // SAFETY: and operands with all components of the terms, for all rows and lanes.
             unsafe {
                 let a = self.a.at::<T>(a as usize, row, lane);
                 let b = self.b.at::<T>(b as usize, row, lane);
@@ -203,12 +214,12 @@ impl<T: Accumulator> Dot<'_, T> {
                     let x = if A { *a.add(l) } else { *a };
                     let y = if B { *b.add(l) } else { *b };
                     let (x, y) = if D { (x - y, x - y) } else { (x, y) };
-                    *sum = if term == 0 { x * y } else { x.mul_add(y, *sum) };
+                    *sum = if term == 0 && !onto { x * y } else { x.mul_add(y, *sum) };
                 }
             }
         }
-        // SAFETY: and an output with room for all rows and lanes.
-        unsafe { self.out.add(row * self.lanes + lane).cast::<[T; N]>().write_unaligned(sums) };
+        // SAFETY: as above.
+        unsafe { out.write_unaligned(sums) };
     }
 }
 

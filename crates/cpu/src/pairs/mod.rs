@@ -37,7 +37,7 @@ use tilework_error::{Error, Result};
 use tilework_layout::Layout;
 use tilework_ops::pair_fold::Monoid;
 use tilework_ops::{DType, Element, PairState, Scalar};
-use tilework_tape::Tape;
+use tilework_tape::{SlotId, Tape};
 
 use crate::isa::Isa;
 use crate::pool;
@@ -101,11 +101,13 @@ fn with_job<T: Number + Summed<A>, A: Accumulator, R>(
     match Form::<T>::choose(request, &sources) {
         Ok((form, how)) => {
             let (sources, fill) = (form.sources(sources), |given: &Given<'_>| form.fill(given));
-            let operands = Operands { tape: &form.tape, sources, fill: Some(&fill), form: how };
+            let onto = form.onto;
+            let operands =
+                Operands { tape: &form.tape, sources, fill: Some(&fill), onto, form: how };
             door(&Job::new(session, request, operands))
         }
         Err(form) => {
-            let operands = Operands { tape: request.tape, sources, fill: None, form };
+            let operands = Operands { tape: request.tape, sources, fill: None, onto: None, form };
             door(&Job::new(session, request, operands))
         }
     }
@@ -118,6 +120,8 @@ struct Operands<'a> {
     sources: Vec<Source>,
     /// Computes the inputs that are given for every pair.
     fill: Option<&'a (dyn Fn(&Given<'_>) + Sync)>,
+    /// The sum of an inner product and a number that may be summed in any order.
+    onto: Option<SlotId>,
     /// Which form this is, or why it is the formula as written.
     form: Cow<'static, str>,
 }
@@ -234,7 +238,7 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
             strict: request.accuracy == Accuracy::Strict,
         };
         let fuses = folding.monoid == Monoid::Add && request.sums == SumScheme::Blocks;
-        let plan = Plan::new(operands.tape, m, n, fuses);
+        let plan = Plan::new(operands.tape, (m, n), fuses, operands.onto);
         let batches: usize = batch.iter().product();
         let tiles = match plan.lanes {
             1 => PIECES,

@@ -59,6 +59,8 @@ pub(super) enum How {
     Run,
     /// The squared distance of these two, without storing their difference.
     Distance(SlotId, SlotId),
+    /// The inner product of the first two, summed onto the third.
+    ProductOnto(SlotId, SlotId, SlotId),
 }
 
 /// Some components of what is folded: those of a slot, or its products with another that a sum
@@ -76,6 +78,8 @@ pub(super) struct Plan<'a> {
     pub(super) tape: &'a Tape,
     pub(super) places: Vec<Place>,
     pub(super) how: Vec<How>,
+    /// The sum that an inner product goes onto, if there is one.
+    pub(super) onto: Option<SlotId>,
     /// What is folded, in order.
     pub(super) terms: Vec<Term>,
     /// The weights of a fold that has them.
@@ -93,10 +97,16 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// The plan for M and N; `fuses` says that the fold is a sum which takes products fused.
-    pub(super) fn new(tape: &'a Tape, m: usize, n: usize, fuses: bool) -> Plan<'a> {
+    /// The plan for M and N; `fuses` says that the fold is a sum which takes products fused, `onto`
+    /// names the sum of an inner product and a number that may be summed in any order.
+    pub(super) fn new(
+        tape: &'a Tape,
+        (m, n): (usize, usize),
+        fuses: bool,
+        onto: Option<SlotId>,
+    ) -> Plan<'a> {
         let sections = tape.sections();
-        let (how, terms) = decide(tape, &sections, fuses);
+        let (how, terms) = decide(tape, &sections, fuses, onto);
         let weight = tape.outputs().get(1).copied();
         let (offsets, units) = assign(tape, &sections, &how, &terms);
         // Room for whole cache lines of numbers of one byte keeps every component aligned.
@@ -128,6 +138,7 @@ impl<'a> Plan<'a> {
             places: (0..tape.slots()).map(place).collect(),
             tape,
             how,
+            onto,
             terms,
             weight,
             lanes,
@@ -156,7 +167,12 @@ fn region_of(tape: &Tape, section: Per, slot: usize) -> usize {
 }
 
 /// What is to be done with each step, and what is folded.
-fn decide(tape: &Tape, sections: &[Per], fuses: bool) -> (Vec<How>, Vec<Term>) {
+fn decide(
+    tape: &Tape,
+    sections: &[Per],
+    fuses: bool,
+    onto: Option<SlotId>,
+) -> (Vec<How>, Vec<Term>) {
     let first = tape.inputs().len();
     let mut uses = vec![0u32; tape.slots()];
     tape.outputs().iter().for_each(|&slot| uses[slot as usize] += 1);
@@ -183,6 +199,14 @@ fn decide(tape: &Tape, sections: &[Per], fuses: bool) -> (Vec<How>, Vec<Term>) {
             how[difference] = How::Skip;
             how[k] = How::Distance(of.operands[0], of.operands[1]);
         }
+    }
+    if let Some(sum) = onto.and_then(|slot| usize::from(slot).checked_sub(first))
+        && let &[product, number] = &tape.steps()[sum].operands[..]
+        && let Some(k) = usize::from(product).checked_sub(first)
+        && let &[a, b] = &tape.steps()[k].operands[..]
+    {
+        how[k] = How::Skip;
+        how[sum] = How::ProductOnto(a, b, number);
     }
     // A step of pairs that only the fold needs.
     let only_folded = |slot: SlotId| {
@@ -217,6 +241,7 @@ fn reads(step: &Step, how: How) -> SmallVec<[SlotId; 3]> {
         How::Skip => SmallVec::new(),
         How::Run => step.operands.clone(),
         How::Distance(a, b) => SmallVec::from_slice(&[a, b]),
+        How::ProductOnto(a, b, c) => SmallVec::from_slice(&[a, b, c]),
     }
 }
 

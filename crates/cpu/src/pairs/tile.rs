@@ -11,7 +11,7 @@ use tilework_error::{Error, Result};
 use tilework_ops::{DType, FoldId, Id};
 use tilework_tape::{Action, Contraction, Per, SlotId, Step};
 
-use super::lanes::{Dot, Rows, arithmetic, is_arithmetic, with_isa};
+use super::lanes::{Dot, Rows, Terms, arithmetic, is_arithmetic, with_isa};
 use super::plan::{GIVEN, How, Place, Plan, REGIONS};
 use crate::isa::Isa;
 use crate::map::{cast, kernels, moves};
@@ -127,7 +127,13 @@ impl Frame<'_, '_> {
                 How::Distance(a, b) => {
                     let len = self.place(a).len.max(self.place(b).len) as u32;
                     let terms: SmallVec<[(u32, u32); 8]> = (0..len).map(|c| (c, c)).collect();
-                    self.dot(slot, 0, (a, b), &terms, true);
+                    self.dot(slot, 0, (a, b), &terms, Terms::Squares);
+                }
+                How::ProductOnto(a, b, onto) => {
+                    let terms: SmallVec<[(u32, u32); 8]> =
+                        (0..self.place(a).len as u32).map(|c| (c, c)).collect();
+                    self.copy(slot, 0, onto, 0);
+                    self.dot(slot, 0, (a, b), &terms, Terms::Onto);
                 }
                 How::Run => self.step(slot, step)?,
             }
@@ -179,7 +185,7 @@ impl Frame<'_, '_> {
             Action::Dot => {
                 let terms: SmallVec<[(u32, u32); 8]> =
                     (0..self.place(x[0]).len as u32).map(|c| (c, c)).collect();
-                self.dot(slot, 0, (x[0], x[1]), &terms, false);
+                self.dot(slot, 0, (x[0], x[1]), &terms, Terms::Products);
             }
             Action::Contract(contraction) => {
                 let (left, right) = terms_of(contraction);
@@ -189,7 +195,7 @@ impl Frame<'_, '_> {
                         let summed = left.1.iter().zip(&right.1);
                         let terms: SmallVec<[(u32, u32); 8]> =
                             summed.map(|(a, b)| (l + a, r + b)).collect();
-                        self.dot(slot, at, (x[0], x[1]), &terms, false);
+                        self.dot(slot, at, (x[0], x[1]), &terms, Terms::Products);
                         at += 1;
                     }
                 }
@@ -272,7 +278,7 @@ impl Frame<'_, '_> {
         component: usize,
         (a, b): (SlotId, SlotId),
         terms: &[(u32, u32)],
-        distance: bool,
+        of: Terms,
     ) {
         let out = self.pointer(slot, component);
         let (rows, lanes) = (self.rows, self.lanes);
@@ -280,11 +286,11 @@ impl Frame<'_, '_> {
         match self.plan.tape.slot(slot).dtype {
             DType::Float64 => {
                 let out = out.cast::<f64>();
-                with_isa(self.isa, Dot { rows, lanes, out, a, b, terms, distance });
+                with_isa(self.isa, Dot { rows, lanes, out, a, b, terms, of });
             }
             _ => {
                 let out = out.cast::<f32>();
-                with_isa(self.isa, Dot { rows, lanes, out, a, b, terms, distance });
+                with_isa(self.isa, Dot { rows, lanes, out, a, b, terms, of });
             }
         }
     }

@@ -20,7 +20,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use tilework_fork::ForkMutex;
 use tilework_ops::DType;
 use tilework_simd::Elem;
-use tilework_tape::{Action, Tape};
+use tilework_tape::{Action, SlotId, Tape};
 
 use super::plan::Plan;
 use crate::isa::Isa;
@@ -83,8 +83,8 @@ pub(super) struct Compiled {
     pages: [OnceLock<Option<Page>>; VECTORS],
 }
 
-/// What programs are kept by.
-type Key = (Vec<u64>, Folding, Isa);
+/// What programs are kept by: the tape, which product of it goes onto a number, and the fold.
+type Key = (Vec<u64>, Option<SlotId>, Folding, Isa);
 
 /// Code, or why there is none.
 pub(super) type Outcome = Result<Arc<Compiled>, String>;
@@ -99,7 +99,7 @@ pub(super) fn compiled(plan: &Plan<'_>, folding: Folding, isa: Isa) -> Outcome {
     if *OFF {
         return Err("TILEWORK_JIT=0".to_owned());
     }
-    let key = (signature(plan.tape), folding, isa);
+    let key = (signature(plan.tape), plan.onto, folding, isa);
     if let Some(known) = COMPILED.lock().get(&key) {
         return known.clone();
     }

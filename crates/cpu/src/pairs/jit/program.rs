@@ -119,6 +119,11 @@ impl<V: Recording> Recorder<'_, '_, V> {
         for (slot, how, step) in plan.steps(Per::Pair) {
             let made = match how {
                 How::Distance(a, b) => Components::Numbers(vec![self.distance(a, b)?]),
+                How::ProductOnto(a, b, c) => {
+                    let (a, b, onto) = (self.numbers(a)?, self.numbers(b)?, self.numbers(c)?[0]);
+                    let sum = a.iter().zip(&b).fold(onto, |sum, (a, b)| a.fma(*b, sum));
+                    Components::Numbers(vec![sum])
+                }
                 _ => self.step(step)?,
             };
             self.slots.insert(slot, made);
