@@ -112,6 +112,25 @@ def test_files(device: tw.device, dtype: str) -> None:
         np.testing.assert_array_equal(again, n)
 
 
+@pytest.mark.parametrize("save", [tw.savez, tw.savez_compressed])
+def test_archives_in_open_files(device: tw.device, save: Callable[..., None]) -> None:
+    x = tw.arange(6, dtype=tw.int32).reshape(2, 3)
+    file = io.BytesIO()
+    save(file, x, row=x[0])
+    file.seek(0)
+    with np.load(file) as theirs:
+        assert {name: theirs[name].tolist() for name in theirs} == {
+            "arr_0": [[0, 1, 2], [3, 4, 5]],
+            "row": [0, 1, 2],
+        }
+    file.seek(0)
+    ours = tw.load(file)
+    assert list(ours) == ["arr_0", "row"] and ours["arr_0"].device == device
+    assert tw.array_equal(ours["arr_0"], x) and ours["row"].dtype == tw.int32
+    with pytest.raises(ValueError, match="read_npz"):
+        tw.load(io.BytesIO(file.getvalue()[:60]))
+
+
 def test_rounding(device: tw.device) -> None:
     rng = np.random.default_rng(SEED)
     n = rng.normal(scale=100, size=200)

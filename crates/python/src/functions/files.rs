@@ -1,6 +1,6 @@
 //! Arrays in files: .npy and .npz, read and written by the core.
 
-use std::io::Read;
+use std::io::{Cursor, Read};
 use std::path::PathBuf;
 
 use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
@@ -63,7 +63,8 @@ fn save(py: Python<'_>, file: &Bound<'_, PyAny>, arr: ArrayArg) -> PyResult<()> 
     }
 }
 
-/// Reads an array from a .npy file, or a dict of arrays from a .npz file.
+/// Reads an array from a .npy file, or a dict of arrays from a .npz file, by path or from an open
+/// file.
 ///
 /// With `mmap_mode="r"` the elements stay in the file until they are used and cannot be written;
 /// with "c" they can, but the file does not change.
@@ -83,17 +84,17 @@ fn load(py: Python<'_>, file: &Bound<'_, PyAny>, mmap_mode: Option<&str>) -> PyR
         Place::Open(open) => {
             let bytes = open.call_method0("read")?;
             let bytes: &[u8] = bytes.extract()?;
+            if is_archive(bytes) {
+                let arrays = py.detach(|| tilework::read_npz(Cursor::new(bytes))).py()?;
+                return by_name(py, arrays);
+            }
             let array = py.detach(|| tilework::read_npy(bytes)).py()?;
             return Ok(Py::new(py, PyArray(array))?.into_any());
         }
     };
-    if is_archive(&path)? {
+    if is_archive(&start(&path)?) {
         let arrays = py.detach(|| tilework::load_npz(&path)).py()?;
-        let found = PyDict::new(py);
-        for (name, array) in arrays {
-            found.set_item(name, Py::new(py, PyArray(array))?)?;
-        }
-        return Ok(found.into_any().unbind());
+        return by_name(py, arrays);
     }
     let array = py.detach(|| match mmap_mode {
         None => tilework::load(&path),
@@ -109,15 +110,29 @@ fn load(py: Python<'_>, file: &Bound<'_, PyAny>, mmap_mode: Option<&str>) -> PyR
     Ok(Py::new(py, PyArray(array.py()?))?.into_any())
 }
 
-/// Whether a file begins like a zip archive.
-fn is_archive(path: &PathBuf) -> PyResult<bool> {
+/// Arrays under their names.
+fn by_name(py: Python<'_>, arrays: Vec<(String, Array)>) -> PyResult<Py<PyAny>> {
+    let found = PyDict::new(py);
+    for (name, array) in arrays {
+        found.set_item(name, Py::new(py, PyArray(array))?)?;
+    }
+    Ok(found.into_any().unbind())
+}
+
+/// Whether a file that begins so is a zip archive.
+fn is_archive(start: &[u8]) -> bool {
+    start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06")
+}
+
+/// The first bytes of a file.
+fn start(path: &PathBuf) -> PyResult<Vec<u8>> {
     let wrong = |error: std::io::Error| {
         PyOSError::new_err((error.raw_os_error(), error.to_string(), path.clone()))
     };
     let mut start = Vec::new();
     let file = std::fs::File::open(path).map_err(wrong)?;
     file.take(4).read_to_end(&mut start).map_err(wrong)?;
-    Ok(start == b"PK\x03\x04" || start == b"PK\x05\x06")
+    Ok(start)
 }
 
 fn archive(
@@ -138,23 +153,26 @@ fn archive(
         }
         arrays.push((name, array.extract::<ArrayArg>()?.0));
     }
-    let Place::Path(path) = place(file, "")? else {
-        return Err(PyTypeError::new_err("savez: writes to a path"));
-    };
     let named: Vec<(&str, &Array)> =
         arrays.iter().map(|(name, array)| (name.as_str(), array)).collect();
-    py.detach(|| {
-        let path = ending(path, "npz");
-        if compressed {
-            tilework::save_npz_compressed(path, &named)
-        } else {
-            tilework::save_npz(path, &named)
+    match place(file, "write")? {
+        Place::Path(path) => {
+            let path = ending(path, "npz");
+            py.detach(|| match compressed {
+                true => tilework::save_npz_compressed(path, &named),
+                false => tilework::save_npz(path, &named),
+            })
+            .py()
         }
-    })
-    .py()
+        Place::Open(open) => {
+            let mut bytes = Cursor::new(Vec::new());
+            py.detach(|| tilework::write_npz(&mut bytes, &named, compressed)).py()?;
+            open.call_method1("write", (PyBytes::new(py, bytes.get_ref()),)).map(|_| ())
+        }
+    }
 }
 
-/// Writes arrays to a .npz file, under the names given, or arr_0, arr_1, ...
+/// Writes arrays to a .npz file, by path or to an open file, under the names given, or arr_0, arr_1, ...
 ///
 /// >>> import tilework as tw
 /// >>> import pathlib, tempfile

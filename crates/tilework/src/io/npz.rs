@@ -4,7 +4,7 @@
 //! archive's length and the member's own header before memory is asked for. Called by users.
 
 use std::collections::HashSet;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use tilework_error::{Error, Result};
@@ -54,6 +54,27 @@ pub fn save_npz_compressed(path: impl AsRef<Path>, arrays: &[(&str, &Array)]) ->
     write("save_npz_compressed", path.as_ref(), arrays, CompressionMethod::Deflated)
 }
 
+/// Writes named arrays in the `.npz` format to a stream, compressed or not: see [`save_npz`].
+///
+/// ```
+/// use std::io::Cursor;
+/// use tilework::{Array, read_npz, write_npz};
+/// let mut stream = Cursor::new(Vec::new());
+/// write_npz(&mut stream, &[("x", &Array::from_slice(&[1i32, 2])?)], true)?;
+/// assert_eq!(read_npz(stream)?[0].1.to_vec::<i32>()?, [1, 2]);
+/// # Ok::<(), tilework::Error>(())
+/// ```
+pub fn write_npz(
+    writer: impl Write + Seek,
+    arrays: &[(&str, &Array)],
+    compressed: bool,
+) -> Result<()> {
+    let origin = Origin::new("write_npz", "stream");
+    check_names(origin, arrays)?;
+    let method = if compressed { CompressionMethod::Deflated } else { CompressionMethod::Stored };
+    pack(origin, writer, arrays, method)
+}
+
 fn write(
     operation: &'static str,
     path: &Path,
@@ -62,28 +83,41 @@ fn write(
 ) -> Result<()> {
     let name = path.display().to_string();
     let origin = Origin::new(operation, &name);
+    check_names(origin, arrays)?;
+    replace(origin, path, |file| pack(origin, file, arrays, method))
+}
+
+/// That every array has a name of its own.
+fn check_names(origin: Origin<'_>, arrays: &[(&str, &Array)]) -> Result<()> {
     let mut seen = HashSet::new();
     for (name, _) in arrays {
         let key = name.strip_suffix(".npy").unwrap_or(name);
         if key.is_empty() || !seen.insert(key) {
             let message = format!("the name {name:?} is empty or given twice");
-            return Err(Error::value(operation, message));
+            return Err(Error::value(origin.operation, message));
         }
     }
-    replace(origin, path, |file| {
-        let mut archive = ZipWriter::new(file);
-        for (name, array) in arrays {
-            let member = format!("{}.npy", name.strip_suffix(".npy").unwrap_or(name));
-            // Members near four gigabytes need the wider fields, which must be known beforehand.
-            let bytes = array.len().saturating_mul(array.dtype().size());
-            let large = bytes as u64 > u64::from(u32::MAX) - (1 << 20);
-            let options = SimpleFileOptions::default().compression_method(method).large_file(large);
-            archive.start_file(member, options).map_err(|error| failed(origin, error))?;
-            write_to(origin, &mut archive, array)?;
-        }
-        archive.finish().map_err(|error| failed(origin, error))?;
-        Ok(())
-    })
+    Ok(())
+}
+
+fn pack(
+    origin: Origin<'_>,
+    writer: impl Write + Seek,
+    arrays: &[(&str, &Array)],
+    method: CompressionMethod,
+) -> Result<()> {
+    let mut archive = ZipWriter::new(writer);
+    for (name, array) in arrays {
+        let member = format!("{}.npy", name.strip_suffix(".npy").unwrap_or(name));
+        // Members near four gigabytes need the wider fields, which must be known beforehand.
+        let bytes = array.len().saturating_mul(array.dtype().size());
+        let large = bytes as u64 > u64::from(u32::MAX) - (1 << 20);
+        let options = SimpleFileOptions::default().compression_method(method).large_file(large);
+        archive.start_file(member, options).map_err(|error| failed(origin, error))?;
+        write_to(origin, &mut archive, array)?;
+    }
+    archive.finish().map_err(|error| failed(origin, error))?;
+    Ok(())
 }
 
 /// Reads all arrays of an `.npz` file onto the current device, in the archive's order, with the
@@ -95,8 +129,22 @@ pub fn load_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Array)>> {
     let origin = Origin::new("load_npz", &name);
     let (file, length) = open(origin, path.as_ref())?;
     let length = length.ok_or_else(|| origin.bad("an archive is read from a file, not a pipe"))?;
-    let mut archive =
-        ZipArchive::new(BufReader::new(file)).map_err(|error| failed(origin, error))?;
+    unpack(origin, BufReader::new(file), length)
+}
+
+/// Reads all arrays of an archive from a stream, from its beginning: see [`load_npz`].
+pub fn read_npz(mut reader: impl Read + Seek) -> Result<Vec<(String, Array)>> {
+    let origin = Origin::new("read_npz", "stream");
+    let length = reader.seek(SeekFrom::End(0)).map_err(|error| origin.io(error))?;
+    unpack(origin, reader, length)
+}
+
+fn unpack(
+    origin: Origin<'_>,
+    reader: impl Read + Seek,
+    length: u64,
+) -> Result<Vec<(String, Array)>> {
+    let mut archive = ZipArchive::new(reader).map_err(|error| failed(origin, error))?;
     let mut left = length;
     let mut arrays = Vec::new();
     for index in 0..archive.len() {
