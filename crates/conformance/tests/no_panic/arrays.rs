@@ -1,9 +1,11 @@
 //! The methods of arrays and the functions beside them.
 
+use std::io::Cursor;
+
 use tilework::{
     Arg, Array, Device, Indexer, Layout, Number, Order, PadMode, PrintOptions, Result, Rng,
     broadcast_arrays, complex, concat, einsum, matmul_naive_flat, matmul_tiled, matmul_tiled_flat,
-    meshgrid, read_npy, result_type, select, stack, write_npy,
+    meshgrid, read_npy, read_npz, result_type, select, stack, write_npy, write_npz,
 };
 
 use crate::dice::{Dice, axes};
@@ -13,6 +15,16 @@ pub(crate) type Method = fn(&mut Dice, &Array, &Array) -> Result<()>;
 
 fn done<T>(result: Result<T>) -> Result<()> {
     result.map(|_| ())
+}
+
+/// A file with some bytes changed, or cut off.
+fn damaged(d: &mut Dice, mut file: Vec<u8>) -> Vec<u8> {
+    for _ in 0..d.roll(4) {
+        let at = d.roll(file.len());
+        file[at] = d.integer() as u8;
+    }
+    file.truncate(file.len() - d.roll(5));
+    file
 }
 
 fn order(d: &mut Dice) -> Order {
@@ -181,15 +193,19 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
         done(Device::parse(NAMES[d.roll(NAMES.len())]))
     }),
     ("read_npy", |d, x, _| {
-        // A file with some bytes changed, or cut off.
         let mut file = Vec::new();
         write_npy(&mut file, x)?;
-        for _ in 0..d.roll(4) {
-            let at = d.roll(file.len());
-            file[at] = d.integer() as u8;
-        }
-        file.truncate(file.len() - d.roll(5));
-        done(read_npy(&file[..]))
+        done(read_npy(&damaged(d, file)[..]))
     }),
     ("write_npy", |_, x, _| write_npy(&mut Vec::new(), x)),
+    ("read_npz", |d, x, y| {
+        let mut file = Cursor::new(Vec::new());
+        write_npz(&mut file, &[("x", x), ("y", y)], d.roll(2) == 0)?;
+        done(read_npz(Cursor::new(damaged(d, file.into_inner()))))
+    }),
+    ("write_npz", |d, x, y| {
+        const NAMES: [&str; 5] = ["x", "", "a/b", "..", "é"];
+        let names = [NAMES[d.roll(5)], NAMES[d.roll(5)]];
+        write_npz(Cursor::new(Vec::new()), &[(names[0], x), (names[1], y)], d.roll(2) == 0)
+    }),
 ];
