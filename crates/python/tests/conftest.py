@@ -1,11 +1,15 @@
 """Every test that asks for `device` runs on each device of this machine; random tests share a seed."""
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 import tilework as tw
+
+# Shells start work in the background deaf to Ctrl-C, and tests send it to themselves.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A new one for each run, unless the environment says which.
 SEED = int(os.environ.get("TILEWORK_TEST_SEED", str(int.from_bytes(os.urandom(4)))))
