@@ -36,7 +36,7 @@ def test_numpy_round_trip_shares_memory(host: tw.device, name: str) -> None:
     n = np.arange(12).reshape(3, 4).astype(name)
     for view in (n, n.T, n[::-1, ::2], n[1], n[:, 1:2], n[:0]):
         x = tw.asarray(view)
-        assert x.device == device and x.shape == view.shape and str(x.dtype) == name
+        assert x.device == host and x.shape == view.shape and str(x.dtype) == name
         same(x, view)
         if view.size:
             assert np.shares_memory(np.asarray(x), n)
