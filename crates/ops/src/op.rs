@@ -144,11 +144,9 @@ pub struct Row {
     pub natural: bool,
     /// Whether it compares: what it says of two numbers it says of the bools `a > b` and `a < b`.
     pub ordered: bool,
-    /// Which operand bounds the first from below; 0 if none does. A number below all integers of a
-    /// dtype is such a bound that never binds.
-    pub lower: u8,
-    /// Which operand bounds the first from above; 0 if none does.
-    pub upper: u8,
+    /// Whether the second operand bounds the first from below and the third from above. A number
+    /// beyond all integers of a dtype is a bound that never binds.
+    pub between: bool,
     /// The body of a CUDA device function on the same operands.
     pub cuda: &'static str,
     /// Its derivative; operands without one (integers, conditions) get zero.

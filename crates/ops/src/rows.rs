@@ -117,11 +117,11 @@ ops! { $
     // Choosing and bounding.
 
     /// The larger; NaN if either is.
-    Maximum maximum [a, b] -> Same lower { bool: a | b; int: if a > b { a } else { b }; real: if a > b || a.is_nan() { a } else { b }; complex: if b.precedes(a) || a.is_nan() { a } else { b }; }
+    Maximum maximum [a, b] -> Same { bool: a | b; int: if a > b { a } else { b }; real: if a > b || a.is_nan() { a } else { b }; complex: if b.precedes(a) || a.is_nan() { a } else { b }; }
         cuda "maximum(a, b)"; grad |y, g| [g.only_where(b.lt(a)), g.only_where(a.le(b))]; test [-1e3..1e3], Exact;
 
     /// The smaller; NaN if either is.
-    Minimum minimum [a, b] -> Same upper { bool: a & b; int: if a < b { a } else { b }; real: if a < b || a.is_nan() { a } else { b }; complex: if a.precedes(b) || a.is_nan() { a } else { b }; }
+    Minimum minimum [a, b] -> Same { bool: a & b; int: if a < b { a } else { b }; real: if a < b || a.is_nan() { a } else { b }; complex: if a.precedes(b) || a.is_nan() { a } else { b }; }
         cuda "minimum(a, b)"; grad |y, g| [g.only_where(a.lt(b)), g.only_where(b.le(a))]; test [-1e3..1e3], Exact;
 
     /// `a` held between `low` and `high`; `high` wins where they cross, NaN anywhere gives NaN.

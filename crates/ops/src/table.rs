@@ -16,8 +16,8 @@
 //! - `double`: integers enter as float64.
 //! - `not_half`: the half types are left out.
 //! - `natural`: the last operand of integers is not negative; arrays refuse it otherwise.
-//! - `lower`, `upper`, `between`: the second operand bounds the first from below or above, or the
-//!   second from below and the third from above; a number beyond all integers of a dtype never binds.
+//! - `between`: the second operand bounds the first from below and the third from above; a number
+//!   beyond all integers of a dtype never binds.
 //! - `ordered`: a comparison, which says of two numbers what it says of the bools `a > b` and `a < b`.
 //! - `inner`: a meaning for formulas over pairs, which is no method and no function of Python.
 //!
@@ -74,14 +74,7 @@ macro_rules! ops {
                     not_half: marked!(not_half $($mark)?),
                     natural: marked!(natural $($mark)?),
                     ordered: marked!(ordered $($mark)?),
-                    lower: if marked!(lower $($mark)?) || marked!(between $($mark)?) { 1 } else { 0 },
-                    upper: if marked!(upper $($mark)?) {
-                        1
-                    } else if marked!(between $($mark)?) {
-                        2
-                    } else {
-                        0
-                    },
+                    between: marked!(between $($mark)?),
                     signless: false $(| is_signless!($($how)?))+,
                     calls: 0 $(| calls_bit!($class $($how)?))+,
                     cuda: $cuda,
@@ -172,12 +165,6 @@ macro_rules! marked {
         true
     };
     (ordered ordered) => {
-        true
-    };
-    (lower lower) => {
-        true
-    };
-    (upper upper) => {
         true
     };
     (between between) => {

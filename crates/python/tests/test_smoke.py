@@ -359,7 +359,7 @@ def test_functions_of_each_room(device: tw.device, tmp_path: Path) -> None:
     tw.save(tmp_path / "x.npy", x)
     same(tw.load(tmp_path / "x.npy"), n)
     mapped = tw.load(tmp_path / "x.npy", mmap_mode="r")
-    assert not mapped.writable
+    assert mapped.writable == str(device).startswith("cuda")  # a card has its own copy
     tw.savez(tmp_path / "two.npz", x, other=x[0])
     assert set(tw.load(tmp_path / "two.npz")) == {"arr_0", "other"}
     with pytest.raises(OSError):

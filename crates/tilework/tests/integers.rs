@@ -83,19 +83,18 @@ fn the_least_of_nothing_is_an_error_whatever_the_shape() {
     });
 }
 
-/// A bound that the dtype cannot hold never binds; one on the wrong side is an error.
+/// A bound of clip that the dtype cannot hold never binds; one on the wrong side is an error, as for
+/// any other operation with such a number.
 #[test]
 fn bounds_beyond_the_dtype_never_bind() -> Result<()> {
     let x = Array::from_slice(&[0u8, 7, 255])?;
     assert_eq!(x.clip(-5, 300)?.to_vec::<u8>()?, [0, 7, 255]);
     assert_eq!(x.clip(-5, 9)?.to_vec::<u8>()?, [0, 7, 9]);
-    assert_eq!(x.maximum(-1)?.to_vec::<u8>()?, [0, 7, 255]);
-    assert_eq!(x.minimum(256)?.to_vec::<u8>()?, [0, 7, 255]);
     assert_eq!(x.clip(-5, 300)?.dtype(), DType::UInt8);
     let y = Array::from_slice(&[i64::MIN, 0, i64::MAX])?;
     let beyond = Number::Int(1 << 100);
     assert_eq!(y.clip(Number::Int(-1 << 100), beyond)?.to_vec::<i64>()?, y.to_vec::<i64>()?);
-    for wrong in [x.clip(300, 400), x.clip(-9, -5), x.maximum(300), x.minimum(-1)] {
+    for wrong in [x.clip(300, 400), x.clip(-9, -5), x.maximum(-1), x.minimum(256)] {
         assert!(wrong.is_err());
     }
     let out = Array::zeros(&[3], DType::UInt8)?;

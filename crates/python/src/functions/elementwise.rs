@@ -187,14 +187,6 @@ pub fn clip<'py>(
         Err(_) if common == DType::Bool => (Number::Bool(false), Number::Bool(true)),
         Err(_) => (Number::Float(f64::NEG_INFINITY), Number::Float(f64::INFINITY)),
     };
-    if let (Number::Int(low), Number::Int(high)) = (low, high) {
-        // A bound beyond the range holds nothing back.
-        for bound in &mut operands[1..] {
-            if let Operand::Number(Number::Int(bound)) = bound {
-                *bound = (*bound).clamp(low, high);
-            }
-        }
-    }
     if min.is_none() {
         operands.insert(1, Operand::Number(low));
     }

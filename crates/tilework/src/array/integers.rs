@@ -15,21 +15,21 @@ use super::map::{Arg, result_type};
 #[inline]
 pub(super) fn in_range<'a, 'b>(row: &Row, operands: &'a [Arg<'b>]) -> Cow<'a, [Arg<'b>]> {
     let truth = matches!(row.gives, Rule::Bool);
-    if !truth && row.lower | row.upper == 0 {
+    if !truth && !row.between {
         return Cow::Borrowed(operands);
     }
     let instead = |(k, operand): (usize, &Arg<'_>)| {
         let &Arg::Number(Number::Int(i)) = operand else { return None };
         let limits = result_type(operands).and_then(DType::iinfo).ok()?;
         let (bound, limit) = match i {
-            _ if i < limits.min => (row.lower, limits.min),
-            _ if i > limits.max => (row.upper, limits.max),
+            _ if i < limits.min => (1, limits.min),
+            _ if i > limits.max => (2, limits.max),
             _ => return None,
         };
         let infinity = f64::INFINITY.copysign(i as f64);
         match truth {
             true => Some(Number::Float(infinity)),
-            false => (k > 0 && k == usize::from(bound)).then_some(Number::Int(limit)),
+            false => (k == bound).then_some(Number::Int(limit)),
         }
     };
     if operands.iter().enumerate().all(|operand| instead(operand).is_none()) {
