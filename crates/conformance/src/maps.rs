@@ -23,7 +23,7 @@ fn args(operands: &[Array]) -> Vec<Arg<'_>> {
     operands.iter().map(Arg::Array).collect()
 }
 
-/// Every operation on integers and bools: see [`operations`]. A device that compiles its kernels takes
+/// Every operation on integers and bools: see `operations`. A device that compiles its kernels takes
 /// minutes for all dtypes together.
 pub fn operations_on_integers(device: Device) {
     operations(device, |dtype| !dtype.is_inexact());
