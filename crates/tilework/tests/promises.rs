@@ -113,3 +113,11 @@ fn constructors_work_on_any_device() {
     ];
     assert!(arrays.into_iter().all(|array| array.unwrap().device() == there));
 }
+
+/// An array without elements may have axes of any size, which are not multiplied blindly.
+#[test]
+fn views_of_nothing_as_smaller_elements() {
+    let empty = Array::zeros(&[0, 1 << 61], DType::Float64).unwrap();
+    assert!(matches!(empty.view_as(DType::UInt8), Err(Error::Value(_))));
+    assert_eq!(empty.view_as(DType::Complex128).unwrap().shape(), [0, 1 << 60]);
+}

@@ -158,9 +158,13 @@ impl Array {
         let offset;
         if new < old {
             let parts = old / new;
-            *last *= parts;
+            let Some(more) = last.checked_mul(parts) else {
+                return wrong("the last axis would have more elements than memory");
+            };
+            *last = more;
             offset = self.offset() * parts;
-            strides.iter_mut().for_each(|step| *step *= parts as isize);
+            // Those of axes that nobody walks may hold any number.
+            strides.iter_mut().for_each(|step| *step = step.wrapping_mul(parts as isize));
         } else {
             let parts = new / old;
             if !last.is_multiple_of(parts) {
