@@ -25,7 +25,7 @@ fn layouts(shape: &[usize]) -> Vec<Layout> {
     let axes = shape.len();
     let mut turned = shape.to_vec();
     turned.swap(axes - 2, axes - 1);
-    let turned = Layout::contiguous(&turned).unwrap().swap_axes(axes - 2, axes - 1).unwrap();
+    let turned = Layout::contiguous(&turned).unwrap().swap_axes(-2, -1).unwrap();
     let apart: Vec<isize> = order.strides().iter().map(|s| s * 2).collect();
     let apart = Layout::new(shape, &apart, 1).unwrap();
     vec![order, turned, apart]

@@ -115,9 +115,8 @@ fn sort(view: &View, axis: usize, descending: bool, indices: bool) -> View {
 
 /// Lines along an axis, in row-major order of the others.
 fn lines(view: &View, axis: usize) -> Vec<Vec<Scalar>> {
-    let ndim = view.layout().ndim();
-    let axes: Vec<usize> = (0..ndim).filter(|&a| a != axis).chain([axis]).collect();
-    let turned = view.with_layout(view.layout().permute(&axes).unwrap()).unwrap();
+    let turned = view.layout().move_axis(axis as isize, -1).unwrap();
+    let turned = view.with_layout(turned).unwrap();
     let len = view.layout().shape()[axis];
     read(&turned).chunks(len.max(1)).map(<[Scalar]>::to_vec).collect()
 }
@@ -155,8 +154,7 @@ fn every_axis_and_layout() {
             let plain = Layout::contiguous(shape).unwrap();
             let mut layouts = vec![plain.clone()];
             if !plain.is_empty() {
-                let all: Vec<usize> = (0..shape.len()).collect();
-                layouts.push(plain.flip(&all).unwrap());
+                layouts.push(plain.flip(None).unwrap());
                 let steps: Vec<isize> = plain.strides().iter().map(|s| s * 3).collect();
                 layouts.push(Layout::new(shape, &steps, 0).unwrap());
                 layouts.push(Layout::new(shape, &vec![0; shape.len()], 0).unwrap());
@@ -230,7 +228,7 @@ fn searches_find_where_values_belong() {
                         bytes[i * size..(i + 1) * size].copy_from_slice(scalar.bytes());
                     }
                 }
-                turned = turned.with_layout(turned.layout().flip(&[0]).unwrap()).unwrap();
+                turned = turned.with_layout(turned.layout().flip(Some(&[0])).unwrap()).unwrap();
             }
             for (sorted, right) in
                 [(&ascending, false), (&ascending, true), (&turned, false), (&turned, true)]

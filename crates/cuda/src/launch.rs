@@ -183,7 +183,8 @@ impl Rows {
     /// The rows of two layouts of one shape, in which no axis is empty.
     pub(crate) fn new(name: &str, layouts: [&Layout; 2], axis: usize) -> Result<Rows> {
         let [from, to] = layouts;
-        let nest = LoopNest::new(&[&from.index_axis(axis, 0)?, &to.index_axis(axis, 0)?]);
+        let first = |layout: &Layout| layout.index_axis(axis.cast_signed(), 0);
+        let nest = LoopNest::new(&[&first(from)?, &first(to)?]);
         if nest.axes() > MAX_AXES {
             return Err(too_many_axes(name));
         }

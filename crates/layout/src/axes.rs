@@ -1,7 +1,8 @@
 //! Numbering of axes: negative axes counted from the end, bounds, repetition.
 //!
-//! Assumes nothing of its arguments. Called by the view functions here and by every operation of
-//! the array crate that takes an axis from its user.
+//! Everywhere an `isize` is an axis as its user wrote it, and a `usize` one that exists: this is the
+//! only place that makes the second of the first. Assumes nothing of its arguments. Called by the view
+//! functions here and by every operation of the array crate that takes an axis from its user.
 
 use tilework_error::{Error, Result, tuple};
 
@@ -50,24 +51,8 @@ pub fn normalize_axes(op: &str, axes: &[isize], ndim: usize) -> Result<Dims> {
     Ok(found)
 }
 
-/// `axis` itself, if there is such an axis.
-pub(crate) fn check_axis(op: &str, axis: usize, ndim: usize) -> Result<usize> {
-    if axis < ndim { Ok(axis) } else { Err(out_of_bounds(op, axis, ndim)) }
-}
-
-/// Fails unless all `axes` exist and none is named twice.
-pub(crate) fn check_distinct(op: &str, axes: &[usize], ndim: usize) -> Result<()> {
-    for (k, &axis) in axes.iter().enumerate() {
-        check_axis(op, axis, ndim)?;
-        if axes[..k].contains(&axis) {
-            return Err(Error::axis(op, format!("axis {axis} is named twice in {}", tuple(axes))));
-        }
-    }
-    Ok(())
-}
-
 #[cold]
-fn out_of_bounds(op: &str, axis: impl std::fmt::Display, ndim: usize) -> Error {
+fn out_of_bounds(op: &str, axis: isize, ndim: usize) -> Error {
     let s = if ndim == 1 { "axis" } else { "axes" };
     Error::axis(op, format!("axis {axis} is out of bounds for an array with {ndim} {s}"))
 }

@@ -6,7 +6,6 @@
 
 use tilework_error::{Error, Result, tuple};
 
-use crate::axes::check_distinct;
 use crate::{Dims, Layout, LoopNest};
 
 /// Loops over the kept and over the reduced axes of an input.
@@ -38,8 +37,12 @@ impl ReduceNest {
     /// their order.
     pub fn new(input: &Layout, axes: &[usize], output: &Layout) -> Result<ReduceNest> {
         let op = "reduce";
-        check_distinct(op, axes, input.ndim())?;
         let (gone, stay): (Dims, Dims) = (0..input.ndim()).partition(|axis| axes.contains(axis));
+        if gone.len() != axes.len() {
+            let (axes, shape) = (tuple(axes), tuple(input.shape()));
+            let message = format!("{axes} are not different axes of shape {shape}");
+            return Err(Error::axis(op, message));
+        }
         let expected: Dims = stay.iter().map(|&axis| input.shape()[axis]).collect();
         if output.shape() != expected.as_slice() {
             let message = format!(
@@ -53,7 +56,7 @@ impl ReduceNest {
         }
         // Where a reduced axis runs backwards, its lowest element is its last.
         let back: Dims = gone.iter().copied().filter(|&axis| input.strides()[axis] < 0).collect();
-        let forward = input.flip(&back)?;
+        let forward = input.reversed(&back);
         let first = if input.is_empty() { 0 } else { input.offset() - forward.offset() };
         let kept = forward.subspace(&stay, forward.offset());
         let reduced = forward.subspace(&gone, 0);

@@ -1,13 +1,13 @@
 //! Views that rename, remove, reverse or regroup axes; each maps a layout to a layout.
 //!
-//! Axes may come from outside; the layout satisfies its invariants. Called by the view methods of
-//! the array crate and by operations that prepare their operands.
+//! Axes may come from outside and are written as users write them: signed, negative ones counted from
+//! the end. The layout satisfies its invariants. Called by the view methods of the array crate and by
+//! operations that prepare their operands.
 
 use smallvec::SmallVec;
 use smallvec::smallvec;
 use tilework_error::{Error, Result, tuple};
 
-use crate::axes::{check_axis, check_distinct};
 use crate::layout::check_shape;
 use crate::{Dims, Layout, Strides, normalize_axes, normalize_axis};
 
@@ -20,15 +20,15 @@ impl Layout {
     /// assert_eq!((layout.shape(), layout.strides()), (&[4, 2, 3][..], &[1, 12, 4][..]));
     /// # Ok::<(), tilework_error::Error>(())
     /// ```
-    pub fn permute(&self, axes: &[usize]) -> Result<Layout> {
+    pub fn permute(&self, axes: &[isize]) -> Result<Layout> {
         let op = "permute";
-        check_distinct(op, axes, self.ndim())?;
-        if axes.len() != self.ndim() {
+        let order = normalize_axes(op, axes, self.ndim())?;
+        if order.len() != self.ndim() {
             let (axes, shape) = (tuple(axes), tuple(self.shape()));
             let message = format!("axes {axes} do not name every axis of shape {shape}");
             return Err(Error::axis(op, message));
         }
-        Ok(self.pick(axes))
+        Ok(self.pick(&order))
     }
 
     /// The axes in reverse order.
@@ -37,10 +37,9 @@ impl Layout {
     }
 
     /// Two axes exchanged.
-    pub fn swap_axes(&self, axis1: usize, axis2: usize) -> Result<Layout> {
-        let op = "swap_axes";
+    pub fn swap_axes(&self, axis1: isize, axis2: isize) -> Result<Layout> {
         let mut order: Dims = (0..self.ndim()).collect();
-        order.swap(check_axis(op, axis1, self.ndim())?, check_axis(op, axis2, self.ndim())?);
+        order.swap(self.axis("swap_axes", axis1)?, self.axis("swap_axes", axis2)?);
         Ok(self.pick(&order))
     }
 
@@ -75,6 +74,7 @@ impl Layout {
     /// A new axis of size one at place `axis` of the result.
     pub fn expand_dims(&self, axis: isize) -> Result<Layout> {
         let op = "expand_dims";
+        // One of the axes of the result.
         let axis = normalize_axis(op, axis, self.ndim() + 1)?;
         let (mut shape, mut strides) = (self.dims(), self.steps());
         shape.insert(axis, 1);
@@ -112,24 +112,19 @@ impl Layout {
         Ok(self.pick(&order))
     }
 
-    /// The named axes run backwards.
+    /// The named axes run backwards; all of them for `None`.
     ///
     /// ```
     /// # use tilework_layout::Layout;
-    /// let layout = Layout::contiguous(&[3, 4])?.flip(&[0])?;
+    /// let layout = Layout::contiguous(&[3, 4])?.flip(Some(&[0]))?;
     /// assert_eq!((layout.strides(), layout.offset()), (&[-4, 1][..], 8));
     /// # Ok::<(), tilework_error::Error>(())
     /// ```
-    pub fn flip(&self, axes: &[usize]) -> Result<Layout> {
-        check_distinct("flip", axes, self.ndim())?;
-        let mut strides = self.steps();
-        let mut shift = 0isize;
-        for &axis in axes {
-            let last = self.shape()[axis].wrapping_sub(1).cast_signed();
-            shift = shift.wrapping_add(last.wrapping_mul(strides[axis]));
-            strides[axis] = strides[axis].wrapping_neg();
-        }
-        Ok(self.derived(self.dims(), strides, shift))
+    pub fn flip(&self, axes: Option<&[isize]>) -> Result<Layout> {
+        Ok(match axes {
+            Some(axes) => self.reversed(&normalize_axes("flip", axes, self.ndim())?),
+            None => self.reversed(&(0..self.ndim()).collect::<Dims>()),
+        })
     }
 
     /// The diagonal of two axes as the last axis; `offset` counts to the right of the main
@@ -141,8 +136,9 @@ impl Layout {
     /// assert_eq!((layout.shape(), layout.strides(), layout.offset()), (&[3][..], &[5][..], 1));
     /// # Ok::<(), tilework_error::Error>(())
     /// ```
-    pub fn diagonal(&self, offset: isize, axis1: usize, axis2: usize) -> Result<Layout> {
-        check_distinct("diagonal", &[axis1, axis2], self.ndim())?;
+    pub fn diagonal(&self, offset: isize, axis1: isize, axis2: isize) -> Result<Layout> {
+        let axes = normalize_axes("diagonal", &[axis1, axis2], self.ndim())?;
+        let (axis1, axis2) = (axes[0], axes[1]);
         let (stride1, stride2) = (self.strides()[axis1], self.strides()[axis2]);
         let (mut n1, mut n2) = (self.shape()[axis1], self.shape()[axis2]);
         let shift = if offset < 0 {
@@ -164,8 +160,8 @@ impl Layout {
         Ok(self.derived(shape, strides, shift))
     }
 
-    /// Every window of the given sizes along `axes`; the windows are new axes at the end, as in
-    /// NumPy's `sliding_window_view`.
+    /// Every window of the given sizes along `axes`; the windows are new axes at the end. As in NumPy's
+    /// `sliding_window_view`, an axis named twice gives windows of windows.
     ///
     /// ```
     /// # use tilework_layout::Layout;
@@ -173,7 +169,7 @@ impl Layout {
     /// assert_eq!((layout.shape(), layout.strides()), (&[8, 3][..], &[1, 1][..]));
     /// # Ok::<(), tilework_error::Error>(())
     /// ```
-    pub fn sliding_windows(&self, window: &[usize], axes: &[usize]) -> Result<Layout> {
+    pub fn sliding_windows(&self, window: &[usize], axes: &[isize]) -> Result<Layout> {
         let op = "sliding_windows";
         if window.len() != axes.len() {
             let (window, axes) = (tuple(window), tuple(axes));
@@ -182,7 +178,8 @@ impl Layout {
         }
         let (mut shape, mut strides) = (self.dims(), self.steps());
         for (&size, &axis) in window.iter().zip(axes) {
-            let n = shape[check_axis(op, axis, self.ndim())?];
+            let axis = self.axis(op, axis)?;
+            let n = shape[axis];
             if size == 0 || size > n {
                 let message = format!("a window of {size} does not fit axis {axis} with size {n}");
                 return Err(Error::value(op, message));
@@ -206,8 +203,9 @@ impl Layout {
     /// assert_eq!(sizes, [2, 3, 2]);
     /// # Ok::<(), tilework_error::Error>(())
     /// ```
-    pub fn split(&self, axis: usize, boundaries: &[usize]) -> Result<Vec<Layout>> {
-        let n = self.shape()[check_axis("split", axis, self.ndim())?];
+    pub fn split(&self, axis: isize, boundaries: &[usize]) -> Result<Vec<Layout>> {
+        let axis = self.axis("split", axis)?;
+        let n = self.shape()[axis];
         let starts = std::iter::once(0).chain(boundaries.iter().copied());
         let stops = boundaries.iter().copied().chain(std::iter::once(n));
         let parts = starts.zip(stops).map(|(start, stop)| {
@@ -225,9 +223,10 @@ impl Layout {
     /// assert_eq!((layout.shape(), layout.offset()), (&[3, 2][..], 1));
     /// # Ok::<(), tilework_error::Error>(())
     /// ```
-    pub fn narrow(&self, axis: usize, start: usize, len: usize) -> Result<Layout> {
+    pub fn narrow(&self, axis: isize, start: usize, len: usize) -> Result<Layout> {
         let op = "narrow";
-        let n = self.shape()[check_axis(op, axis, self.ndim())?];
+        let axis = self.axis(op, axis)?;
+        let n = self.shape()[axis];
         if start.checked_add(len).is_none_or(|stop| stop > n) {
             let message = format!("{len} from {start} on leave axis {axis} with size {n}");
             return Err(Error::index(op, message));
@@ -236,8 +235,9 @@ impl Layout {
     }
 
     /// Element `index` of `axis`, without that axis.
-    pub fn index_axis(&self, axis: usize, index: usize) -> Result<Layout> {
-        let n = self.shape()[check_axis("index", axis, self.ndim())?];
+    pub fn index_axis(&self, axis: isize, index: usize) -> Result<Layout> {
+        let axis = self.axis("index", axis)?;
+        let n = self.shape()[axis];
         if index >= n {
             let message = format!("{index} is out of bounds for axis {axis} with size {n}");
             return Err(Error::index("index", message));
@@ -246,11 +246,28 @@ impl Layout {
         Ok(self.part(axis, index, 1).pick(&order))
     }
 
+    /// The axis that a user's number names.
+    fn axis(&self, op: &str, axis: isize) -> Result<usize> {
+        normalize_axis(op, axis, self.ndim())
+    }
+
     /// The named axes, each at most once; those left out must have size one.
     fn pick(&self, order: &[usize]) -> Layout {
         let shape = order.iter().map(|&axis| self.shape()[axis]).collect();
         let strides = order.iter().map(|&axis| self.strides()[axis]).collect();
         self.derived(shape, strides, 0)
+    }
+
+    /// [`Layout::flip`] of axes that exist, each named once.
+    pub(crate) fn reversed(&self, axes: &[usize]) -> Layout {
+        let mut strides = self.steps();
+        let mut shift = 0isize;
+        for &axis in axes {
+            let last = self.shape()[axis].wrapping_sub(1).cast_signed();
+            shift = shift.wrapping_add(last.wrapping_mul(strides[axis]));
+            strides[axis] = strides[axis].wrapping_neg();
+        }
+        self.derived(self.dims(), strides, shift)
     }
 
     /// [`Layout::narrow`] with numbers known to be in bounds.

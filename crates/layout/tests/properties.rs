@@ -54,16 +54,17 @@ fn viewed(shape: Vec<usize>) -> impl Strategy<Value = Layout> {
             .map(|&k| if cuts[k].3 { 1 } else { shape[k] + cuts[k].0 + cuts[k].1 })
             .collect();
         let mut layout = Layout::contiguous(&block).unwrap();
-        for (axis, &k) in order.iter().enumerate() {
+        for (axis, &k) in (0..).zip(&order) {
             if !cuts[k].3 {
                 layout = layout.narrow(axis, cuts[k].0, shape[k]).unwrap();
             }
             if cuts[k].2 {
-                layout = layout.flip(&[axis]).unwrap();
+                layout = layout.flip(Some(&[axis])).unwrap();
             }
         }
-        let inverse: Vec<usize> =
-            (0..order.len()).map(|k| order.iter().position(|&o| o == k).unwrap()).collect();
+        let inverse: Vec<isize> = (0..order.len())
+            .map(|k| order.iter().position(|&o| o == k).unwrap().cast_signed())
+            .collect();
         layout.permute(&inverse).unwrap().broadcast_to(&shape).unwrap()
     })
 }
@@ -224,14 +225,18 @@ proptest! {
             (Just(l), order)
         }),
     ) {
-        let view = layout.permute(&order).unwrap();
+        let named: Vec<isize> = order.iter().map(|axis| axis.cast_signed()).collect();
+        let view = layout.permute(&named).unwrap();
+        let from_the_end: Vec<isize> =
+            named.iter().map(|axis| axis - layout.ndim().cast_signed()).collect();
+        prop_assert_eq!(&layout.permute(&from_the_end).unwrap(), &view);
         for index in indices(view.shape()) {
             let mut source = vec![0; order.len()];
             order.iter().zip(&index).for_each(|(&axis, &i)| source[axis] = i);
             prop_assert_eq!(view.position(&index), layout.position(&source));
         }
         let mut inverse = vec![0; order.len()];
-        order.iter().enumerate().for_each(|(k, &axis)| inverse[axis] = k);
+        order.iter().enumerate().for_each(|(k, &axis)| inverse[axis] = k.cast_signed());
         prop_assert_eq!(&view.permute(&inverse).unwrap(), &layout);
         prop_assert_eq!(layout.transpose().transpose(), layout);
     }
@@ -239,26 +244,25 @@ proptest! {
     #[test]
     fn views_compose(layout in layouts(), cut in prop::collection::vec((0..4usize, 0..4usize), 4)) {
         // Flip, then cut, equals cutting the mirrored part, then flipping.
-        for (axis, &(start, len)) in (0..layout.ndim()).zip(&cut) {
-            let n = layout.shape()[axis];
+        for (axis, (&n, &(start, len))) in (0..).zip(layout.shape().iter().zip(&cut)) {
             if start + len > n {
                 prop_assert!(layout.narrow(axis, start, len).is_err());
                 continue;
             }
-            let one = layout.flip(&[axis]).unwrap().narrow(axis, start, len).unwrap();
-            let other = layout.narrow(axis, n - start - len, len).unwrap().flip(&[axis]).unwrap();
+            let one = layout.flip(Some(&[axis])).unwrap().narrow(axis, start, len).unwrap();
+            let other = layout.narrow(axis, n - start - len, len).unwrap().flip(Some(&[axis])).unwrap();
             prop_assert_eq!(walk(&one), walk(&other));
-            prop_assert_eq!(layout.flip(&[axis]).unwrap().flip(&[axis]).unwrap(), layout.clone());
+            prop_assert_eq!(layout.flip(Some(&[axis])).unwrap().flip(Some(&[axis])).unwrap(), layout.clone());
             if n > start {
                 let one = layout.index_axis(axis, start).unwrap();
                 let other = layout.narrow(axis, start, 1).unwrap();
                 prop_assert_eq!(walk(&one), walk(&other));
             }
-            let parts = layout.move_axis(axis as isize, 0).unwrap().split(0, &[start, start + len]);
+            let parts = layout.move_axis(axis, 0).unwrap().split(0, &[start, start + len]);
             let joined: Vec<usize> = parts.unwrap().iter().flat_map(walk).collect();
-            prop_assert_eq!(joined, walk(&layout.move_axis(axis as isize, 0).unwrap()));
-            let wide = layout.expand_dims(axis as isize).unwrap();
-            prop_assert_eq!(&wide.squeeze(Some(&[axis as isize])).unwrap(), &layout);
+            prop_assert_eq!(joined, walk(&layout.move_axis(axis, 0).unwrap()));
+            let wide = layout.expand_dims(axis).unwrap();
+            prop_assert_eq!(&wide.squeeze(Some(&[axis])).unwrap(), &layout);
         }
     }
 

@@ -56,7 +56,7 @@ fn questions() {
     let row = a.slice(&s![1..2, ..]).unwrap();
     assert!(row.is_contiguous() && row.is_f_contiguous() && !row.is_compact(4));
     assert!(a.slice(&s![..0, ..;2]).unwrap().is_contiguous());
-    assert_eq!(a.flip(&[0, 1]).unwrap().span(), Some((0, 11)));
+    assert_eq!(a.flip(Some(&[0, 1])).unwrap().span(), Some((0, 11)));
     assert_eq!(contiguous(&[0]).span(), None);
     assert!(a.fits(12) && !a.fits(11) && contiguous(&[0]).fits(0));
     assert!(!contiguous(&[0]).with_offset(1).unwrap().fits(0));
@@ -178,9 +178,9 @@ fn axes_of_size_one() {
 #[test]
 fn flipping_and_diagonals() {
     let a = contiguous(&[3, 4]);
-    check(a.flip(&[0, 1]).unwrap(), &[3, 4], &[-4, -1], 11);
-    assert!(a.flip(&[0, 0]).is_err());
-    check(contiguous(&[0, 3]).flip(&[0, 1]).unwrap(), &[0, 3], &[-3, -1], 0);
+    check(a.flip(Some(&[0, 1])).unwrap(), &[3, 4], &[-4, -1], 11);
+    assert!(a.flip(Some(&[0, 0])).is_err());
+    check(contiguous(&[0, 3]).flip(Some(&[0, 1])).unwrap(), &[0, 3], &[-3, -1], 0);
 
     check(a.diagonal(0, 0, 1).unwrap(), &[3], &[5], 0);
     check(a.diagonal(2, 0, 1).unwrap(), &[2], &[5], 2);
@@ -238,8 +238,8 @@ fn reshaping() {
     check(view(&a, &[1, 3, 1, 4, 1]).unwrap(), &[1, 3, 1, 4, 1], &[12, 4, 4, 1, 1], 0);
     assert_eq!(view(&a.transpose(), &[12]), None);
     check(view(&a.transpose(), &[2, 2, 3]).unwrap(), &[2, 2, 3], &[2, 1, 4], 0);
-    check(view(&a.flip(&[0, 1]).unwrap(), &[12]).unwrap(), &[12], &[-1], 11);
-    assert_eq!(view(&a.flip(&[1]).unwrap(), &[12]), None);
+    check(view(&a.flip(Some(&[0, 1])).unwrap(), &[12]).unwrap(), &[12], &[-1], 11);
+    assert_eq!(view(&a.flip(Some(&[1])).unwrap(), &[12]), None);
     let zeros = contiguous(&[1]).broadcast_to(&[3, 4]).unwrap();
     check(view(&zeros, &[6, 2]).unwrap(), &[6, 2], &[0, 0], 0);
     let rows = contiguous(&[4]).broadcast_to(&[3, 4]).unwrap();
@@ -283,4 +283,22 @@ fn broadcasting() {
         "broadcast_to: cannot broadcast (3, 1) to (3,): 2 axes are more than 1",
     );
     assert!(a.broadcast_to(&[3, usize::MAX]).is_err());
+}
+
+#[test]
+fn axes_may_be_counted_from_the_end() {
+    let a = contiguous(&[2, 3, 4]);
+    assert_eq!(a.permute(&[-1, 0, -2]).unwrap(), a.permute(&[2, 0, 1]).unwrap());
+    assert_eq!(a.swap_axes(-1, 0).unwrap(), a.swap_axes(2, 0).unwrap());
+    assert_eq!(a.flip(Some(&[-2])).unwrap(), a.flip(Some(&[1])).unwrap());
+    assert_eq!(a.flip(None).unwrap(), a.flip(Some(&[0, 1, 2])).unwrap());
+    assert_eq!(a.diagonal(1, -1, -2).unwrap(), a.diagonal(1, 2, 1).unwrap());
+    assert_eq!(a.sliding_windows(&[2], &[-1]).unwrap(), a.sliding_windows(&[2], &[2]).unwrap());
+    assert_eq!(a.split(-1, &[1]).unwrap(), a.split(2, &[1]).unwrap());
+    assert_eq!(a.narrow(-1, 1, 2).unwrap(), a.narrow(2, 1, 2).unwrap());
+    assert_eq!(a.index_axis(-3, 1).unwrap(), a.index_axis(0, 1).unwrap());
+    fails(a.narrow(-4, 0, 1), "narrow: axis -4 is out of bounds for an array with 3 axes");
+    fails(a.diagonal(0, 1, -2), "diagonal: axis 1 is named twice in (1, -2)");
+    fails(a.flip(Some(&[2, -1])), "flip: axis 2 is named twice in (2, -1)");
+    assert!(a.swap_axes(isize::MIN, 0).is_err());
 }

@@ -269,7 +269,7 @@ fn group(layout: &Layout, axes: &[usize], kept: &[usize]) -> Result<Layout> {
     let others = (0..layout.ndim()).filter(|axis| !axes.contains(axis));
     let mut group = layout.clone();
     for (axis, &index) in others.zip(kept).collect::<Vec<_>>().into_iter().rev() {
-        group = group.index_axis(axis, index)?;
+        group = group.index_axis(axis.cast_signed(), index)?;
     }
     Ok(group)
 }
@@ -278,7 +278,7 @@ fn group(layout: &Layout, axes: &[usize], kept: &[usize]) -> Result<Layout> {
 fn rows(input: &ViewRef<'_>, output: &Target<'_>, axis: usize) -> Result<Vec<(Layout, Layout)>> {
     let across = match input.layout().shape()[axis] {
         0 => return Ok(Vec::new()),
-        _ => input.layout().index_axis(axis, 0)?,
+        _ => input.layout().index_axis(axis.cast_signed(), 0)?,
     };
     indices(&across)
         .map(|index| {

@@ -6,7 +6,7 @@ use tilework_layout::{Dims, Index, normalize_axis};
 use tilework_ops::{DType, Number};
 
 use super::Array;
-use super::map::{Arg, common_device};
+use super::operands::{Arg, common_device};
 
 /// How [`Array::pad`] fills the margin.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,7 +49,7 @@ pub fn concat(arrays: &[&Array], axis: isize) -> Result<Array> {
     let result = Array::empty_on(first.device, &shape, dtype)?;
     let mut start = 0;
     for array in arrays {
-        let part = result.layout().narrow(axis, start, array.shape()[axis])?;
+        let part = result.layout().narrow(axis.cast_signed(), start, array.shape()[axis])?;
         result.with_layout(part)?.assign(*array)?;
         start += array.shape()[axis];
     }
@@ -102,7 +102,7 @@ impl Array {
             let result = Array::full_on(self.device, &shape, value, self.dtype())?;
             let mut inside = result.layout().clone();
             for (axis, (before, _)) in widths.iter().enumerate() {
-                inside = inside.narrow(axis, *before, self.shape()[axis])?;
+                inside = inside.narrow(axis.cast_signed(), *before, self.shape()[axis])?;
             }
             result.with_layout(inside)?.assign(self)?;
             return Ok(result);
@@ -189,10 +189,8 @@ impl Array {
 
     /// One axis less: the array's parts along an axis.
     pub fn unstack(&self, axis: isize) -> Result<Vec<Array>> {
-        let axis = normalize_axis("unstack", axis, self.ndim())?;
-        (0..self.shape()[axis])
-            .map(|k| self.with_layout(self.layout().index_axis(axis, k)?))
-            .collect()
+        let count = self.shape()[normalize_axis("unstack", axis, self.ndim())?];
+        (0..count).map(|k| self.with_layout(self.layout().index_axis(axis, k)?)).collect()
     }
 
     /// Differences of neighbours along an axis, `n` times.

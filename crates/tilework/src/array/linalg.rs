@@ -6,7 +6,7 @@ use tilework_error::{Error, Result, tuple};
 use tilework_layout::{Dims, Layout, broadcast_shapes, normalize_axes, normalize_axis};
 
 use super::Array;
-use super::map::{Arg, common_device};
+use super::operands::{Arg, common_device};
 
 impl Array {
     /// Matrix product. Axes before the last two are batches and broadcast; an operand of one axis
@@ -104,13 +104,15 @@ impl Array {
         };
         let (left, right) = (free(self, &over), free(other, &other_over));
         let inner: usize = lengths(self, &over).iter().product();
-        let matrix = |array: &Array, order: &[usize], shape: [usize; 2]| -> Result<Array> {
-            array.with_layout(array.layout().permute(order)?)?.reshape(&shape.map(|n| n as isize))
+        let matrix = |array: &Array, order: [&[usize]; 2], shape: [usize; 2]| -> Result<Array> {
+            let order: SmallVec<[isize; 6]> =
+                order.into_iter().flatten().map(|axis| axis.cast_signed()).collect();
+            array.permute(&order)?.reshape(&shape.map(usize::cast_signed))
         };
         let rows: usize = lengths(self, &left).iter().product();
         let columns: usize = lengths(other, &right).iter().product();
-        let a = matrix(self, &[&left[..], &over[..]].concat(), [rows, inner])?;
-        let b = matrix(other, &[&other_over[..], &right[..]].concat(), [inner, columns])?;
+        let a = matrix(self, [&left, &over], [rows, inner])?;
+        let b = matrix(other, [&other_over, &right], [inner, columns])?;
         let shape: Vec<isize> = lengths(self, &left)
             .iter()
             .chain(&lengths(other, &right))

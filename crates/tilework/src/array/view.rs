@@ -3,7 +3,7 @@
 
 use tilework_backend::{Recycled, try_room};
 use tilework_error::{Error, Result, tuple};
-use tilework_layout::{Index, Layout, normalize_axes, normalize_axis, resolve_shape};
+use tilework_layout::{Index, Layout, normalize_axis, resolve_shape};
 
 use super::Array;
 
@@ -39,8 +39,7 @@ impl Array {
 
     /// The axes in another order.
     pub fn permute(&self, axes: &[isize]) -> Result<Array> {
-        let axes = normalize_axes("permute", axes, self.ndim())?;
-        self.with_layout(self.layout().permute(&axes)?)
+        self.with_layout(self.layout().permute(axes)?)
     }
 
     /// The axes in reverse order.
@@ -59,8 +58,6 @@ impl Array {
 
     /// Two axes swapped.
     pub fn swap_axes(&self, axis1: isize, axis2: isize) -> Result<Array> {
-        let axis1 = normalize_axis("swap_axes", axis1, self.ndim())?;
-        let axis2 = normalize_axis("swap_axes", axis2, self.ndim())?;
         self.with_layout(self.layout().swap_axes(axis1, axis2)?)
     }
 
@@ -99,24 +96,17 @@ impl Array {
 
     /// Reversed along these axes, or along all.
     pub fn flip(&self, axes: Option<&[isize]>) -> Result<Array> {
-        let axes = match axes {
-            Some(axes) => normalize_axes("flip", axes, self.ndim())?,
-            None => (0..self.ndim()).collect(),
-        };
-        self.with_layout(self.layout().flip(&axes)?)
+        self.with_layout(self.layout().flip(axes)?)
     }
 
     /// A diagonal of two axes, as a new last axis.
     pub fn diagonal(&self, offset: isize, axis1: isize, axis2: isize) -> Result<Array> {
-        let axis1 = normalize_axis("diagonal", axis1, self.ndim())?;
-        let axis2 = normalize_axis("diagonal", axis2, self.ndim())?;
         self.with_layout(self.layout().diagonal(offset, axis1, axis2)?)
     }
 
-    /// All windows of a size, as new last axes.
+    /// All windows of a size, as new last axes; an axis named twice gives windows of windows.
     pub fn sliding_windows(&self, window: &[usize], axes: &[isize]) -> Result<Array> {
-        let axes = normalize_axes("sliding_windows", axes, self.ndim())?;
-        self.with_layout(self.layout().sliding_windows(window, &axes)?)
+        self.with_layout(self.layout().sliding_windows(window, axes)?)
     }
 
     /// Any shape and strides on the same memory, beginning `shift` elements after this array's
@@ -128,7 +118,6 @@ impl Array {
 
     /// Parts along an axis, cut before each of these indices.
     pub fn split_at(&self, boundaries: &[usize], axis: isize) -> Result<Vec<Array>> {
-        let axis = normalize_axis("split", axis, self.ndim())?;
         let parts = self.layout().split(axis, boundaries)?;
         parts.into_iter().map(|layout| self.with_layout(layout)).collect()
     }
