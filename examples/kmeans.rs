@@ -18,7 +18,7 @@ fn main() -> Result<()> {
         let sums = member.transpose().matmul(&points)?;
         let sizes = member.sum(0)?.maximum(1.0)?.expand_dims(1)?;
         let moved = (&sums / &sizes)?;
-        let shift = moved.subtract(&centres)?.norm(2.0, (), false)?.item::<f64>()?;
+        let shift = moved.subtract(&centres)?.norm((), 2.0)?.item::<f64>()?;
         centres = moved;
         if shift < 1e-9 {
             println!("settled after {round} rounds, mean square distance {spread:.4}");

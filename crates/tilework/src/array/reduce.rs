@@ -168,13 +168,21 @@ impl Array {
     /// ```
     /// use tilework::Array;
     /// let x = Array::from_slice(&[3.0f64, -4.0])?;
-    /// assert_eq!(x.norm(2.0, (), false)?.item::<f64>()?, 5.0);
-    /// assert_eq!(x.norm(f64::INFINITY, (), false)?.item::<f64>()?, 4.0);
+    /// assert_eq!(x.norm((), 2.0)?.item::<f64>()?, 5.0);
+    /// assert_eq!(x.norm((), f64::INFINITY)?.item::<f64>()?, 4.0);
     /// # Ok::<(), tilework::Error>(())
     /// ```
-    pub fn norm(&self, order: f64, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
+    pub fn norm(&self, axes: impl Into<Axes>, order: f64) -> Result<Array> {
+        self.norm_over(axes.into(), order, false)
+    }
+
+    /// The vector norm of this order, with axes of length 1.
+    pub fn norm_keepdims(&self, axes: impl Into<Axes>, order: f64) -> Result<Array> {
+        self.norm_over(axes.into(), order, true)
+    }
+
+    fn norm_over(&self, axes: Axes, order: f64, keepdims: bool) -> Result<Array> {
         let dtype = if self.dtype().is_inexact() { self.dtype().part() } else { DType::Float64 };
-        let axes = axes.into();
         let fold = |array: &Array, fold| array.reduce(fold, axes.clone(), keepdims, 0.0);
         if order == 2.0 && !self.dtype().is_complex() {
             return fold(self, FoldId::Norm);
