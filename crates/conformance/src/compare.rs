@@ -1,6 +1,6 @@
 //! How results are held against each other.
 
-use tilework::{Array, DType, Scalar};
+use tilework::{Array, Scalar};
 use tilework_ops::Tolerance;
 
 /// Panics unless both have one shape, one dtype, and elements within the tolerance.
@@ -53,7 +53,7 @@ pub fn within(a: &Scalar, b: &Scalar, tolerance: Tolerance, beside: f64) -> bool
     };
     let info = dtype.finfo().expect("floating point");
     // A narrow result is rounded once more after being computed wider.
-    let ulps = if matches!(dtype, DType::Float16 | DType::BFloat16) { ulps.min(1.0) } else { ulps };
+    let ulps = if dtype.is_half() { ulps.min(1.0) } else { ulps };
     // Complex results are right relative to their modulus, not to each part.
     let size = |v: [f64; 2]| if dtype.is_complex() { v[0].hypot(v[1]) } else { v[0].abs() };
     let unit = (size(y).max(beside) * info.eps).max(info.smallest_subnormal);

@@ -57,10 +57,6 @@ impl Builder {
 
     /// A cast; nothing if the slot has that dtype.
     pub fn cast(&mut self, operand: SlotId, dtype: DType) -> SlotId {
-        self.cast_unchecked(operand, dtype)
-    }
-
-    pub(crate) fn cast_unchecked(&mut self, operand: SlotId, dtype: DType) -> SlotId {
         let slot = self.slot(operand);
         if slot.dtype == dtype {
             return operand;

@@ -248,7 +248,7 @@ impl Tape {
         let slots: SmallVec<[SlotId; 3]> =
             inputs.iter().map(|input| build.input(Slot::scalar(*input), Per::I)).collect();
         let slots: SmallVec<[SlotId; 3]> =
-            slots.into_iter().map(|slot| build.cast_unchecked(slot, dtype)).collect();
+            slots.into_iter().map(|slot| build.cast(slot, dtype)).collect();
         let result = build.push(Action::Apply(id), &slots, Slot::scalar(id.row().result(dtype)));
         build.finish_unchecked(&[result])
     }
@@ -261,7 +261,7 @@ impl Tape {
             if on_the_left { (signed, DType::UInt64) } else { (DType::UInt64, signed) };
         let inputs = [left, right].map(|dtype| build.input(Slot::scalar(dtype), Per::I));
         let zero = build.constant(Scalar::zero(signed), 1);
-        let [a, b] = inputs.map(|input| build.cast_unchecked(input, DType::UInt64));
+        let [a, b] = inputs.map(|input| build.cast(input, DType::UInt64));
         let mut ask = |id: Id, a: SlotId, b: SlotId| {
             build.push(Action::Apply(id), &[a, b], Slot::scalar(DType::Bool))
         };

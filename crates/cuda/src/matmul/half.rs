@@ -17,7 +17,7 @@ const STAGES: usize = 4;
 const STAGE: usize = (ROWS + COLUMNS) * 128;
 
 pub(super) fn suits(p: &Product<'_>) -> Result<bool> {
-    let half = matches!(p.dtype, DType::Float16 | DType::BFloat16);
+    let half = p.dtype.is_half();
     Ok(half && p.m.min(p.n) >= 64 && p.k >= 16 && p.cuda.facts()?.capability >= (8, 0))
 }
 

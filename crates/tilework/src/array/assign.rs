@@ -6,7 +6,8 @@ use tilework_layout::{Index, broadcast_shapes};
 use tilework_tape::Tape;
 
 use super::Array;
-use super::map::{Arg, common_device, run_map};
+use super::map::run_map;
+use super::operands::{Arg, common_device};
 
 impl Array {
     /// Sets every element.

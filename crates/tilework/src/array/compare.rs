@@ -4,7 +4,7 @@ use tilework_error::Result;
 use tilework_ops::DType;
 
 use super::Array;
-use super::map::{Arg, common_device};
+use super::operands::{Arg, common_device};
 
 impl Array {
     /// Whether both have one shape and equal elements; NaN equals NaN if `equal_nan`.

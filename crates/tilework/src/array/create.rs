@@ -5,7 +5,7 @@ use tilework_layout::Layout;
 use tilework_ops::{DType, Element, Id, Number};
 
 use super::Array;
-use super::map::Arg;
+use super::operands::Arg;
 use crate::device::Device;
 
 impl Array {

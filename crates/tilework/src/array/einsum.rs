@@ -7,7 +7,7 @@
 use tilework_error::{Error, Result, tuple};
 
 use super::Array;
-use super::map::{Arg, common_device, result_type};
+use super::operands::{Arg, common_device, result_type};
 
 /// A letter, or, from 256 on, an axis that an ellipsis stands for, counted from the last.
 type Label = u16;

@@ -10,7 +10,7 @@ use tilework_layout::{Dims, Index, broadcast_shapes, normalize_axis};
 use tilework_ops::DType;
 
 use super::Array;
-use super::map::{Arg, common_device};
+use super::operands::{Arg, common_device};
 
 /// One entry of an index: something of a basic index, or an array of integers or bools.
 #[derive(Clone)]
@@ -271,8 +271,7 @@ impl Array {
                     runs += usize::from(!in_run);
                     in_run = true;
                 }
-                Entry::Nothing(array) => {
-                    // A mask of no axes: a new axis of length 0 or 1, indexed by an array.
+                Entry::OwnAxis(array) => {
                     arrays.push((axis, array.clone()));
                     view.push(Index::NewAxis);
                     axis += 1;
@@ -341,7 +340,7 @@ impl Array {
                     }
                     if array.ndim() == 0 {
                         let count = usize::from(array.to_scalar()?.is_true());
-                        Entry::Nothing(Array::zeros_on(self.device, &[count], DType::Int64)?)
+                        Entry::OwnAxis(Array::zeros_on(self.device, &[count], DType::Int64)?)
                     } else {
                         let found = array.nonzero()?;
                         expanded.extend(found.into_iter().map(Entry::Array));
@@ -371,13 +370,13 @@ impl Array {
 enum Entry {
     Basic(Index),
     Array(Array),
-    /// A mask of no axes, as indices into an axis of its own.
-    Nothing(Array),
+    /// A mask of no axes, as indices (one or none) into a new axis of length 1.
+    OwnAxis(Array),
 }
 
 impl Entry {
     fn uses_axis(&self) -> bool {
-        !matches!(self, Entry::Basic(Index::NewAxis | Index::Ellipsis) | Entry::Nothing(_))
+        !matches!(self, Entry::Basic(Index::NewAxis | Index::Ellipsis) | Entry::OwnAxis(_))
     }
 }
 

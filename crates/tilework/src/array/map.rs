@@ -8,122 +8,13 @@ use std::borrow::Cow;
 use smallvec::SmallVec;
 use tilework_backend::{Map, Operand, Request, Target};
 use tilework_error::{Error, Result, tuple};
-use tilework_layout::{Dims, Layout, broadcast_shapes};
-use tilework_ops::{DType, Id, Number, Row};
+use tilework_layout::{Layout, broadcast_shapes};
+use tilework_ops::{DType, Id, Row};
 use tilework_tape::{Action, Builder, Per, Slot, Tape};
 
 use super::Array;
-use super::integers::{check_natural, in_range};
+use super::operands::{Arg, check_natural, common_device, common_shape, in_range, result_type};
 use crate::device::Device;
-
-/// An operand: an array, or a number that takes the array's dtype.
-#[derive(Clone, Copy)]
-pub enum Arg<'a> {
-    /// An array.
-    Array(&'a Array),
-    /// A number.
-    Number(Number),
-}
-
-impl<'a> From<&'a Array> for Arg<'a> {
-    fn from(array: &'a Array) -> Self {
-        Arg::Array(array)
-    }
-}
-
-macro_rules! numbers {
-    ($($type:ty),*) => {$(
-        impl From<$type> for Arg<'_> {
-            fn from(x: $type) -> Self { Arg::Number(Number::from(x)) }
-        }
-    )*};
-}
-
-numbers!(
-    bool,
-    i8,
-    i16,
-    i32,
-    i64,
-    isize,
-    u8,
-    u16,
-    u32,
-    u64,
-    usize,
-    f32,
-    f64,
-    tilework_ops::Complex<f32>,
-    tilework_ops::Complex<f64>,
-    tilework_ops::Scalar
-);
-
-impl From<Number> for Arg<'_> {
-    fn from(x: Number) -> Self {
-        Arg::Number(x)
-    }
-}
-
-/// The dtype that operands have together: arrays promote, numbers follow.
-///
-/// ```
-/// use tilework::{Array, DType, result_type};
-/// let x = Array::zeros(&[2], DType::Int8)?;
-/// assert_eq!(result_type(&[(&x).into(), 0.5.into()])?, DType::Float64);
-/// # Ok::<(), tilework::Error>(())
-/// ```
-#[inline]
-pub fn result_type(operands: &[Arg<'_>]) -> Result<DType> {
-    let mut common: Option<DType> = None;
-    for operand in operands {
-        if let Arg::Array(array) = operand {
-            common = Some(match common {
-                Some(dtype) if dtype != array.dtype() => dtype.promote(array.dtype()),
-                _ => array.dtype(),
-            });
-        }
-    }
-    for operand in operands {
-        if let Arg::Number(number) = operand {
-            common = Some(match common {
-                Some(dtype) => number.promote(dtype),
-                None => number.default_dtype(),
-            });
-        }
-    }
-    common.ok_or_else(|| Error::value("result_type", "there is nothing to promote"))
-}
-
-/// The device that all arrays among the operands are on.
-#[inline]
-pub(crate) fn common_device(operation: &str, operands: &[Arg<'_>]) -> Result<Device> {
-    let mut common: Option<Device> = None;
-    for operand in operands {
-        if let Arg::Array(array) = operand {
-            match common {
-                Some(device) if device != array.device => {
-                    let (here, there) = (device, array.device);
-                    let message = format!(
-                        "operands are on {here} and {there}; move one with to_device(\"{here}\")"
-                    );
-                    return Err(Error::device(operation, message));
-                }
-                _ => common = Some(array.device),
-            }
-        }
-    }
-    Ok(common.unwrap_or_else(Device::current))
-}
-
-/// The shape that the operands broadcast to.
-fn common_shape<'a>(operation: &str, operands: &'a [Arg<'_>]) -> Result<Dims> {
-    let shape = |operand: &'a Arg<'_>| match operand {
-        Arg::Array(array) => Some(array.shape()),
-        Arg::Number(_) => None,
-    };
-    let shapes: SmallVec<[&[usize]; 3]> = operands.iter().filter_map(shape).collect();
-    broadcast_shapes(operation, &shapes)
-}
 
 /// Equality of shapes, which are too short for a call of `memcmp`.
 #[inline]
@@ -427,6 +318,33 @@ impl Array {
         if self.is_contiguous() { Ok(self.clone()) } else { self.copy() }
     }
 
+    /// Rounded to so many decimals, halves to even; to tens and hundreds if there are less than
+    /// none. As in NumPy the scaled number is rounded, so a half that is none in binary may go
+    /// either way.
+    ///
+    /// ```
+    /// use tilework::Array;
+    /// let x = Array::from_slice(&[1.25f64, -3.14159])?;
+    /// assert_eq!(x.round_to(1)?.to_vec::<f64>()?, [1.2, -3.1]);
+    /// assert_eq!(Array::from_slice(&[25i32, 35])?.round_to(-1)?.to_vec::<i32>()?, [20, 40]);
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn round_to(&self, decimals: i32) -> Result<Array> {
+        let whole = !self.dtype().is_inexact();
+        if decimals == 0 || whole && decimals > 0 {
+            return self.round();
+        }
+        if whole {
+            let rounded = self.to_dtype(DType::Float64)?.round_to(decimals)?;
+            return rounded.to_dtype(self.dtype());
+        }
+        let scale = 10f64.powi(decimals.abs());
+        match decimals > 0 {
+            true => self.multiply(scale)?.round()?.divide(scale),
+            false => self.divide(scale)?.round()?.multiply(scale),
+        }
+    }
+
     /// The real parts of a complex array, as a view; a real array itself.
     pub fn real_view(&self) -> Result<Array> {
         self.part_view(0)
@@ -447,8 +365,9 @@ impl Array {
         if !self.dtype().is_complex() {
             return Ok(self.clone());
         }
+        // Strides that are never walked may hold any number.
         let strides: SmallVec<[isize; 6]> =
-            self.strides().iter().map(|stride| stride * 2).collect();
+            self.strides().iter().map(|stride| stride.wrapping_mul(2)).collect();
         // Where there are no elements there is no part to step to.
         let part = if self.is_empty() { 0 } else { part };
         let layout = Layout::new(self.shape(), &strides, self.offset() * 2 + part)?;

@@ -2,7 +2,7 @@
 //!
 //! Device, block, shape, strides, offset. View methods rewrite the last three and share the block;
 //! everything that touches numbers becomes a request to the device's backend. Rooms by subject:
-//! `create`, `view`, `map`, `reduce`, `linalg`, `textbook`, `einsum`, `compare`, `assign`, `index`,
+//! `create`, `view`, `operands`, `map`, `reduce`, `linalg`, `textbook`, `einsum`, `compare`, `assign`, `index`,
 //! `join`, `order`, `memory_order`, `access`, `show`.
 
 mod access;
@@ -11,11 +11,11 @@ mod compare;
 mod create;
 mod einsum;
 mod index;
-mod integers;
 mod join;
 mod linalg;
 mod map;
 mod memory_order;
+mod operands;
 mod operators;
 mod order;
 mod reduce;
@@ -36,8 +36,9 @@ pub use create::{Nested, meshgrid};
 pub use einsum::einsum;
 pub use index::Indexer;
 pub use join::{PadMode, concat, stack};
-pub use map::{Arg, apply, apply_into, complex, result_type, select};
+pub use map::{apply, apply_into, complex, select};
 pub use memory_order::Order;
+pub use operands::{Arg, result_type};
 pub use order::Unique;
 pub use reduce::Axes;
 pub use show::{FloatMode, PrintOptions, Show, Sign};

@@ -9,7 +9,8 @@ use tilework_error::Result;
 use tilework_ops::Id;
 
 use super::Array;
-use super::map::{Arg, apply, apply_into};
+use super::map::{apply, apply_into};
+use super::operands::Arg;
 
 macro_rules! binary {
     ($($trait:ident $method:ident $id:ident $assign:ident),*) => {

@@ -6,7 +6,7 @@ use tilework_layout::{Index, normalize_axis};
 use tilework_ops::DType;
 
 use super::Array;
-use super::map::{Arg, common_device};
+use super::operands::{Arg, common_device};
 
 /// The different elements of an array, ascending, and where they are.
 #[derive(Clone, Debug)]

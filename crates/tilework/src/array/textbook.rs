@@ -8,7 +8,7 @@ use tilework_backend::{Matmul, MatmulKernel, Request};
 use tilework_error::{Error, Result, tuple};
 
 use super::Array;
-use super::map::{Arg, common_device};
+use super::operands::{Arg, common_device};
 
 impl Array {
     /// The product by the textbook's three loops, for two axes each.
