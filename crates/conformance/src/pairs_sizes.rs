@@ -12,11 +12,12 @@ const ALIASES: [&str; 6] =
 /// Reduction, K, formula, weight.
 type Case = (&'static str, Option<usize>, &'static str, Option<&'static str>);
 
-const CASES: [Case; 12] = [
+const CASES: [Case; 13] = [
     ("Sum", None, "Exp(-SqDist(x,y) * s) * b", None),
     ("Mean", None, "Exp(-SqDist(x,y) * s) * b", None),
     ("Sum", None, "Grad(Exp(-SqDist(x,y)) * b, x, b)", None),
     ("Sum", None, "Exp(-SqDist(u,v) * s)", None),
+    ("Sum", None, "Exp(-SqDist(x,y) * s) * v", None),
     ("ArgMin", None, "SqDist(x,y)", None),
     ("ArgKMin", Some(10), "SqDist(x,y)", None),
     ("KMax_ArgKMax", Some(100), "SqDist(x,y)", None),

@@ -294,6 +294,32 @@ impl Tape {
         self
     }
 
+    /// The tape with fewer components of one input, if these go through elementwise steps only, to the
+    /// first output: that has as many then, each of which is computed as before.
+    pub fn narrowed(&self, input: usize, len: u32) -> Option<Tape> {
+        let mut tape = Tape { single: None, ..self.clone() };
+        let mut narrow = vec![false; self.slots()];
+        tape.inputs.get_mut(input)?.slot.len = len;
+        narrow[input] = true;
+        for (k, step) in self.steps.iter().enumerate() {
+            let is_narrow = |id: &SlotId| narrow[usize::from(*id)];
+            if !step.operands.iter().any(is_narrow) {
+                continue;
+            }
+            let elementwise =
+                matches!(step.action, Action::Apply(_) | Action::Cast | Action::Select);
+            if !elementwise
+                || !step.operands.iter().all(|id| is_narrow(id) || self.slot(*id).len == 1)
+            {
+                return None;
+            }
+            tape.steps[k].slot.len = len;
+            narrow[self.inputs.len() + k] = true;
+        }
+        let first = usize::from(*self.outputs.first()?);
+        narrow[first].then_some(tape)
+    }
+
     /// The operation, if the tape is [`Tape::apply`] of it and nothing else.
     #[inline]
     pub fn single(&self) -> Option<Id> {

@@ -7,13 +7,19 @@ use tilework_error::Result;
 use tilework_tape::Per;
 
 use super::plan::Sizes;
+use super::slices::Slice;
 use super::wide::Parts;
 use super::{Expanded, Job, print};
 use crate::device::Cuda;
 
 impl Job<'_> {
     /// The plan of this very call, and the source of its kernels.
-    pub(super) fn explain(&self, cuda: &Cuda, session: &Session<'_>) -> Result<String> {
+    pub(super) fn explain(
+        &self,
+        cuda: &Cuda,
+        session: &Session<'_>,
+        slice: Option<Slice<'_>>,
+    ) -> Result<String> {
         let norms = self.norms(cuda, session)?;
         let allowed = |limit: f64| norms.is_some_and(|norms| norms.iter().all(|x| *x <= limit));
         let chosen = self.expanded.as_ref().filter(|expanded| allowed(expanded.limit));
@@ -27,6 +33,10 @@ impl Job<'_> {
         };
         let pairs = format!("{m} x {n} pairs in {batches} batches");
         line("device", format!("{cuda}, {multiprocessors} multiprocessors, {pairs}"));
+        if let Some(slice) = slice {
+            let count = slice.of.firsts().count();
+            line("slices", format!("{count} of {} components, one after another", slice.of.len));
+        }
         let steps =
             [(Per::Once, "once"), (Per::I, "per i"), (Per::J, "per j"), (Per::Pair, "per pair")]
                 .map(|(per, name)| format!("{} {name}", sections.steps(per).count()));

@@ -1,6 +1,6 @@
 //! Reductions over pairs: kernels printed for the formula at hand.
 //!
-//! The walk of a call: [`run`] makes a `plan` (sections of the tape, rows and tiles, ranges of j),
+//! The walk of a call: [`run`] cuts sums of many components into `slices`, and makes a `plan` (sections of the tape, rows and tiles, ranges of j),
 //! and a second one where the formula has a `square` that may be expanded, on tensor cores where it
 //! is `wide`. `launching` looks kernels up or has them printed (`print`) and compiled, measures the
 //! data where there is a choice, and launches `reduce` over blocks of i and ranges of j, then `merge`
@@ -14,6 +14,7 @@ mod launching_wide;
 mod plan;
 mod print;
 mod sections;
+mod slices;
 mod square;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ use tilework_tape::Tape;
 use crate::device::Cuda;
 use crate::launch::{MAX_AXES, Nest, too_many_axes};
 use plan::{Folding, Plan, Sizes};
+use slices::{Slice, Slices};
 use square::Square;
 
 /// Pairs below which a choice of forms costs more than it saves.
@@ -40,8 +42,19 @@ pub(crate) fn run(
     request: &PairReduce<'_>,
     name: &str,
 ) -> Result<()> {
-    let Some(job) = Job::new(cuda, request, name)? else { return Ok(()) };
-    job.launch(cuda, session)
+    let Some(slices) = Slices::new(request) else {
+        return match Job::new(cuda, request, name, None)? {
+            Some(job) => job.launch(cuda, session),
+            None => Ok(()),
+        };
+    };
+    slices.firsts().try_for_each(|first| {
+        let slice = Slice { of: &slices, first };
+        match Job::new(cuda, request, name, Some(slice))? {
+            Some(job) => job.launch(cuda, session),
+            None => Ok(()),
+        }
+    })
 }
 
 /// How a request would be done, for human eyes.
@@ -51,8 +64,10 @@ pub(crate) fn explain(
     request: &PairReduce<'_>,
     name: &str,
 ) -> Result<String> {
-    match Job::new(cuda, request, name)? {
-        Some(job) => job.explain(cuda, session),
+    let slices = Slices::new(request);
+    let slice = slices.as_ref().map(|of| Slice { of, first: 0 });
+    match Job::new(cuda, request, name, slice)? {
+        Some(job) => job.explain(cuda, session, slice),
         None => Ok(format!("{cuda}: no rows, nothing to do\n")),
     }
 }
@@ -78,7 +93,12 @@ struct Expanded<'r> {
 
 impl<'r> Job<'r> {
     /// None where there are no rows.
-    fn new(cuda: &Cuda, request: &'r PairReduce<'r>, name: &'r str) -> Result<Option<Job<'r>>> {
+    fn new(
+        cuda: &Cuda,
+        request: &'r PairReduce<'r>,
+        name: &'r str,
+        slice: Option<Slice<'r>>,
+    ) -> Result<Option<Job<'r>>> {
         let [batch @ .., m, _] = request.output_shape() else { return Ok(None) };
         let facts = cuda.facts()?;
         let sizes = Sizes {
@@ -92,14 +112,15 @@ impl<'r> Job<'r> {
         if sizes.batches == 0 || sizes.m == 0 {
             return Ok(None);
         }
-        let (tape, folding) = (request.tape, Folding::new(request));
+        let tape = slice.map_or(request.tape, |slice| &slice.of.tape);
+        let folding = Folding::new(request, slice.map(|slice| slice.of.len));
         let direct = Plan::new(tape, folding, sizes, None);
         let expanded = expanded(tape, &folding, &sizes).map(|square| Expanded {
             plan: Plan::new(tape, folding, sizes, Some(square)),
             square,
             limit: square.limit(tape, &folding),
         });
-        let mut batches = batch_loops(request, batch);
+        let mut batches = batch_loops(request, batch, slice);
         batches.merge();
         if batches.lens.len() > MAX_AXES {
             return Err(too_many_axes(name));
@@ -122,17 +143,26 @@ fn expanded(tape: &Tape, folding: &Folding, sizes: &Sizes) -> Option<Square> {
 }
 
 /// The batch axes of inputs and outputs, in this order.
-fn batch_loops(request: &PairReduce<'_>, batch: &[usize]) -> Nest {
+fn batch_loops(request: &PairReduce<'_>, batch: &[usize], slice: Option<Slice<'_>>) -> Nest {
     let layouts: SmallVec<[Option<&Layout>; 8]> = (request.inputs.iter())
         .map(|view: &ViewRef<'_>| Some(view.layout()))
         .chain([&request.values, &request.indices].map(|x| x.as_ref().map(Target::layout)))
         .collect();
+    // A slice begins inside of its input's rows, and of the rows of values.
+    let first = |operand: usize, layout: &Layout| {
+        let cut = slice.filter(|slice| [slice.of.input, request.inputs.len()].contains(&operand));
+        let component = layout.strides().last().copied().unwrap_or(0);
+        let moved = cut.map_or(0, |slice| slice.first as isize * component);
+        layout.offset().wrapping_add_signed(moved)
+    };
     let stride = |layout: &Option<&Layout>, axis: usize| layout.map_or(0, |it| it.strides()[axis]);
     Nest {
         lens: batch.iter().copied().collect(),
         strides: (0..batch.len())
             .map(|axis| layouts.iter().map(|layout| stride(layout, axis)).collect())
             .collect(),
-        offsets: layouts.iter().map(|layout| layout.map_or(0, Layout::offset)).collect(),
+        offsets: (layouts.iter().enumerate())
+            .map(|(operand, layout)| layout.map_or(0, |layout| first(operand, layout)))
+            .collect(),
     }
 }

@@ -77,12 +77,13 @@ pub(super) struct Folding {
 }
 
 impl Folding {
-    pub(super) fn new(request: &PairReduce<'_>) -> Folding {
+    /// Of some components of a request, or of all.
+    pub(super) fn new(request: &PairReduce<'_>, components: Option<usize>) -> Folding {
         let accumulates = request.accumulates();
         let output = request.values.as_ref().map_or(accumulates, |target| target.dtype());
         Folding {
             fold: request.fold,
-            shape: request.shape(),
+            shape: PairShape { dim: components.unwrap_or(request.shape().dim), ..request.shape() },
             computes: request.computes(),
             accumulates,
             compensated: request.sums == SumScheme::Kahan,

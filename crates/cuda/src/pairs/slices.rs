@@ -1,0 +1,75 @@
+//! Sums of many components, some of them at a time: no thread has registers for all, and computing the
+//! pairs anew for every slice costs less than keeping sums in memory.
+//!
+//! A slice is the same request with a narrower tape, which begins elsewhere in one input and in the
+//! output. Called by `pairs::run`.
+
+use tilework_backend::PairReduce;
+use tilework_ops::pair_fold::Monoid;
+use tilework_tape::Tape;
+
+/// Components of a slice, at most.
+const MOST: usize = 16;
+
+/// How a request is cut into slices of equal length.
+#[derive(Debug)]
+pub(super) struct Slices {
+    /// The formula of a slice.
+    pub(super) tape: Tape,
+    /// The input that has the components.
+    pub(super) input: usize,
+    pub(super) len: usize,
+    all: usize,
+}
+
+impl Slices {
+    /// None where there are few components, or they do not stand side by side.
+    pub(super) fn new(request: &PairReduce<'_>) -> Option<Slices> {
+        let all = request.shape().dim;
+        let sums = request.fold.row().monoid == Monoid::Add && request.tape.outputs().len() == 1;
+        if !sums || all <= MOST {
+            return None;
+        }
+        let len = all.div_ceil(all.div_ceil(MOST));
+        (0..request.tape.inputs().len()).find_map(|input| {
+            let whole = request.tape.inputs()[input].slot.len as usize == all;
+            let tape = request.tape.narrowed(input, len as u32).filter(|_| whole)?;
+            Some(Slices { tape, input, len, all })
+        })
+    }
+
+    /// The first component of each; the last one begins early enough to be whole.
+    pub(super) fn firsts(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.all).step_by(self.len).map(|first| first.min(self.all - self.len))
+    }
+}
+
+/// A slice of a request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slice<'s> {
+    pub(super) of: &'s Slices,
+    pub(super) first: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_component_is_in_a_whole_slice() {
+        for all in 17..400 {
+            let len = all_len(all);
+            let slices =
+                Slices { tape: Tape::copy(tilework_ops::DType::Float32), input: 0, len, all };
+            let mut seen = vec![false; all];
+            for first in slices.firsts() {
+                seen[first..first + len].fill(true);
+            }
+            assert!(seen.iter().all(|seen| *seen) && len <= MOST, "{all}");
+        }
+    }
+
+    fn all_len(all: usize) -> usize {
+        all.div_ceil(all.div_ceil(MOST))
+    }
+}
