@@ -29,10 +29,6 @@
 #define COLUMN_BYTES (COLUMNS * DEPTHS * 4)
 #define ROW_BYTES (RESIDENT ? 0 : GROUPS * TILE_BYTES)
 #define STAGE ((ROW_BYTES + COLUMN_BYTES + COLUMNS * (int)sizeof(OfJ) + 1023) / 1024 * 1024)
-// Candidates one after another that a warp computes anew before it gives up, and for every tile.
-#define SPENT_FIRST 4096
-#define SPENT_EACH 4
-
 #define PLACES_64 PLACES_32 "," \
     PLACES_8(32, 33, 34, 35, 36, 37, 38, 39) "," PLACES_8(40, 41, 42, 43, 44, 45, 46, 47) "," \
     PLACES_8(48, 49, 50, 51, 52, 53, 54, 55) "," PLACES_8(56, 57, 58, 59, 60, 61, 62, 63)
@@ -123,27 +119,46 @@ FN void join_lanes(State& s) {
     s = joined;
 }
 
-// What a filter knows of two rows: no needed value is above `limit`, so no square without its part of
-// |x|^2 above `reach`; and how many times it has computed pairs anew.
-struct Sieve {
-    T limit[2], reach[2], bound;
-    u32 spent;
-    METHOD void init(T of) {
-        bound = of;
-        spent = 0;
-        EACH(r, 2) limit[r] = reach[r] = infinity<T>();
+// What a lane has found of a row: the nearest of its columns by their squares, which lack the part of
+// |x|^2, and two more than are asked for, so that what is left out is almost never needed.
+#define FOUND (KEPT + 2)
+struct Found {
+    T square[FOUND];
+    i32 at[FOUND];
+    METHOD void init() { EACH(k, FOUND) { square[k] = infinity<T>(); at[k] = -1; } }
+    METHOD void put(T v, i32 j) {
+        EACH(up, FOUND) {
+            const int k = FOUND - 1 - up, before = k > 0 ? k - 1 : 0;
+            bool moves = k > 0 && v < square[before], takes = v < square[k];
+            square[k] = moves ? square[before] : takes ? v : square[k];
+            at[k] = moves ? at[before] : takes ? j : at[k];
+        }
     }
-    METHOD void close() { EACH(r, 2) limit[r] = reach[r] = -infinity<T>(); }
-    METHOD void lower(int r, T to, const OfI& x) {
-        limit[r] = fmin(limit[r], to);
-        reach[r] = limit[r] - x.norm + bound;
+    // No square above this is among the KEPT smallest of four lanes, if it were exact: one lane's last
+    // is as far as the row's at least; and so is the farthest of the lanes' own quarters, which are
+    // KEPT together.
+    METHOD T limit() const {
+        const int quarter = (KEPT + 3) / 4 - 1;
+        return fmin(nearest_of_four(square[KEPT - 1]), farthest_of_four(square[quarter]));
     }
 };
 
-FN void sift(const Inputs& in, const u64 (&at)[OPERANDS], u32 depth, const OfI (&x)[2], const OfJ* y,
-    const f32 (&sum)[PLACES], const f32 (&cross)[PLACES], f32 factor, const i64 (&row)[2],
-    i64 begin, i32 j, i32 here, Sieve& sieve, State (&s)[2]) {
-    T square[2][OWN], nearest[2];
+// A value for its place among those held, first index first.
+FN void put_in_order(State& s, T v, i32 j) {
+    EACH(up, KEPT) {
+        const int k = KEPT - 1 - up, before = k > 0 ? k - 1 : 0;
+        bool moves = k > 0 && (s.at[before] < 0 || v < s.held[before] || (v == s.held[before] && j < s.at[before]));
+        bool takes = s.at[k] < 0 || v < s.held[k] || (v == s.held[k] && j < s.at[k]);
+        s.held[k] = moves ? s.held[before] : takes ? v : s.held[k];
+        s.at[k] = moves ? s.at[before] : takes ? j : s.at[k];
+    }
+}
+
+// The squares of a tile that may be among the smallest of two rows go to what is found; `doubt` is
+// twice what a square may be wrong by.
+FN void sift(const OfJ* y, const f32 (&sum)[PLACES], const f32 (&cross)[PLACES], f32 factor, i32 j, i32 here,
+    T doubt, T (&reach)[2], Found (&found)[2]) {
+    T square[2][OWN];
     EACH(g, OWN / 2) {
         Pack<OfJ, 2> two = *(const Pack<OfJ, 2>*)(y + column_of(g * 2));
         EACH(r, 2) EACH(e, 2) square[r][g * 2 + e] = square_of(sum, cross, r, g * 2 + e, factor, 0, two.at[e].norm);
@@ -153,35 +168,27 @@ FN void sift(const Inputs& in, const u64 (&at)[OPERANDS], u32 depth, const OfI (
     }
     bool near = false;
     EACH(r, 2) {
-        nearest[r] = square[r][0];
-        EACH(c, OWN) nearest[r] = fmin(nearest[r], square[r][c]);
-        near = near || nearest[r] <= sieve.reach[r];
+        T nearest = square[r][0];
+        EACH(c, OWN) nearest = fmin(nearest, square[r][c]);
+        near = near || (nearest <= reach[r] && nearest < found[r].square[FOUND - 1]);
     }
     if (!__any_sync(~0u, near)) return;
     u64 left = 0;
-    EACH(r, 2) {
-        // The nearest one's own value is no farther than this.
-        if (KEPT == 1) sieve.lower(r, nearest_of_four(nearest[r]) + x[r].norm + sieve.bound, x[r]);
-        EACH(c, OWN) left |= (u64)(column_of(c) < here && square[r][c] <= sieve.reach[r]) << (r * OWN + c);
+    EACH(r, 2) EACH(c, OWN) {
+        bool passes = square[r][c] <= reach[r] && square[r][c] < found[r].square[FOUND - 1];
+        left |= (u64)passes << (r * OWN + c);
     }
-    // Lanes take their candidates one by one, in the order of j, together.
-    for (; __any_sync(~0u, left != 0); sieve.spent++) {
-        if (left == 0) continue;
-        int next = __ffsll(left) - 1, r = next / OWN;
-        i32 at_j = j + column_of(next % OWN);
+    // Lanes take their candidates one by one, together.
+    while (__any_sync(~0u, left != 0)) {
+        int next = left ? __ffsll(left) - 1 : -1;
         left &= left - 1;
-        T v = exact(in, at, r == 0 ? row[0] : row[1], begin + at_j, depth);
-        if (r == 0) s[0].put(0, v, at_j);
-        else s[1].put(0, v, at_j);
+        T v = infinity<T>();
+        EACH(r, 2) EACH(c, OWN) v = next == r * OWN + c ? square[r][c] : v;
+        i32 at_j = j + column_of(next % OWN);
+        found[0].put(next < OWN ? v : infinity<T>(), at_j);
+        found[1].put(next < OWN ? infinity<T>() : v, at_j);
     }
-    // One lane's last is as far as the row's at least; and so is the farthest of the lanes' own
-    // quarters, which are KEPT together.
-    const int quarter = (KEPT + 3) / 4 - 1;
-    EACH(r, 2) {
-        T last = s[r].at[KEPT - 1] >= 0 ? s[r].held[KEPT - 1] : infinity<T>();
-        T some = s[r].at[quarter] >= 0 ? s[r].held[quarter] : infinity<T>();
-        sieve.lower(r, fmin(nearest_of_four(last), farthest_of_four(some)), x[r]);
-    }
+    EACH(r, 2) reach[r] = fmin(reach[r], found[r].limit() + doubt);
 }
 #else
 // Four lanes' states of a row, joined in order; all four get the whole.
@@ -303,13 +310,15 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1) wide(
     }
     f32 factor = (f32)(-2 * scale(p) / (into_range(choice, 0, scale(p)) * into_range(choice, 1, scale(p))));
 #if FILTER
-    Sieve sieve;
     f64 norms = __longlong_as_double(choice.measured[0]) + __longlong_as_double(choice.measured[1]);
-    sieve.init((T)(w.error * norms) + w.least);
+    T bound = (T)(w.error * norms) + w.least, reach[2];
+    Found found[2];
     EACH(r, 2) {
+        found[r].init();
         // The last of the panels before.
         i64 last = (range * shape.m + row[r]) * VALUES + KEPT - 1;
-        if (w.goes_on && partial.indices[last] >= 0) sieve.lower(r, partial.values[last], x[r]);
+        bool known = w.goes_on && partial.indices[last] >= 0;
+        reach[r] = known ? partial.values[last] - x[r].norm + bound : infinity<T>();
     }
 #endif
     if (RESIDENT) barrier_wait(resident, 0);
@@ -337,12 +346,7 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1) wide(
         const OfJ* y = (const OfJ*)(memory + (of_columns - shared_address(memory)));
         i32 j = tile * COLUMNS, here = count - j;
 #if FILTER
-        sift(in, at, w.depth, x, y, sum, cross, factor, row, begin, j, here, sieve, s);
-        // Too many candidates: what is found from here on is not used.
-        if (sieve.spent > SPENT_FIRST + SPENT_EACH * tile) {
-            sieve.close();
-            if (threadIdx.x % 32 == 0) atomicMax((u64*)choice.measured + 2, (u64)1);
-        }
+        sift(y, sum, cross, factor, j, here, 2 * bound, reach, found);
 #else
         fold_tile(p, x, y, sum, cross, factor, j, here, s);
 #endif
@@ -351,8 +355,25 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1) wide(
             EACH(r, 2) s[r].carry(tile / (64 / OWN) + 1);
         }
     }
+#if FILTER
+    // What was found by the direct form; where a lane may have left out what is needed, all is done
+    // anew.
+    EACH(r, 2) {
+        // By the way of memory, so that the code is there once.
+        i32 places[FOUND];
+        EACH(k, FOUND) places[k] = found[r].at[k];
+        LOOP(k, FOUND) {
+            if (places[k] >= 0) put_in_order(s[r], exact(in, at, row[r], begin + places[k], w.depth), places[k]);
+        }
+    }
+#endif
     EACH(r, 2) {
         join_lanes(s[r]);
+#if FILTER
+        bool full = s[r].at[KEPT - 1] >= 0, cut = found[r].at[FOUND - 1] >= 0;
+        T farthest = found[r].square[FOUND - 1] + x[r].norm;
+        if (cut && (!full || !(farthest > s[r].held[KEPT - 1] + bound))) atomicMax((u64*)choice.measured + 2, (u64)1);
+#endif
         complete(s[r], x[r]);
         i64 i = own + r * 8;
         if (threadIdx.x % 4 == 0 && i < shape.m) {
