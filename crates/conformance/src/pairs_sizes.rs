@@ -184,6 +184,95 @@ fn forms_at(device: Device, (m, n, dim): (usize, usize, usize)) {
     }
 }
 
+/// M, N, D and the components of b at which devices multiply weights by right-hand sides; without b, the
+/// sum together with its gradient.
+const WEIGHED: [(usize, usize, usize, usize); 7] = [
+    (9_001, 12_007, 3, 20),
+    (300, 200_003, 3, 100),
+    (5_003, 6_007, 5, 300),
+    (6_001, 15_003, 70, 24),
+    (3_001, 9_003, 33, 130),
+    (12_001, 15_007, 10, 0),
+    (7_001, 9_003, 40, 0),
+];
+
+/// Sums of many components, and gradients: near the origin and far from it, with a scale too small for
+/// the expanded square, and with right-hand sides that are not finite, huge or tiny. The first and the
+/// last rows against float64 on the CPU, relative to the sums of absolute terms.
+pub fn weighed(device: Device) {
+    std::thread::scope(|scope| {
+        for sizes in WEIGHED {
+            scope.spawn(move || weighed_at(device, sizes));
+        }
+    });
+}
+
+fn weighed_at(device: Device, (m, n, dim, width): (usize, usize, usize, usize)) {
+    let rng = Rng::new(13);
+    let normal = |rows: usize, dim| rng.normal(&[rows, dim], DType::Float64).expect("normal");
+    let (x, y, b) = (normal(m, dim), normal(n, dim), normal(n, width.max(1)));
+    let aliases =
+        [format!("x = Vi({dim})"), format!("y = Vj({dim})"), format!("b = Vj({})", width.max(1))];
+    let aliases = [&aliases[0][..], &aliases[1], "s = Pm(1)", &aliases[2]];
+    let (text, size) = match width {
+        // Points are taken about a centre, so a difference counts as much as they do.
+        0 => (
+            "Concat(Exp(-SqDist(x,y) * s) * b, Grad(Exp(-SqDist(x,y) * s) * b, x, b))",
+            "Exp(-SqDist(x,y) * s) * Concat(Abs(b), 8 * s * Square(b) * (1 + 0 * y))",
+        ),
+        _ => ("Exp(-SqDist(x,y) * s) * b", "Exp(-SqDist(x,y) * s) * Abs(b)"),
+    };
+    let call = Genred::new(text, &aliases, "Sum", 1).expect(text);
+    let size = Genred::new(size, &aliases, "Sum", 1).expect(size);
+    for (what, offset, scale, factor, odd) in [
+        ("near", 0.0, 0.9, 1.0, None),
+        ("far", 50.0, 0.9, 1.0, None),
+        ("sharp", 0.0, 8.0, 1.0, None),
+        ("huge", 0.0, 0.9, 1e17, None),
+        ("tiny", 0.0, 0.9, 1e-17, None),
+        ("not a number", 0.0, 0.9, 1.0, Some(f64::NAN)),
+        ("infinite", 0.0, 0.9, 1.0, Some(f64::INFINITY)),
+    ] {
+        let single = |x: Array| x.astype(DType::Float32).expect("float32");
+        let (x, y) = (single(x.add(offset).expect("x")), single(y.add(offset).expect("y")));
+        let b = single(b.multiply(factor).expect("b"));
+        if let Some(odd) = odd {
+            b.slice(&tilework::s![5..6]).and_then(|row| row.fill(odd)).expect("fill");
+        }
+        let s = Array::full_on(Device::cpu(), &[1], scale / dim as f64, DType::Float32);
+        let here = [x, y, s.expect("full"), b];
+        let there: Vec<Array> =
+            here.iter().map(|x| x.to_device(device).expect("to_device")).collect();
+        let there: Vec<&Array> = there.iter().collect();
+        let all = call.call(&there).expect(text);
+        if what == "near" {
+            let said = call.explain(&there, &Options::default()).expect("explain");
+            assert!(said.contains("expanded"), "{text}, D = {dim}: {said:.2000}");
+        }
+        let exact: Vec<Array> =
+            here.iter().map(|x| x.astype(DType::Float64).expect("astype")).collect();
+        for begin in [0, m as isize - 20] {
+            let some = tilework::s![begin..begin + 20];
+            let rows = exact[0].slice(&some).expect("slice");
+            let sums = |call: &Genred| {
+                floats(&call.call(&[&rows, &exact[1], &exact[2], &exact[3]]).expect(text))
+            };
+            let got = floats(&all.slice(&some).expect("slice"));
+            let expected = sums(&call);
+            for (k, ((a, b), size)) in got.iter().zip(&expected).zip(&sums(&size)).enumerate() {
+                let near = a == b || a.is_nan() && b.is_nan();
+                assert!(
+                    near || (a - b).abs() <= 2e-5 * size,
+                    "{what}, {m} x {n}, D = {dim}, width {width}: from row {begin} on, number {k} is {a}, not {b} ({size})"
+                );
+            }
+        }
+        let again = floats(&call.call(&there).expect(text));
+        let same = floats(&all).iter().zip(&again).all(|(a, b)| a.to_bits() == b.to_bits());
+        assert!(same, "{what}, {m} x {n}, D = {dim}, width {width}: other bits");
+    }
+}
+
 /// The smallest squared distances where a filter finds them: values and indices are those of the
 /// CPU, bit for bit, whatever the data are.
 pub fn nearest(device: Device) {

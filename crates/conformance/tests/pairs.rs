@@ -52,6 +52,11 @@ fn forms() {
 }
 
 #[test]
+fn weighed() {
+    on(Device::parse("cuda:0"), pairs_sizes::weighed);
+}
+
+#[test]
 fn nearest() {
     on(Device::parse("cuda:0"), pairs_sizes::nearest);
 }

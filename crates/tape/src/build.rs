@@ -34,6 +34,11 @@ impl Builder {
         Builder::default()
     }
 
+    /// A tape that begins as another one, whose slots keep their names.
+    pub fn continuing(tape: &Tape) -> Builder {
+        Builder { inputs: tape.inputs.clone(), steps: tape.steps.clone() }
+    }
+
     /// Adds an input. All inputs come before the first step.
     pub fn input(&mut self, slot: Slot, per: Per) -> SlotId {
         debug_assert!(self.steps.is_empty(), "inputs come before steps");

@@ -320,6 +320,29 @@ impl Tape {
         narrow[first].then_some(tape)
     }
 
+    /// The tape of the same inputs that gives these slots, without the steps that they do not need.
+    pub fn only(&self, outputs: &[SlotId]) -> Tape {
+        let first = self.inputs.len();
+        let mut needed = vec![false; self.slots()];
+        outputs.iter().for_each(|&slot| needed[usize::from(slot)] = true);
+        for (k, step) in self.steps.iter().enumerate().rev() {
+            if needed[first + k] {
+                step.operands.iter().for_each(|&slot| needed[usize::from(slot)] = true);
+            }
+        }
+        let mut names: Vec<SlotId> = (0..first as SlotId).collect();
+        let mut steps = SmallVec::new();
+        for (k, step) in self.steps.iter().enumerate() {
+            names.push((first + steps.len()) as SlotId);
+            if needed[first + k] {
+                let operands = step.operands.iter().map(|&slot| names[usize::from(slot)]).collect();
+                steps.push(Step { operands, ..step.clone() });
+            }
+        }
+        let outputs = outputs.iter().map(|&slot| names[usize::from(slot)]).collect();
+        Tape { inputs: self.inputs.clone(), steps, outputs, single: None }
+    }
+
     /// The operation, if the tape is [`Tape::apply`] of it and nothing else.
     #[inline]
     pub fn single(&self) -> Option<Id> {

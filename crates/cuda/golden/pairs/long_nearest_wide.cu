@@ -1,8 +1,7 @@
-#define FILTER 1
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 1, WIDTH = 1, THREADS = 384, ROWS = 2, TILE = 128, GROUP = 4, AHEAD = 0, OPERANDS = 4, LONG = 64, FEW = 16, EXPANDED = 1, GROUPS = 2, COLUMNS = 128, STAGES = 4, RESIDENT = 1, DEPTHS = 64, SHALLOW = 0, PARTS = 1, LEAVE = 64, OUTSIDE = 1, POINT_X = 0, POINT_Y = 1 };
+enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 1, WIDTH = 1, THREADS = 384, ROWS = 2, TILE = 128, GROUP = 4, AHEAD = 0, OPERANDS = 4, LONG = 64, FEW = 16, EXPANDED = 1, GROUPS = 2, COLUMNS = 128, STAGES = 4, RESIDENT = 1, DEPTHS = 64, SHALLOW = 0, PARTS = 1, LEAVE = 64, OUTSIDE = 1, POINT_X = 0, POINT_Y = 1, RIGHT = 0, SIDES = 0, FROM = 1, ALIKE = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[2]; };
 FN A shifted_exp(A x) { return op_exp2_pair_f32(x * 1.44269504f); }
@@ -20,4 +19,3 @@ FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, 
 FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
 }
 FN f64 scale(const Once& p) { return (f64)1; }
-FN void complete(State& s, const OfI& x) { }

@@ -7,19 +7,12 @@ use tilework_error::Result;
 use tilework_tape::Per;
 
 use super::plan::Sizes;
-use super::slices::Slice;
-use super::wide::Parts;
 use super::{Expanded, Job, print};
 use crate::device::Cuda;
 
 impl Job<'_> {
     /// The plan of this very call, and the source of its kernels.
-    pub(super) fn explain(
-        &self,
-        cuda: &Cuda,
-        session: &Session<'_>,
-        slice: Option<Slice<'_>>,
-    ) -> Result<String> {
+    pub(super) fn explain(&self, cuda: &Cuda, session: &Session<'_>) -> Result<String> {
         let norms = self.norms(cuda, session)?;
         let allowed = |limit: f64| norms.is_some_and(|norms| norms.iter().all(|x| *x <= limit));
         let chosen = self.expanded.as_ref().filter(|expanded| allowed(expanded.limit));
@@ -33,9 +26,9 @@ impl Job<'_> {
         };
         let pairs = format!("{m} x {n} pairs in {batches} batches");
         line("device", format!("{cuda}, {multiprocessors} multiprocessors, {pairs}"));
-        if let Some(slice) = slice {
-            let count = slice.of.firsts().count();
-            line("slices", format!("{count} of {} components, one after another", slice.of.len));
+        if let Some(slices) = plan.slices {
+            let count = slices.firsts().count();
+            line("slices", format!("{count} of {} components, one after another", slices.len));
         }
         let steps =
             [(Per::Once, "once"), (Per::I, "per i"), (Per::J, "per j"), (Per::Pair, "per pair")]
@@ -44,11 +37,14 @@ impl Job<'_> {
         let products = sections.terms.iter().filter(|term| term.factor.is_some()).count();
         let passing = sections.passing.iter().filter(|passing| **passing).count();
         line("fused", format!("{passing} vectors into loops, {products} products into sums"));
+        if let Some(right) = &plan.right {
+            let (dim, columns) = (plan.folding.shape.dim, right.of.columns());
+            let how = "TF32 heads and tails on tensor cores, left every 32 of j";
+            line("right", format!("weights times {columns} columns for {dim} components, {how}"));
+        }
         let (tiles, scheme) = match (tiling.wide, chosen) {
             (Some(wide), Some(expanded)) => {
-                let dim = expanded.square.dim(sections.tape) as usize;
-                let beside = sections.bytes(Per::J).next_multiple_of(8);
-                let parts = Parts::new(&tiling, dim, beside, &self.sizes);
+                let parts = self.parts(expanded);
                 let ordered = expanded.square.is_filter();
                 let rows = m.min(parts.rows);
                 let ranges = parts.cut(&tiling, rows, ordered, &self.sizes).ranges;

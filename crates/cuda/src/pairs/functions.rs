@@ -10,7 +10,7 @@ use std::fmt::Write;
 use tilework_error::Result;
 use tilework_ops::DType;
 use tilework_ops::pair_fold::Monoid;
-use tilework_tape::{Action, Contraction, Per, SlotId, Step};
+use tilework_tape::{Action, Contraction, Input, Per, SlotId, Step};
 
 use super::plan::Folding;
 use super::sections::{LONG, Sections};
@@ -19,16 +19,72 @@ use crate::source::{constant, storage, tape, value};
 /// Products of a contraction up to which its loops are unrolled.
 const UNROLLED: u32 = 512;
 
+/// What a kernel does with pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Does {
+    /// Folds the values of the formula.
+    Fold,
+    /// Looks for the smallest squares.
+    Sift,
+    /// Multiplies the formula's number, as a weight, by right-hand sides.
+    Weigh,
+}
+
 /// Prints functions of sections.
 pub(super) struct Printer<'p, 'a> {
     pub(super) sections: &'p Sections<'a>,
 }
 
 impl Printer<'_, '_> {
-    pub(super) fn functions(&self, folding: &Folding) -> Result<String> {
+    /// All of a plan: the sections, and what is done with a group of pairs.
+    pub(super) fn functions(&self, folding: &Folding, does: Does) -> Result<String> {
+        let mut text = self.of_sections()?;
+        let by_tiles = does != Does::Fold || self.sections.by_tiles();
+        if let Some(square) = self.sections.square.filter(|_| by_tiles) {
+            let scale = square.scale.map(|scale| self.number(scale, "0", Per::I));
+            let scale = scale.unwrap_or_else(|| "1".to_owned());
+            text += &format!("FN f64 scale(const Once& p) {{ return (f64){scale}; }}\n");
+        }
+        let square = if by_tiles { "const T (&square)[G], " } else { "" };
+        let pair = format!("const Once& p, const OfI& x, const OfJ* y, {square}");
+        let steps = self.steps(Per::Pair)?;
+        match does {
+            Does::Sift => {}
+            Does::Weigh => {
+                let weight = self.value(self.sections.tape.outputs()[0], Per::Pair);
+                text += &format!(
+                    "template <int G> FN void weigh({pair}T (&w)[G]) {{\n{steps}\
+                     \x20   EACH(u, G) {{ const int k = 0; w[u] = {weight}; }}\n}}\n"
+                );
+            }
+            Does::Fold => {
+                text += &format!(
+                    "template <int G> FN void fold({pair}State& s, i32 j) {{\n{steps}{}}}\n",
+                    self.fold(folding)?
+                );
+                text += &self.complete(folding);
+            }
+        }
+        Ok(text)
+    }
+
+    /// What is left to do with a state after all pairs.
+    fn complete(&self, folding: &Folding) -> String {
+        let outside = self.sections.square.is_some_and(|square| square.outside);
+        let completed = match (outside, folding.monoid(), folding.computes) {
+            (false, ..) => "",
+            (_, Monoid::Shifted, _) => "s.shift += x.norm; ",
+            (_, _, DType::Float32) => "s.sums.scale(op_exp2_pair_f32(x.norm)); ",
+            _ => "s.sums.scale(exp2(x.norm)); ",
+        };
+        format!("FN void complete(State& s, const OfI& x) {{ {completed}}}\n")
+    }
+
+    /// The structures of the sections, and what fills them.
+    pub(super) fn of_sections(&self) -> Result<String> {
         let mut text = String::new();
         // Tiles of j are copied with their rows, two at a time: less room for them is better.
-        let of_j = if self.sections.by_tiles() { "alignas(8) OfJ" } else { "alignas(16) OfJ" };
+        let of_j = if self.sections.together { "alignas(16) OfJ" } else { "alignas(8) OfJ" };
         for (per, name) in [(Per::Once, "Once"), (Per::I, "OfI"), (Per::J, of_j)] {
             let members: String =
                 self.sections.held_by(per).map(|slot| self.declaration(slot, per)).collect();
@@ -43,37 +99,12 @@ impl Printer<'_, '_> {
             let (loads, steps, norms) = (self.loads(per), self.steps(per)?, self.norms(per));
             text += &format!("FN void {head} {{\n{loads}{steps}{norms}}}\n");
         }
-        match self.sections.square.filter(|_| self.sections.by_tiles()) {
-            None => {
-                text += &format!(
-                    "FN void bring_long({inputs}, i64 j, int count, OfJ* tile) {{\n{}}}\n",
-                    self.long_loads()
-                );
-            }
-            Some(square) => {
-                let scale = square.scale.map(|scale| self.number(scale, "0", Per::I));
-                let scale = scale.unwrap_or_else(|| "1".to_owned());
-                text += &format!("FN f64 scale(const Once& p) {{ return (f64){scale}; }}\n");
-            }
-        }
-        if !self.sections.square.is_some_and(|square| square.is_filter()) {
-            let square = if self.sections.by_tiles() { "const T (&square)[G], " } else { "" };
+        if self.sections.together {
             text += &format!(
-                "template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, {square}\
-                 State& s, i32 j) {{\n{}{}}}\n",
-                self.steps(Per::Pair)?,
-                self.fold(folding)?
+                "FN void bring_long({inputs}, i64 j, int count, OfJ* tile) {{\n{}}}\n",
+                self.long_loads()
             );
         }
-        let outside =
-            self.sections.square.is_some_and(|square| square.outside && !square.is_filter());
-        let completed = match (outside, folding.monoid(), folding.computes) {
-            (false, ..) => "",
-            (_, Monoid::Shifted, _) => "s.shift += x.norm; ",
-            (_, _, DType::Float32) => "s.sums.scale(op_exp2_pair_f32(x.norm)); ",
-            _ => "s.sums.scale(exp2(x.norm)); ",
-        };
-        text += &format!("FN void complete(State& s, const OfI& x) {{ {completed}}}\n");
         Ok(text)
     }
 
@@ -210,14 +241,15 @@ impl Printer<'_, '_> {
     /// Whether all threads bring an input of j together.
     fn is_long_input(&self, slot: SlotId) -> bool {
         let input = self.sections.tape.inputs().get(usize::from(slot));
-        input.is_some_and(|input| input.per == Per::J && input.slot.len > LONG)
+        let long = |input: &Input| input.per == Per::J && input.slot.len > LONG;
+        self.sections.together && input.is_some_and(long)
     }
 
     /// The long inputs of j: neighbouring threads bring neighbouring numbers.
     fn long_loads(&self) -> String {
         let inputs = self.sections.tape.inputs().iter().enumerate();
         let long = inputs.filter(|(k, _)| self.is_long_input(*k as SlotId));
-        let load = |(k, input): (usize, &tilework_tape::Input)| {
+        let load = |(k, input): (usize, &Input)| {
             format!(
                 "    for (int e = threadIdx.x; e < count * {len}; e += THREADS) {{\n\
                  \x20       int t = e / {len}, c = e % {len};\n\

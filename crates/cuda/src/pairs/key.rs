@@ -24,11 +24,17 @@ pub(super) fn of(plan: &Plan<'_>) -> Vec<u8> {
         [folding.shape.k, tiling.threads, tiling.rows, tiling.tile, tiling.group, tiling.ahead];
     key.extend(numbers.iter().flat_map(|&number| (number as u32).to_le_bytes()));
     if let Some(wide) = tiling.wide {
-        let Wide { groups, stages, resident, depths, shallow, parts, .. } = wide;
-        let numbers = [groups, stages, resident.into(), depths, shallow.into(), parts];
+        let Wide { groups, stages, resident, depths, shallow, parts, right, .. } = wide;
+        let numbers = [groups, stages, resident.into(), depths, shallow.into(), parts, right];
         key.extend(numbers.map(|number| number as u8));
     }
     encode(plan.sections.tape, &mut key);
+    if let Some(right) = &plan.right {
+        let difference = right.of.difference.map(|it| [it.from, it.len]);
+        let numbers = [plan.folding.shape.dim].into_iter().chain(difference.into_iter().flatten());
+        key.extend(numbers.flat_map(|number| (number as u32).to_le_bytes()));
+        encode(&right.of.sides, &mut key);
+    }
     key
 }
 

@@ -116,31 +116,62 @@ impl Job<'_> {
     ) -> Result<Measured> {
         let plan = &expanded.plan;
         let largest = cuda.allocate_zeroed(3 * size_of::<f64>())?;
-        if plan.tiling.wide.is_some() {
-            let centres = Some(self.measure_wide(cuda, session, expanded, largest.address)?);
-            return Ok(Measured { largest, centres });
+        let centres = match plan.tiling.wide {
+            Some(_) => Some(self.centres(cuda, session, expanded)?),
+            None => None,
+        };
+        match &centres {
+            Some(centres) if plan.sections.by_tiles() => {
+                self.measure_wide(cuda, session, expanded, [largest.address, centres.address])?;
+            }
+            _ => self.measure_narrow(cuda, session, plan, largest.address)?,
         }
+        Ok(Measured { largest, centres })
+    }
+
+    /// Has the norms measured that threads compute themselves.
+    fn measure_narrow(
+        &self,
+        cuda: &Cuda,
+        session: &Session<'_>,
+        plan: &Plan<'_>,
+        largest: Address,
+    ) -> Result<()> {
         let module = self.module(cuda, plan)?;
         let args = Args::new()
             .bytes(&self.batches.encode(Width::Wide))
             .bytes(&self.inputs(session))
             .bytes(&self.shape(plan.cut, 0))
-            .pointer(largest.address);
+            .pointer(largest);
         let rows = self.sizes.batches * (self.sizes.m + self.sizes.n);
         let blocks = rows.div_ceil(4 * MEASURE_THREADS).min(8 * self.sizes.multiprocessors);
         let grid = launch::grid(self.name, [blocks, 1], MEASURE_THREADS)?;
         let function = cuda.function(self.name, &module, c"measure")?;
         // SAFETY: the source declares these arguments; rows are those of checked layouts, and the
         // block has room for three numbers.
-        unsafe { cuda.launch(self.name, function, grid, args)? };
-        Ok(Measured { largest, centres: None })
+        unsafe { cuda.launch(self.name, function, grid, args) }
     }
 
+    /// Slice by slice.
     fn launch_plan(
         &self,
         cuda: &Cuda,
         session: &Session<'_>,
         plan: &Plan<'_>,
+        choice: Choice,
+    ) -> Result<()> {
+        let nests = self.nests(plan).into_iter();
+        nests
+            .map(|nest| nest.encode(Width::Wide))
+            .try_for_each(|batches| self.launch_slice(cuda, session, plan, &batches, choice))
+    }
+
+    fn launch_slice(
+        &self,
+        cuda: &Cuda,
+        session: &Session<'_>,
+        plan: &Plan<'_>,
+        batches: &[u8],
         choice: Choice,
     ) -> Result<()> {
         let cut = plan.cut;
@@ -157,7 +188,6 @@ impl Job<'_> {
             }
         };
         let partial = block.as_ref().map_or(0, |block| block.address);
-        let batches = self.batches.encode(Width::Wide);
         let states = [partial, partial + value_bytes as u64];
         let ends = |args: Args| self.ends(session, args, states, choice);
         let inputs = self.inputs(session);
@@ -166,7 +196,7 @@ impl Job<'_> {
         let piece = self.piece(plan, blocks);
         for first in (0..blocks).step_by(piece) {
             let shape = self.shape(cut, first);
-            let args = ends(Args::new().bytes(&batches).bytes(&inputs).bytes(&shape));
+            let args = ends(Args::new().bytes(batches).bytes(&inputs).bytes(&shape));
             let here = [piece.min(blocks - first), cut.ranges];
             let grid = launch::grid(self.name, here, plan.tiling.threads)?;
             // SAFETY: the source declares these arguments; rows are those of checked layouts, and
@@ -177,7 +207,7 @@ impl Job<'_> {
             }
         }
         if cut.ranges > 1 {
-            let args = ends(Args::new().bytes(&batches).bytes(&self.shape(cut, 0)));
+            let args = ends(Args::new().bytes(batches).bytes(&self.shape(cut, 0)));
             let blocks = (rows * cut.lanes).div_ceil(MERGE_THREADS);
             let grid = launch::grid(self.name, [blocks, 1], MERGE_THREADS)?;
             let function = cuda.function(self.name, &module, c"merge")?;

@@ -12,7 +12,7 @@ use tilework_tape::Per;
 
 use super::launching::{Choice, is_much, shape, steps, words};
 use super::plan::{Cut, Plan};
-use super::wide::{Parts, SIDE};
+use super::wide::{Parts, RIGHT_BYTES, SIDE};
 use super::{Expanded, Job};
 use crate::compile::Module;
 use crate::device::Cuda;
@@ -35,6 +35,7 @@ struct Scratch {
     columns: Address,
     of_columns: Address,
     norms: Address,
+    right: Address,
     /// Values and indices of states.
     states: [Address; 2],
 }
@@ -50,37 +51,61 @@ struct Part {
 }
 
 impl Job<'_> {
-    /// Has the centres of all batches found and the largest norms about them.
+    /// Has the centres of all batches found, if somebody needs them.
+    pub(super) fn centres(
+        &self,
+        cuda: &Cuda,
+        session: &Session<'_>,
+        expanded: &Expanded<'_>,
+    ) -> Result<Block> {
+        let plan = &expanded.plan;
+        let depth = expanded.square.dim(plan.sections.tape) as usize;
+        let centres = cuda.allocate_block(self.sizes.batches * depth * size_of::<f32>())?;
+        let differences = plan.right.as_ref().is_some_and(|right| right.of.difference.is_some());
+        if !plan.sections.by_tiles() && !differences {
+            return Ok(centres);
+        }
+        let module = self.module(cuda, plan)?;
+        let find = cuda.function(self.name, &module, c"centre")?;
+        for batch in 0..self.sizes.batches {
+            let part = Part { batch, from: [0, 0], rows: self.sizes.m, columns: self.sizes.n };
+            let centre = centres.address + (batch * depth * size_of::<f32>()) as u64;
+            let args = self.begin(session, &self.batches, &part, plan.cut);
+            let args = args.pointer(centre).number(depth as u64);
+            let grid = launch::grid(self.name, [depth.div_ceil(CENTRED), 1], THREADS)?;
+            // SAFETY: the source declares these arguments; rows are those of checked layouts, and the
+            // block has room for the centre of every batch.
+            unsafe { cuda.launch(self.name, find, grid, args)? };
+        }
+        Ok(centres)
+    }
+
+    /// Has the largest norms about the centres found.
     pub(super) fn measure_wide(
         &self,
         cuda: &Cuda,
         session: &Session<'_>,
         expanded: &Expanded<'_>,
-        largest: Address,
-    ) -> Result<Block> {
+        [largest, centres]: [Address; 2],
+    ) -> Result<()> {
         let plan = &expanded.plan;
         let module = self.module(cuda, plan)?;
         let depth = expanded.square.dim(plan.sections.tape) as usize;
-        let centres = cuda.allocate_block(self.sizes.batches * depth * size_of::<f32>())?;
         let (m, n) = (self.sizes.m, self.sizes.n);
-        let find = cuda.function(self.name, &module, c"centre")?;
         let measure = cuda.function(self.name, &module, c"measure_wide")?;
         for batch in 0..self.sizes.batches {
             let part = Part { batch, from: [0, 0], rows: m, columns: n };
-            let centre = centres.address + (batch * depth * size_of::<f32>()) as u64;
-            let begin = || self.begin(session, &part, plan.cut);
-            let grid = |blocks: usize| launch::grid(self.name, [blocks, 1], THREADS);
-            let args = begin().pointer(centre).number(depth as u64);
-            // SAFETY: the source declares these arguments; rows are those of checked layouts, and the
-            // block has room for the centre of every batch.
-            unsafe { cuda.launch(self.name, find, grid(depth.div_ceil(CENTRED))?, args)? };
+            let centre = centres + (batch * depth * size_of::<f32>()) as u64;
             let blocks = (m + n).div_ceil(THREADS / 32).min(8 * self.sizes.multiprocessors);
             let wide = self.wide(expanded, None, centre, [false, false]);
-            let args = begin().bytes(&wide).pointer(largest);
-            // SAFETY: as above; the block has room for three numbers.
-            unsafe { cuda.launch(self.name, measure, grid(blocks)?, args)? };
+            let args = self.begin(session, &self.batches, &part, plan.cut);
+            let args = args.bytes(&wide).pointer(largest);
+            let grid = launch::grid(self.name, [blocks, 1], THREADS)?;
+            // SAFETY: the source declares these arguments; rows are those of checked layouts, and the
+            // block has room for three numbers.
+            unsafe { cuda.launch(self.name, measure, grid, args)? };
         }
-        Ok(centres)
+        Ok(())
     }
 
     pub(super) fn launch_wide(
@@ -94,15 +119,18 @@ impl Job<'_> {
         let plan = &expanded.plan;
         let depth = expanded.square.dim(plan.sections.tape) as usize;
         let (m, n, tiling) = (self.sizes.m, self.sizes.n, &plan.tiling);
-        let beside = plan.sections.bytes(Per::J).next_multiple_of(8);
-        let parts = Parts::new(tiling, depth, beside, &self.sizes);
-        let scratch = self.scratch(cuda, expanded, &parts, beside)?;
+        let parts = self.parts(expanded);
+        let scratch = self.scratch(cuda, expanded, &parts)?;
         let module = self.module(cuda, plan)?;
-        // Rows of all batches, and steps since somebody was asked.
-        let (all, mut since) = (self.sizes.batches * m, 0.0);
+        let (by_tiles, right) = (plan.sections.by_tiles(), plan.right.is_some());
+        let nests = self.nests(plan);
+        // Rows of all slices and batches, and steps since somebody was asked.
+        let batches = self.sizes.batches;
+        let (all, mut since) = (nests.len() * batches * m, 0.0);
         // The panel whose tiles are there.
         let mut held = None;
-        for batch in 0..self.sizes.batches {
+        for number in 0..nests.len() * batches {
+            let (slice, batch) = (number / batches, number % batches);
             let centre = centres + (batch * depth * size_of::<f32>()) as u64;
             for row in (0..m).step_by(parts.rows) {
                 let rows = parts.rows.min(m - row);
@@ -113,14 +141,30 @@ impl Job<'_> {
                     let ends = column + columns == n;
                     let wide = self.wide(expanded, Some(&scratch), centre, [column > 0, ends]);
                     let module = &module;
-                    let launch =
-                        Launch { job: self, cuda, session, plan, module, part, cut, wide, choice };
-                    if column == 0 {
+                    let nest = &nests[slice];
+                    let launch = Launch {
+                        job: self,
+                        cuda,
+                        session,
+                        plan,
+                        module,
+                        nest,
+                        part,
+                        cut,
+                        wide,
+                        choice,
+                    };
+                    if column == 0 && by_tiles {
                         launch.split(rows, true)?;
                     }
-                    if held != Some((batch, column)) {
-                        launch.split(columns, false)?;
-                        held = Some((batch, column));
+                    if held != Some((slice, batch, column)) {
+                        if by_tiles {
+                            launch.split(columns, false)?;
+                        }
+                        if right {
+                            launch.split_right(columns)?;
+                        }
+                        held = Some((slice, batch, column));
                     }
                     launch.multiply(&scratch)?;
                     if ends && (cut.ranges > 1 || column > 0) {
@@ -129,7 +173,7 @@ impl Job<'_> {
                     since += rows as f64 * columns as f64 * (2 * depth) as f64;
                     if is_much(since) {
                         since = 0.0;
-                        let done = (batch * m + row) as f64
+                        let done = (number * m + row) as f64
                             + rows as f64 * (column + columns) as f64 / n as f64;
                         self.go_on(cuda, done / all as f64)?;
                     }
@@ -139,13 +183,9 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn scratch(
-        &self,
-        cuda: &Cuda,
-        Expanded { plan, square, .. }: &Expanded<'_>,
-        parts: &Parts,
-        beside: usize,
-    ) -> Result<Scratch> {
+    fn scratch(&self, cuda: &Cuda, expanded: &Expanded<'_>, parts: &Parts) -> Result<Scratch> {
+        let Expanded { plan, square, .. } = expanded;
+        let right = plan.tiling.wide.map_or(0, |wide| wide.right) * RIGHT_BYTES;
         let (monoid, shape) = (plan.folding.monoid(), plan.folding.shape);
         // The largest buffer of states is that of a whole piece, or of what is left at the end.
         let last = self.sizes.m - (self.sizes.m - 1) / parts.rows * parts.rows;
@@ -156,20 +196,30 @@ impl Job<'_> {
         let sizes = [
             parts.rows * parts.row,
             parts.columns * parts.row,
-            parts.columns * beside,
+            parts.columns * beside(plan),
             parts.rows * size_of::<f32>(),
+            parts.columns * right,
             states * monoid.values(shape) * plan.folding.accumulates.size(),
             states * monoid.indices(shape) * 8,
         ];
         let sizes = sizes.map(|bytes| bytes.next_multiple_of(1024));
         let block = cuda.allocate_block(sizes.iter().sum())?;
         let mut next = block.address;
-        let [rows, columns, of_columns, norms, values, indices] = sizes.map(|bytes| {
+        let [rows, columns, of_columns, norms, right, values, indices] = sizes.map(|bytes| {
             let at = next;
             next += bytes as u64;
             at
         });
-        Ok(Scratch { _block: block, rows, columns, of_columns, norms, states: [values, indices] })
+        let states = [values, indices];
+        Ok(Scratch { _block: block, rows, columns, of_columns, norms, right, states })
+    }
+
+    /// The parts that every batch is worked on in.
+    pub(super) fn parts(&self, Expanded { plan, square, .. }: &Expanded<'_>) -> Parts {
+        let right = plan.tiling.wide.map_or(0, |wide| wide.right) * RIGHT_BYTES;
+        let depth = square.dim(plan.sections.tape) as usize;
+        let bytes = [beside(plan) + right, plan.folding.state_bytes()];
+        Parts::new(&plan.tiling, depth, bytes, &self.sizes)
     }
 
     /// `Wide` of the kernels.
@@ -182,11 +232,12 @@ impl Job<'_> {
     ) -> Vec<u8> {
         let tape = plan.sections.tape;
         let depth = square.dim(tape);
-        let at = scratch.map_or([0; 4], |s| [s.rows, s.columns, s.of_columns, s.norms]);
+        let at = scratch.map_or([0; 5], |s| [s.rows, s.columns, s.of_columns, s.norms, s.right]);
         let mut bytes = words(&at);
         bytes.extend(words(&[centre]));
-        let depths = plan.tiling.wide.map_or(SIDE, |wide| wide.depths) as u32;
-        bytes.extend([depth, depth.div_ceil(depths)].iter().flat_map(|x| x.to_le_bytes()));
+        let depths = plan.tiling.wide.map_or(0, |wide| wide.depths) as u32;
+        let deep = if depths == 0 { 1 } else { depth.div_ceil(depths) };
+        bytes.extend([depth, deep].iter().flat_map(|x| x.to_le_bytes()));
         let doubt = [square.doubt(tape) as f32, SUBNORMAL * depth as f32];
         bytes.extend(doubt.iter().flat_map(|x| x.to_le_bytes()));
         bytes.extend([goes_on, ends].iter().flat_map(|&flag| u32::from(flag).to_le_bytes()));
@@ -194,20 +245,20 @@ impl Job<'_> {
     }
 
     /// The first arguments of all kernels.
-    fn begin(&self, session: &Session<'_>, part: &Part, cut: Cut) -> Args {
+    fn begin(&self, session: &Session<'_>, nest: &Nest, part: &Part, cut: Cut) -> Args {
         let start = self.request.start + part.from[1] as i64;
         Args::new()
-            .bytes(&self.offsets(part).encode(Width::Wide))
+            .bytes(&self.offsets(nest, part).encode(Width::Wide))
             .bytes(&self.inputs(session))
             .bytes(&shape([part.rows, part.columns], start, cut, [1, 0]))
     }
 
     /// A nest of one batch, whose operands begin where the part does.
-    fn offsets(&self, part: &Part) -> Nest {
+    fn offsets(&self, nest: &Nest, part: &Part) -> Nest {
         let mut offsets: SmallVec<[isize; 8]> =
-            self.batches.offsets.iter().map(|&offset| offset as isize).collect();
+            nest.offsets.iter().map(|&offset| offset as isize).collect();
         let mut rest = part.batch;
-        for (len, strides) in self.batches.lens.iter().zip(&self.batches.strides).rev() {
+        for (len, strides) in nest.lens.iter().zip(&nest.strides).rev() {
             let index = (rest % len) as isize;
             rest /= len;
             offsets.iter_mut().zip(strides).for_each(|(offset, stride)| *offset += index * stride);
@@ -235,6 +286,11 @@ impl Job<'_> {
     }
 }
 
+/// Bytes of what belongs to a j beside its point.
+fn beside(plan: &Plan<'_>) -> usize {
+    plan.sections.bytes(Per::J).next_multiple_of(8)
+}
+
 /// What the launches of a part share.
 struct Launch<'a, 's> {
     job: &'a Job<'a>,
@@ -242,6 +298,7 @@ struct Launch<'a, 's> {
     session: &'a Session<'s>,
     plan: &'a Plan<'a>,
     module: &'a Module,
+    nest: &'a Nest,
     part: Part,
     cut: Cut,
     wide: Vec<u8>,
@@ -259,6 +316,14 @@ impl Launch<'_, '_> {
         self.launch(c"split", [tiles, 1], [THREADS, 0], args)
     }
 
+    /// Makes the tiles of so many right-hand sides, a warp for 32 of them.
+    fn split_right(&self, count: usize) -> Result<()> {
+        let tiles = count.next_multiple_of(self.plan.tiling.tile) / 32;
+        let choice = [self.choice.measured, self.choice.limit.to_bits()];
+        let args = self.begin().bytes(&self.wide).bytes(&words(&choice)).number(tiles as u64);
+        self.launch(c"split_right", [tiles.div_ceil(4), 1], [MERGE_THREADS, 0], args)
+    }
+
     fn multiply(&self, scratch: &Scratch) -> Result<()> {
         let args = self.job.ends(self.session, self.begin(), scratch.states, self.choice);
         let shared = self.plan.tiling.wide.map_or(0, |wide| wide.shared);
@@ -271,19 +336,16 @@ impl Launch<'_, '_> {
         let (part, job) = (self.part, self.job);
         let few_rows = part.rows < 1 << 14 && self.cut.ranges > 8;
         let cut = Cut { lanes: if few_rows { 32 } else { 1 }, ..self.cut };
-        let args = Args::new().bytes(&job.offsets(&part).encode(Width::Wide)).bytes(&shape(
-            [part.rows, job.sizes.n],
-            job.request.start,
-            cut,
-            [1, 0],
-        ));
+        let args = Args::new()
+            .bytes(&job.offsets(self.nest, &part).encode(Width::Wide))
+            .bytes(&shape([part.rows, job.sizes.n], job.request.start, cut, [1, 0]));
         let args = job.ends(self.session, args, scratch.states, self.choice);
         let blocks = (part.rows * cut.lanes).div_ceil(MERGE_THREADS);
         self.launch(c"merge", [blocks, 1], [MERGE_THREADS, 0], args)
     }
 
     fn begin(&self) -> Args {
-        self.job.begin(self.session, &self.part, self.cut)
+        self.job.begin(self.session, self.nest, &self.part, self.cut)
     }
 
     fn launch(

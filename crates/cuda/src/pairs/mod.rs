@@ -1,7 +1,8 @@
 //! Reductions over pairs: kernels printed for the formula at hand.
 //!
-//! The walk of a call: [`run`] cuts sums of many components into `slices`, and makes a `plan` (sections of the tape, rows and tiles, ranges of j),
-//! and a second one where the formula has a `square` that may be expanded, on tensor cores where it
+//! The walk of a call: [`run`] looks for the `forms` of a formula: sums of many components in `slices`,
+//! weights times `right`-hand sides. It makes a `plan` (sections of the tape, rows and tiles, ranges of
+//! j), and a second one where the formula has a `square` that may be expanded, on tensor cores where it
 //! is `wide`. `launching` looks kernels up or has them printed (`print`) and compiled, measures the
 //! data where there is a choice, and launches `reduce` over blocks of i and ranges of j, then `merge`
 //! where a row has several ranges; `launching_wide` does the same part by part. Called by `device.rs`.
@@ -13,6 +14,7 @@ mod launching;
 mod launching_wide;
 mod plan;
 mod print;
+mod right;
 mod sections;
 mod slices;
 mod square;
@@ -29,7 +31,8 @@ use tilework_tape::Tape;
 use crate::device::Cuda;
 use crate::launch::{MAX_AXES, Nest, too_many_axes};
 use plan::{Folding, Plan, Sizes};
-use slices::{Slice, Slices};
+use right::Right;
+use slices::Slices;
 use square::Square;
 
 /// Pairs below which a choice of forms costs more than it saves.
@@ -42,19 +45,11 @@ pub(crate) fn run(
     request: &PairReduce<'_>,
     name: &str,
 ) -> Result<()> {
-    let Some(slices) = Slices::new(request) else {
-        return match Job::new(cuda, request, name, None)? {
-            Some(job) => job.launch(cuda, session),
-            None => Ok(()),
-        };
-    };
-    slices.firsts().try_for_each(|first| {
-        let slice = Slice { of: &slices, first };
-        match Job::new(cuda, request, name, Some(slice))? {
-            Some(job) => job.launch(cuda, session),
-            None => Ok(()),
-        }
-    })
+    let forms = Forms::new(request);
+    match Job::new(cuda, request, name, &forms)? {
+        Some(job) => job.launch(cuda, session),
+        None => Ok(()),
+    }
 }
 
 /// How a request would be done, for human eyes.
@@ -64,11 +59,26 @@ pub(crate) fn explain(
     request: &PairReduce<'_>,
     name: &str,
 ) -> Result<String> {
-    let slices = Slices::new(request);
-    let slice = slices.as_ref().map(|of| Slice { of, first: 0 });
-    match Job::new(cuda, request, name, slice)? {
-        Some(job) => job.explain(cuda, session, slice),
+    let forms = Forms::new(request);
+    match Job::new(cuda, request, name, &forms)? {
+        Some(job) => job.explain(cuda, session),
         None => Ok(format!("{cuda}: no rows, nothing to do\n")),
+    }
+}
+
+/// Other tapes of a request's formula.
+struct Forms {
+    /// Slices that threads have registers for, and that tensor cores have.
+    few: Option<Slices>,
+    many: Option<Slices>,
+    right: Option<Right>,
+}
+
+impl Forms {
+    fn new(request: &PairReduce<'_>) -> Forms {
+        let many = Slices::new(request, right::MOST);
+        let right = Right::new(many.as_ref().map_or(request.tape, |slices| &slices.tape));
+        Forms { few: Slices::new(request, slices::FEW), many, right }
     }
 }
 
@@ -97,7 +107,7 @@ impl<'r> Job<'r> {
         cuda: &Cuda,
         request: &'r PairReduce<'r>,
         name: &'r str,
-        slice: Option<Slice<'r>>,
+        forms: &'r Forms,
     ) -> Result<Option<Job<'r>>> {
         let [batch @ .., m, _] = request.output_shape() else { return Ok(None) };
         let facts = cuda.facts()?;
@@ -112,15 +122,16 @@ impl<'r> Job<'r> {
         if sizes.batches == 0 || sizes.m == 0 {
             return Ok(None);
         }
-        let tape = slice.map_or(request.tape, |slice| &slice.of.tape);
-        let folding = Folding::new(request, slice.map(|slice| slice.of.len));
+        let (tape, folding) = sliced(request, forms.few.as_ref());
         let direct = Plan::new(tape, folding, sizes, None);
-        let expanded = expanded(tape, &folding, &sizes).map(|square| Expanded {
-            plan: Plan::new(tape, folding, sizes, Some(square)),
-            square,
-            limit: square.limit(tape, &folding),
+        let direct = Plan { slices: forms.few.as_ref(), ..direct };
+        let expanded = weighted(request, forms, sizes).or_else(|| {
+            let square = expanded(tape, &folding, &sizes)?;
+            let plan = Plan::new(tape, folding, sizes, Some(square));
+            let limit = square.limit(tape, &folding);
+            Some(Expanded { plan: Plan { slices: forms.few.as_ref(), ..plan }, square, limit })
         });
-        let mut batches = batch_loops(request, batch, slice);
+        let mut batches = batch_loops(request, batch);
         batches.merge();
         if batches.lens.len() > MAX_AXES {
             return Err(too_many_axes(name));
@@ -134,6 +145,26 @@ impl<'r> Job<'r> {
     }
 }
 
+/// The formula of all components or of a slice, and its reduction.
+fn sliced<'r>(request: &'r PairReduce<'r>, slices: Option<&'r Slices>) -> (&'r Tape, Folding) {
+    let tape = slices.map_or(request.tape, |slices| &slices.tape);
+    (tape, Folding::new(request, slices.map(|slices| slices.len)))
+}
+
+/// A plan that multiplies weights by right-hand sides, where that may pay.
+fn weighted<'r>(
+    request: &'r PairReduce<'r>,
+    forms: &'r Forms,
+    sizes: Sizes,
+) -> Option<Expanded<'r>> {
+    let (right, slices) = (forms.right.as_ref()?, forms.many.as_ref());
+    let (_, folding) = sliced(request, slices);
+    let square = wide::weighed(right, &folding, &sizes)?;
+    let limit = square.limit(&right.weight, &folding);
+    let plan = Plan { slices, ..Plan::weighted(right, folding, sizes, square) };
+    Some(Expanded { plan, square, limit })
+}
+
 /// The square that may be expanded, and how, where that may pay.
 fn expanded(tape: &Tape, folding: &Folding, sizes: &Sizes) -> Option<Square> {
     let square = Square::find(tape, folding)?;
@@ -143,26 +174,38 @@ fn expanded(tape: &Tape, folding: &Folding, sizes: &Sizes) -> Option<Square> {
 }
 
 /// The batch axes of inputs and outputs, in this order.
-fn batch_loops(request: &PairReduce<'_>, batch: &[usize], slice: Option<Slice<'_>>) -> Nest {
+fn batch_loops(request: &PairReduce<'_>, batch: &[usize]) -> Nest {
     let layouts: SmallVec<[Option<&Layout>; 8]> = (request.inputs.iter())
         .map(|view: &ViewRef<'_>| Some(view.layout()))
         .chain([&request.values, &request.indices].map(|x| x.as_ref().map(Target::layout)))
         .collect();
-    // A slice begins inside of its input's rows, and of the rows of values.
-    let first = |operand: usize, layout: &Layout| {
-        let cut = slice.filter(|slice| [slice.of.input, request.inputs.len()].contains(&operand));
-        let component = layout.strides().last().copied().unwrap_or(0);
-        let moved = cut.map_or(0, |slice| slice.first as isize * component);
-        layout.offset().wrapping_add_signed(moved)
-    };
     let stride = |layout: &Option<&Layout>, axis: usize| layout.map_or(0, |it| it.strides()[axis]);
     Nest {
         lens: batch.iter().copied().collect(),
         strides: (0..batch.len())
             .map(|axis| layouts.iter().map(|layout| stride(layout, axis)).collect())
             .collect(),
-        offsets: (layouts.iter().enumerate())
-            .map(|(operand, layout)| layout.map_or(0, |layout| first(operand, layout)))
-            .collect(),
+        offsets: layouts.iter().map(|layout| layout.map_or(0, |it| it.offset())).collect(),
+    }
+}
+
+impl Job<'_> {
+    /// The batch axes for each slice of a plan: it begins inside of its input's rows, and of the rows of
+    /// values.
+    fn nests(&self, plan: &Plan<'_>) -> Vec<Nest> {
+        let Some(slices) = plan.slices else { return vec![self.batches.clone()] };
+        let input = self.request.inputs[slices.input].layout();
+        let values = self.request.values.as_ref().map(Target::layout);
+        let moved = [(slices.input, Some(input)), (self.request.inputs.len(), values)];
+        let nest = |first: usize| {
+            let mut nest = self.batches.clone();
+            for (operand, layout) in moved {
+                let component = layout.and_then(|it| it.strides().last().copied()).unwrap_or(0);
+                let offset = &mut nest.offsets[operand];
+                *offset = offset.wrapping_add_signed(first as isize * component);
+            }
+            nest
+        };
+        slices.firsts().map(nest).collect()
     }
 }

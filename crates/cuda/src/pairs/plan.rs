@@ -9,7 +9,10 @@ use tilework_ops::pair_fold::{Monoid, PairFoldId, PairShape};
 use tilework_ops::{DType, Id};
 use tilework_tape::{Action, Per, Tape};
 
+use super::functions::Does;
+use super::right::Right;
 use super::sections::{LONG, Sections, bytes};
+use super::slices::Slices;
 use super::square::Square;
 use super::wide::{self, SIDE, Wide};
 
@@ -173,6 +176,17 @@ pub(super) struct Plan<'a> {
     pub(super) cut: Cut,
     /// Steps of a pair, counted by what they cost.
     pub(super) body: usize,
+    /// What the formula's number is multiplied by, where tensor cores do that.
+    pub(super) right: Option<Sides<'a>>,
+    /// The slices that the plan is for, one after another, if not for all components.
+    pub(super) slices: Option<&'a Slices>,
+}
+
+/// Right-hand sides of a plan.
+#[derive(Debug)]
+pub(super) struct Sides<'a> {
+    pub(super) of: &'a Right,
+    pub(super) sections: Sections<'a>,
 }
 
 impl<'a> Plan<'a> {
@@ -182,15 +196,48 @@ impl<'a> Plan<'a> {
         sizes: Sizes,
         square: Option<Square>,
     ) -> Plan<'a> {
-        let sections = Sections::new(tape, folding.monoid() == Monoid::Add, square);
-        let tiles = square.and_then(|square| Some([square.dim(tape) as usize, square.leave()?]));
-        let tiling = match tiles {
-            Some(tiles) => wide::tiling(&sections, &folding, tiles),
-            None => tiling(&sections, &folding, sizes.m),
+        let by_tiles = square.is_some_and(|square| square.leave().is_some());
+        let adds = folding.monoid() == Monoid::Add;
+        let sections = Sections::new(tape, adds, square, !by_tiles);
+        let tiling = match by_tiles {
+            true => wide::tiling(&sections, &folding, 0),
+            false => tiling(&sections, &folding, sizes.m),
         };
+        Plan::of(sections, folding, tiling, sizes, None)
+    }
+
+    /// A plan that multiplies weights by right-hand sides.
+    pub(super) fn weighted(
+        right: &'a Right,
+        folding: Folding,
+        sizes: Sizes,
+        square: Square,
+    ) -> Plan<'a> {
+        let sections = Sections::new(&right.weight, false, Some(square), false);
+        let tiling = wide::tiling(&sections, &folding, right.columns());
+        let sides = Sections::new(&right.sides, false, None, false);
+        Plan::of(sections, folding, tiling, sizes, Some(Sides { of: right, sections: sides }))
+    }
+
+    fn of(
+        sections: Sections<'a>,
+        folding: Folding,
+        tiling: Tiling,
+        sizes: Sizes,
+        right: Option<Sides<'a>>,
+    ) -> Plan<'a> {
         let cut = cut(&tiling, &folding, sizes);
         let body = body(&sections).max(1);
-        Plan { sections, folding, tiling, cut, body }
+        Plan { sections, folding, tiling, cut, body, right, slices: None }
+    }
+
+    /// What the kernel does with pairs.
+    pub(super) fn does(&self) -> Does {
+        match self.sections.square {
+            _ if self.right.is_some() => Does::Weigh,
+            Some(square) if square.is_filter() => Does::Sift,
+            _ => Does::Fold,
+        }
     }
 }
 
@@ -291,7 +338,7 @@ fn cut(tiling: &Tiling, folding: &Folding, sizes: Sizes) -> Cut {
         Scheme::TwoD => wanted.clamp(2, n.div_ceil(tiling.tile).max(2)).min(room.max(2)),
         _ => wanted.min(n / short).min(room),
     };
-    let ranges = ranges.clamp(n.div_ceil(LONG_RANGE).max(1), MOST_RANGES);
+    let ranges = ranges.min(MOST_RANGES).max(n.div_ceil(LONG_RANGE)).max(1);
     let range = n.div_ceil(ranges).next_multiple_of(tiling.tile).max(tiling.tile);
     let ranges = n.div_ceil(range).max(1);
     let few_rows = batches.saturating_mul(m) < 1 << 14;

@@ -8,8 +8,8 @@ use tilework_ops::pair_fold::{Finish, Monoid};
 use tilework_ops::{DType, Id};
 use tilework_tape::{Action, SlotId};
 
-use super::functions::Printer;
-use super::plan::{FEW_RANKS, Folding, Plan, Tiling};
+use super::functions::{Does, Printer};
+use super::plan::{FEW_RANKS, Folding, Plan, Sides, Tiling};
 use super::sections::LONG;
 use super::wide::{SIDE, Wide};
 use crate::source::{self, storage, tape, value};
@@ -21,26 +21,34 @@ pub(super) fn source(plan: &Plan<'_>) -> Result<String> {
     let folds = sections.tape.steps().iter().any(|step| matches!(step.action, Action::Fold(_)));
     let begin = source::begin("u64", dtypes);
     let printed = printed(plan)?;
-    let skeleton: &[&str] = match (sections.by_tiles(), sections.square.is_some()) {
-        (true, _) => {
-            &[include_str!("../kernels/pairs_split.cu"), include_str!("../kernels/pairs_wide.cu")]
-        }
-        (_, true) => {
-            &[include_str!("../kernels/pairs.cu"), include_str!("../kernels/pairs_measure.cu")]
-        }
-        _ => &[include_str!("../kernels/pairs.cu")],
+    let wide = plan.tiling.wide.is_some();
+    let skeleton: &[&str] = match wide {
+        true => &[
+            include_str!("../kernels/pairs_parts.cu"),
+            if sections.by_tiles() { include_str!("../kernels/pairs_split.cu") } else { "" },
+            include_str!("../kernels/pairs_tiles.cu"),
+            match plan.does() {
+                Does::Fold => include_str!("../kernels/pairs_wide_fold.cu"),
+                Does::Sift => include_str!("../kernels/pairs_wide_sift.cu"),
+                Does::Weigh => include_str!("../kernels/pairs_wide_right.cu"),
+            },
+            include_str!("../kernels/pairs_wide.cu"),
+        ],
+        false => &[include_str!("../kernels/pairs.cu")],
     };
+    let measures = sections.square.is_some() && !sections.by_tiles();
     Ok([
         begin.as_str(),
         if folds { include_str!("../kernels/folds.cu") } else { "" },
         &printed.numbers,
-        if sections.by_tiles() { include_str!("../kernels/hopper.cu") } else { "" },
+        if wide { include_str!("../kernels/hopper.cu") } else { "" },
         include_str!("../kernels/pair_math.cu"),
         &printed.exponential,
         include_str!("../kernels/pair_folds.cu"),
         &printed.formula,
         include_str!("../kernels/pairs_ends.cu"),
         &skeleton.concat(),
+        if measures { include_str!("../kernels/pairs_measure.cu") } else { "" },
         source::END,
     ]
     .concat())
@@ -56,11 +64,12 @@ pub(super) struct Printed {
 pub(super) fn printed(plan: &Plan<'_>) -> Result<Printed> {
     let sections = &plan.sections;
     let operations = tape::operations(sections.tape, |id, dtype| !has_own_text(id, dtype));
-    let functions = Printer { sections }.functions(&plan.folding)?;
+    let functions = Printer { sections }.functions(&plan.folding, plan.does())?;
+    let sides = plan.right.as_ref().map_or(Ok(String::new()), sides)?;
     Ok(Printed {
         numbers: numbers(plan),
         exponential: exponential(&plan.folding),
-        formula: states(&plan.folding) + &operations + &functions,
+        formula: states(&plan.folding) + &operations + &functions + &sides,
     })
 }
 
@@ -105,13 +114,8 @@ fn numbers(plan: &Plan<'_>) -> String {
         (sizes.into_iter().chain(wide.into_iter().flat_map(|wide| tiles(plan, wide))))
             .map(|(name, size)| format!("{name} = {size}"))
             .collect();
-    // What the preprocessor looks at.
-    let filter = match plan.sections.square.filter(|square| square.leave().is_some()) {
-        Some(square) => format!("#define FILTER {}\n", u8::from(square.is_filter())),
-        None => String::new(),
-    };
     format!(
-        "{filter}typedef {} T;\ntypedef {} A;\ntypedef {} R;\nenum {{ {} }};\n\
+        "typedef {} T;\ntypedef {} A;\ntypedef {} R;\nenum {{ {} }};\n\
          struct Input {{ const void* base; i64 row, component; }};\n\
          struct Inputs {{ Input at[{}]; }};\n",
         value(computes),
@@ -124,7 +128,13 @@ fn numbers(plan: &Plan<'_>) -> String {
 
 /// Sizes of a plan whose inner products are products of tiles.
 fn tiles(plan: &Plan<'_>, wide: Wide) -> impl Iterator<Item = (&'static str, usize)> {
-    let Wide { groups, stages, resident, depths, shallow, parts, .. } = wide;
+    let Wide { groups, stages, resident, depths, shallow, parts, right, .. } = wide;
+    let sides = plan.right.as_ref();
+    let from = plan.folding.shape.dim;
+    let difference = sides.and_then(|right| right.of.difference);
+    let (from, alike) = difference.map_or((from, 0), |it| (it.from, it.len));
+    let sides =
+        sides.map_or(0, |right| right.of.sides.slot(right.of.sides.outputs()[0]).len as usize);
     let square = plan.sections.square.into_iter();
     square.flat_map(move |square| {
         [
@@ -139,6 +149,10 @@ fn tiles(plan: &Plan<'_>, wide: Wide) -> impl Iterator<Item = (&'static str, usi
             ("OUTSIDE", square.outside.into()),
             ("POINT_X", square.x.into()),
             ("POINT_Y", square.y.into()),
+            ("RIGHT", right),
+            ("SIDES", sides),
+            ("FROM", from),
+            ("ALIKE", alike),
         ]
     })
 }
@@ -185,4 +199,32 @@ fn states(folding: &Folding) -> String {
         state("i32"),
         state("i64")
     )
+}
+
+/// Right-hand sides: the sections of their formula, and their product, of 64 x 8 by 8 x RIGHT: d + a b, or
+/// a b.
+fn sides(right: &Sides<'_>) -> Result<String> {
+    let (sections, columns) = (&right.sections, right.of.columns());
+    let operations = tape::operations(sections.tape, |id, dtype| !has_own_text(id, dtype));
+    let of_sections = Printer { sections }.of_sections()?;
+    let places = columns / 2;
+    let list = |from: usize, count: usize| {
+        (from..from + count).map(|k| format!("%{k}")).collect::<Vec<_>>().join(",")
+    };
+    let kept: Vec<String> = (0..places).map(|k| format!("\"+f\"(d[{k}])")).collect();
+    Ok(format!(
+        "namespace right {{\n{operations}{of_sections}\
+         FN const f32* side(const OfJ& y) {{ return y.s{side}; }}\n}}\n\
+         FN void multiply_right(f32 (&d)[{places}], const u32 (&a)[4], u64 b, bool add) {{\n\
+         \x20   asm volatile(\"{{ .reg .pred add; setp.ne.b32 add, %{flag}, 0; \"\n\
+         \x20       \"wgmma.mma_async.sync.aligned.m64n{columns}k8.f32.tf32.tf32 {{{d}}}, {{{a}}}, %{b}, add, 1, 1; }}\"\n\
+         \x20       : {kept}\n\
+         \x20       : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"l\"(b), \"r\"((int)add));\n}}\n",
+        side = sections.tape.outputs()[0],
+        flag = places + 5,
+        d = list(0, places),
+        a = list(places, 4),
+        b = places + 4,
+        kept = kept.join(", "),
+    ))
 }

@@ -39,11 +39,19 @@ pub(super) struct Sections<'a> {
     pub(super) terms: Vec<Term>,
     /// A squared distance that is computed expanded.
     pub(super) square: Option<Square>,
+    /// Whether all threads bring long vectors of j together, to shared memory.
+    pub(super) together: bool,
 }
 
 impl<'a> Sections<'a> {
-    /// `sums` says that the reduction is a sum, which takes products fused.
-    pub(super) fn new(tape: &'a Tape, sums: bool, square: Option<Square>) -> Sections<'a> {
+    /// `sums` says that the reduction is a sum, which takes products fused; `together`, that long
+    /// vectors of j are brought by all threads.
+    pub(super) fn new(
+        tape: &'a Tape,
+        sums: bool,
+        square: Option<Square>,
+        together: bool,
+    ) -> Sections<'a> {
         let (per, first) = (tape.sections(), tape.inputs().len());
         let mut run = needed(tape, tape.outputs());
         for slot in square.iter().flat_map(|square| [square.difference, square.distance]) {
@@ -59,6 +67,7 @@ impl<'a> Sections<'a> {
             run,
             terms,
             square,
+            together,
         };
         for slot in sections.folded() {
             sections.hold(slot, Per::Pair);
@@ -77,8 +86,7 @@ impl<'a> Sections<'a> {
             }
         }
         for (slot, input) in tape.inputs().iter().enumerate() {
-            let long = input.per == Per::J && input.slot.len > LONG;
-            sections.held[slot] |= long && !sections.is_point(slot as SlotId);
+            sections.held[slot] |= together && input.per == Per::J && input.slot.len > LONG;
         }
         let passing: Vec<bool> =
             (0..tape.slots()).map(|slot| sections.passes(slot as SlotId, &uses)).collect();

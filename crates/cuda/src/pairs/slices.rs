@@ -8,8 +8,8 @@ use tilework_backend::PairReduce;
 use tilework_ops::pair_fold::Monoid;
 use tilework_tape::Tape;
 
-/// Components of a slice, at most.
-const MOST: usize = 16;
+/// Components of a slice that a thread has registers for.
+pub(super) const FEW: usize = 16;
 
 /// How a request is cut into slices of equal length.
 #[derive(Debug)]
@@ -23,14 +23,14 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    /// None where there are few components, or they do not stand side by side.
-    pub(super) fn new(request: &PairReduce<'_>) -> Option<Slices> {
+    /// Slices of at most so many; none where there are not more, or they do not stand side by side.
+    pub(super) fn new(request: &PairReduce<'_>, most: usize) -> Option<Slices> {
         let all = request.shape().dim;
         let sums = request.fold.row().monoid == Monoid::Add && request.tape.outputs().len() == 1;
-        if !sums || all <= MOST {
+        if !sums || all <= most {
             return None;
         }
-        let len = all.div_ceil(all.div_ceil(MOST));
+        let len = length(all, most);
         (0..request.tape.inputs().len()).find_map(|input| {
             let whole = request.tape.inputs()[input].slot.len as usize == all;
             let tape = request.tape.narrowed(input, len as u32).filter(|_| whole)?;
@@ -44,11 +44,9 @@ impl Slices {
     }
 }
 
-/// A slice of a request.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Slice<'s> {
-    pub(super) of: &'s Slices,
-    pub(super) first: usize,
+/// Components of a slice, where all have equally many.
+fn length(all: usize, most: usize) -> usize {
+    all.div_ceil(all.div_ceil(most))
 }
 
 #[cfg(test)]
@@ -58,18 +56,14 @@ mod tests {
     #[test]
     fn every_component_is_in_a_whole_slice() {
         for all in 17..400 {
-            let len = all_len(all);
+            let len = length(all, FEW);
             let slices =
                 Slices { tape: Tape::copy(tilework_ops::DType::Float32), input: 0, len, all };
             let mut seen = vec![false; all];
             for first in slices.firsts() {
                 seen[first..first + len].fill(true);
             }
-            assert!(seen.iter().all(|seen| *seen) && len <= MOST, "{all}");
+            assert!(seen.iter().all(|seen| *seen) && len <= FEW, "{all}");
         }
-    }
-
-    fn all_len(all: usize) -> usize {
-        all.div_ceil(all.div_ceil(MOST))
     }
 }

@@ -11,11 +11,20 @@ use tilework_ops::DType;
 
 use super::plan::{Folding, Plan, Sizes};
 use super::print;
+use super::right::Right;
 use super::square::Square;
 use super::wide;
 
-const ALIASES: [&str; 6] =
-    ["x = Vi(3)", "y = Vj(3)", "s = Pm(1)", "b = Vj(2)", "u = Vi(100)", "v = Vj(100)"];
+const ALIASES: [&str; 8] = [
+    "x = Vi(3)",
+    "y = Vj(3)",
+    "s = Pm(1)",
+    "b = Vj(2)",
+    "u = Vi(100)",
+    "v = Vj(100)",
+    "p = Vi(40)",
+    "q = Vj(40)",
+];
 
 /// Name, reduction, K, formula, weight, dtype, whether sums are compensated, whether strict.
 type Case = (
@@ -33,7 +42,7 @@ const F32: DType = DType::Float32;
 const F64: DType = DType::Float64;
 
 #[rustfmt::skip]
-const CASES: [Case; 18] = [
+const CASES: [Case; 20] = [
     ("gauss", "Sum", None, "Exp(-SqDist(x,y) * s) * b", None, F32, false, false),
     ("gauss_strict", "Sum", None, "Exp(-SqDist(x,y) * s) * b", None, F32, false, true),
     ("gauss_float64", "Mean", None, "Exp(-SqDist(x,y) * s) * b", None, F64, false, false),
@@ -51,6 +60,8 @@ const CASES: [Case; 18] = [
     ("long_nearest", "ArgMin", None, "SqDist(u,v)", None, F32, false, false),
     ("long_nearest_ten", "KMin_ArgKMin", Some(10), "SqDist(u,v)", None, F32, false, false),
     ("long_logarithm", "LogSumExp", None, "-SqDist(u,v) * s", None, F32, false, false),
+    ("many_components", "Sum", None, "Exp(-SqDist(x,y) * s) * v", None, F32, false, false),
+    ("long_gradient", "Mean", None, "Concat(Exp(-SqDist(p,q)) * b, Grad(Exp(-SqDist(p,q)) * b, p, b))", None, F32, false, false),
     ("counted", "Count", None, "Extract(Concat(x * y, b), 1, 3)", None, F32, false, false),
 ];
 
@@ -86,6 +97,13 @@ fn each(mut door: impl FnMut(&str, &Plan<'_>)) {
             let name = if m == 70 { format!("{name}_few") } else { name.to_owned() };
             door(&name, &Plan::new(&lowered.tape, folding, sizes, None));
             let tape = &lowered.tape;
+            let right = Right::new(tape);
+            if let Some(right) = &right
+                && let Some(square) = wide::weighed(right, &folding, &sizes)
+            {
+                let plan = Plan::weighted(right, folding, sizes, square);
+                door(&format!("{name}_weighted"), &plan);
+            }
             let Some(square) = Square::find(tape, &folding) else { continue };
             let wide = wide::by_tiles(square, tape, &folding, &sizes);
             let fused = square.suits_threads(tape).then_some(square);
@@ -121,7 +139,7 @@ fn text_is_golden() {
 fn a_dozen_formulas_compile() {
     let (mut sources, mut wide) = (Vec::new(), Vec::new());
     each(|name, plan| {
-        let to = if plan.sections.by_tiles() { &mut wide } else { &mut sources };
+        let to = if plan.tiling.wide.is_some() { &mut wide } else { &mut sources };
         to.push((name.to_owned(), print::source(plan).unwrap()));
     });
     assert!(wide.len() >= 5, "wide squares are printed");

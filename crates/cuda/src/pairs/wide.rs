@@ -10,12 +10,14 @@ use tilework_ops::pair_fold::Monoid;
 use tilework_tape::{Per, Tape};
 
 use super::plan::{Cut, FEW_RANKS, Folding, Sizes, Tiling};
+use super::right::Right;
 use super::sections::Sections;
 use super::square::{Products, Square};
 
-/// Rows of a tile, and bytes of a number in it: a head and a tail.
+/// Rows of a tile, and bytes of a number in it: a head and a tail. Those of right-hand sides are wider.
 pub(super) const SIDE: usize = 64;
 pub(super) const SPLIT_BYTES: usize = 4;
+pub(super) const RIGHT_BYTES: usize = 8;
 
 /// Components from which the tensor cores pay: for the smallest, which threads compute directly, and
 /// for all else; and beyond which tiles of a row do not fit.
@@ -23,7 +25,12 @@ const SMALLEST: u32 = 8;
 const OTHERS: u32 = 32;
 const WIDEST: u32 = 32 << 10;
 
-/// Components of all pairs of a batch from which splitting pays.
+/// Points whose squares threads compute before they multiply by right-hand sides, and the most columns
+/// of these where tensor cores do both.
+const NARROW: u32 = 16;
+const BOTH: usize = 72;
+
+/// Components, or columns of right-hand sides, of all pairs of a batch from which splitting pays.
 const WORTH: f64 = 2e9;
 
 /// Batches that are worked on one by one.
@@ -51,12 +58,14 @@ pub(super) struct Wide {
     pub(super) stages: usize,
     /// Whether the rows' tiles stay in shared memory.
     pub(super) resident: bool,
-    /// Components of a tile.
+    /// Components of a tile; none where threads compute squares.
     pub(super) depths: usize,
     /// Whether one tile holds all components.
     pub(super) shallow: bool,
     /// Times that sums leave the tensor core in a tile.
     pub(super) parts: usize,
+    /// Columns of right-hand sides.
+    pub(super) right: usize,
     /// Bytes of shared memory.
     pub(super) shared: usize,
 }
@@ -68,24 +77,15 @@ pub(super) fn by_tiles(
     folding: &Folding,
     sizes: &Sizes,
 ) -> Option<Square> {
-    let slots = [Some(square.x), square.scale, Some(square.difference), Some(square.scaled)];
-    let single = slots.iter().flatten().all(|&slot| tape.slot(slot).dtype == DType::Float32);
     let work = sizes.m as f64 * sizes.n as f64 * f64::from(square.dim(tape));
-    let beside = tape.inputs().iter().filter(|input| input.per == Per::J);
-    let beside = beside.map(|input| input.slot.len as usize).sum::<usize>();
     // With several panels a filter's rows are not cut over j, so there have to be enough of them.
     let panel = sizes.n * (square.dim(tape) as usize + 2) * SPLIT_BYTES <= PANEL_BYTES;
     let enough = panel || sizes.m >= 2 * SIDE * sizes.multiprocessors;
     let ranks = !square.is_filter() || (square.outside && folding.shape.k <= FEW_RANKS && enough);
     let least = if square.is_filter() && folding.shape.k == 1 { SMALLEST } else { OTHERS };
-    let suits = sizes.capability == (9, 0)
-        && single
-        && folding.computes == DType::Float32
-        && (least..=WIDEST).contains(&square.dim(tape))
+    let suits = suits(square, tape, folding, sizes)
+        && square.dim(tape) >= least
         && work >= WORTH
-        && sizes.batches <= BATCHES
-        && square.is_of_inputs(tape)
-        && beside.saturating_sub(square.dim(tape) as usize) <= BESIDE
         && folding.words() <= STATE_WORDS
         && ranks;
     // Filters compute anew what they find, so that less accuracy costs little.
@@ -97,18 +97,62 @@ pub(super) fn by_tiles(
     suits.then_some(Square { products: Products::Tiles { leave }, ..square })
 }
 
+/// The square of weights that are multiplied by right-hand sides, where that pays: by threads where
+/// points are narrow, by products of tiles where they are not.
+pub(super) fn weighed(right: &Right, folding: &Folding, sizes: &Sizes) -> Option<Square> {
+    let tape = &right.weight;
+    let square = Square::find(tape, folding)?;
+    let narrow = square.dim(tape) <= NARROW && square.suits_threads(tape);
+    let pays = folding.monoid() == Monoid::Add
+        && !folding.compensated
+        && sizes.m as f64 * sizes.n as f64 * right.columns() as f64 >= WORTH
+        && (narrow || right.columns() <= BOTH);
+    let points = right.difference.is_none_or(|difference| {
+        difference.points == [square.x, square.y] && square.is_of_inputs(tape)
+    });
+    if !pays || !points || !on_hopper(square, tape, folding, sizes) {
+        return None;
+    }
+    let products = if narrow { Products::Fused } else { Products::Tiles { leave: 32 } };
+    (narrow || suits(square, tape, folding, sizes)).then_some(Square { products, ..square })
+}
+
+/// Whether there are tensor cores that take these numbers, and few enough batches.
+fn on_hopper(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> bool {
+    let slots = [Some(square.x), square.scale, Some(square.difference), Some(square.scaled)];
+    let single = slots.iter().flatten().all(|&slot| tape.slot(slot).dtype == DType::Float32);
+    sizes.capability == (9, 0)
+        && single
+        && folding.computes == DType::Float32
+        && sizes.batches <= BATCHES
+}
+
+/// Whether points can be made into tiles.
+fn suits(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> bool {
+    let beside = tape.inputs().iter().filter(|input| input.per == Per::J);
+    let beside = beside.map(|input| input.slot.len as usize).sum::<usize>();
+    on_hopper(square, tape, folding, sizes)
+        && square.dim(tape) <= WIDEST
+        && square.is_of_inputs(tape)
+        && beside.saturating_sub(square.dim(tape) as usize) <= BESIDE
+}
+
 /// Groups and columns, measured on an H200: what registers have room for, with the products of a tile
 /// in three sums, or in two where the sum leaves the tensor core once; and where rows come with j,
 /// large tiles, for which memory is fast enough.
-pub(super) fn tiling(
-    sections: &Sections<'_>,
-    folding: &Folding,
-    [dim, leave]: [usize; 2],
-) -> Tiling {
-    let depths = if dim <= 32 { 32 } else { 64 };
-    let deep = dim.div_ceil(depths);
+pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, right: usize) -> Tiling {
+    let square = sections.square;
+    let dim = square.map_or(0, |square| square.dim(sections.tape) as usize);
+    let leave = square.and_then(|square| square.leave());
+    let depths = match dim {
+        _ if leave.is_none() => 0,
+        ..=32 => 32,
+        _ => 64,
+    };
+    let deep = if depths == 0 { 1 } else { dim.div_ceil(depths) };
     let ranked = folding.shape.k > 1;
     let (groups, columns) = match folding.monoid() {
+        _ if right > 0 => (if right <= 32 && depths == 0 { 3 } else { 2 }, 64),
         Monoid::Smallest if ranked && deep == 1 => (3, 64),
         Monoid::Smallest if ranked => (2, 64),
         Monoid::Smallest if deep == 1 => (4, 64),
@@ -119,22 +163,29 @@ pub(super) fn tiling(
         Monoid::Shifted | Monoid::Add => (2, 128),
         _ => (2, 64),
     };
-    let beside = columns * sections.bytes(Per::J).next_multiple_of(8);
+    let beside = columns * (right * RIGHT_BYTES + sections.bytes(Per::J).next_multiple_of(8));
     let tile = SIDE * depths * SPLIT_BYTES;
+    // Second sums of right-hand sides.
+    let totals = groups * SIDE * right * size_of::<f32>();
     let stage = |rows: usize| (rows + columns / SIDE * tile + beside).next_multiple_of(1 << 10);
     let all = groups * deep * tile;
-    let resident = all + 3 * stage(0) + 1024 <= SHARED;
+    let least = if right > 0 { 2 } else { 3 };
+    let resident = all + totals + least * stage(0) + 1024 <= SHARED;
     let (kept, stage) = if resident { (all, stage(0)) } else { (0, stage(groups * tile)) };
-    let stages = ((SHARED - kept - 1024) / stage).clamp(2, 4);
+    let stages = (SHARED.saturating_sub(kept + totals + 1024) / stage).clamp(2, 4);
     // Tiles begin at multiples of 1024.
-    let shared = kept + stages * stage + 1024;
-    let parts = if deep == 1 { dim.div_ceil(leave) } else { depths / leave };
-    let wide = Wide { groups, stages, resident, depths, shallow: deep == 1, parts, shared };
+    let shared = kept + stages * stage + totals + 1024;
+    let parts = match leave {
+        None => 0,
+        Some(leave) if deep == 1 => dim.div_ceil(leave),
+        Some(leave) => depths / leave,
+    };
+    let wide = Wide { groups, stages, resident, depths, shallow: deep == 1, parts, right, shared };
     Tiling {
         threads: 128 * (groups + 1),
         rows: 2,
         tile: columns,
-        group: 4,
+        group: if right > 0 { 2 } else { 4 },
         ahead: 0,
         wide: Some(wide),
     }
@@ -143,7 +194,7 @@ pub(super) fn tiling(
 /// The parts that a batch is worked on in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Parts {
-    /// Bytes of a row's tiles.
+    /// Bytes of a row's tiles; of what a j has, and of a row's state.
     pub(super) row: usize,
     /// Rows of a piece and j of a panel, whole blocks and tiles of them.
     pub(super) rows: usize,
@@ -151,12 +202,18 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    pub(super) fn new(tiling: &Tiling, dim: usize, beside: usize, sizes: &Sizes) -> Parts {
+    /// `beside` are bytes of a j beside its point, `state` those of a row's state.
+    pub(super) fn new(
+        tiling: &Tiling,
+        dim: usize,
+        [beside, state]: [usize; 2],
+        sizes: &Sizes,
+    ) -> Parts {
         let depths = tiling.wide.map_or(SIDE, |wide| wide.depths);
-        let row = dim.next_multiple_of(depths) * SPLIT_BYTES;
+        let row = if depths == 0 { 0 } else { dim.next_multiple_of(depths) * SPLIT_BYTES };
         // Whole rounds of the card's multiprocessors, where there is room for one.
         let (span, round) = (tiling.span(), tiling.span() * sizes.multiprocessors);
-        let room = PIECE_BYTES / row;
+        let room = PIECE_BYTES / (row + state);
         let step = if room >= round { round } else { span };
         let rows = (room / step * step).max(span).min(sizes.m.next_multiple_of(span));
         let columns = (PANEL_BYTES / (row + beside) / tiling.tile * tiling.tile).max(tiling.tile);
@@ -201,6 +258,7 @@ mod tests {
                 depths: 64,
                 shallow: false,
                 parts: 2,
+                right: 0,
                 shared: 0,
             }),
         };
@@ -217,7 +275,7 @@ mod tests {
                     scheme: Scheme::Auto,
                     capability: (9, 0),
                 };
-                let parts = Parts::new(&tiling, dim, 8, &sizes);
+                let parts = Parts::new(&tiling, dim, [8, 4], &sizes);
                 assert!(parts.rows.is_multiple_of(tiling.span()));
                 assert!(parts.columns.is_multiple_of(tiling.tile));
                 let bytes = (parts.rows + parts.columns) * parts.row + parts.columns * 8;

@@ -1,0 +1,70 @@
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 100, KEPT = 1, WEIGHTS = 0, VALUES = 100, INDICES = 0, WIDTH = 100, THREADS = 384, ROWS = 2, TILE = 64, GROUP = 2, AHEAD = 0, OPERANDS = 6, LONG = 64, FEW = 16, EXPANDED = 1, GROUPS = 2, COLUMNS = 64, STAGES = 3, RESIDENT = 1, DEPTHS = 0, SHALLOW = 1, PARTS = 0, LEAVE = 64, OUTSIDE = 1, POINT_X = 0, POINT_Y = 1, RIGHT = 104, SIDES = 100, FROM = 100, ALIKE = 0 };
+struct Input { const void* base; i64 row, component; };
+struct Inputs { Input at[4]; };
+FN A shifted_exp(A x) { return op_exp2_pair_f32(x * 1.44269504f); }
+typedef Added<Cascade<DIM> > State;
+typedef Added<Cascade<DIM> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
+FN f32 op_subtract_f32(f32 a, f32 b) { return (f32)(a - b); }
+FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
+struct Once { f32 s7[1]; };
+struct OfI { T product[3]; T norm; };
+struct alignas(8) OfJ { f32 s1[3]; T norm; };
+FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
+    f32 s2[1]; 
+    ALONG(k, 1) s2[k] = ((const f32*)in.at[2].base)[(i64)at[2] + k * in.at[2].component];
+    ALONG(k, 1) { p.s7[k] = narrow<f32>(op_multiply_f32(widen(__uint_as_float(3216550459u)), widen(s2[0]))); }
+}
+FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
+    f32 s0[3]; 
+    ALONG(k, 3) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component];
+    f64 norm = 0;
+    ALONG(k, 3) norm = fma((f64)widen(s0[k]), (f64)widen(s0[k]), norm);
+    x.norm = (T)(norm * (f64)p.s7[0]);
+    ALONG(k, 3) x.product[k] = -2 * p.s7[0] * widen(s0[k]);
+}
+FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
+    ALONG(k, 3) y.s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
+    f32 s3[100]; 
+    ALONG(k, 100) s3[k] = ((const f32*)in.at[3].base)[(i64)at[3] + j * in.at[3].row + k * in.at[3].component];
+    f64 norm = 0;
+    ALONG(k, 3) norm = fma((f64)widen(y.s1[k]), (f64)widen(y.s1[k]), norm);
+    y.norm = (T)(norm * (f64)p.s7[0]);
+}
+FN f64 scale(const Once& p) { return (f64)p.s7[0]; }
+template <int G> FN void weigh(const Once& p, const OfI& x, const OfJ* y, const T (&square)[G], T (&w)[G]) {
+    f32 s8[G][1]; 
+    EACH(u, G) s8[u][0] = y[u].norm;
+    ALONG(k, 3) EACH(u, G) { s8[u][0] = fma(x.product[k], widen(y[u].s1[k]), s8[u][0]); }
+    f32 s9[G][1]; 
+    ALONG(k, 1) EACH(u, G) { s9[u][k] = narrow<f32>(op_exp2_pair_f32(widen(s8[u][0]))); }
+    EACH(u, G) { const int k = 0; w[u] = widen(s9[u][0]); }
+}
+namespace right {
+struct Once { };
+struct OfI { };
+struct alignas(8) OfJ { f32 s3[100]; };
+FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
+    f32 s2[1]; 
+    ALONG(k, 1) s2[k] = ((const f32*)in.at[2].base)[(i64)at[2] + k * in.at[2].component];
+}
+FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
+    f32 s0[3]; 
+    ALONG(k, 3) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component];
+}
+FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
+    f32 s1[3]; 
+    ALONG(k, 3) s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
+    ALONG(k, 100) y.s3[k] = ((const f32*)in.at[3].base)[(i64)at[3] + j * in.at[3].row + k * in.at[3].component];
+}
+FN const f32* side(const OfJ& y) { return y.s3; }
+}
+FN void multiply_right(f32 (&d)[52], const u32 (&a)[4], u64 b, bool add) {
+    asm volatile("{ .reg .pred add; setp.ne.b32 add, %57, 0; "
+        "wgmma.mma_async.sync.aligned.m64n104k8.f32.tf32.tf32 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51}, {%52,%53,%54,%55}, %56, add, 1, 1; }"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add));
+}

@@ -1,0 +1,89 @@
+// What all ways to take pairs share on Hopper's tensor cores: the products of tiles, a thread's places in
+// them, and how a state leaves. The head of `pairs_wide.cu` tells the walk and what is declared before.
+
+#define PLACES (COLUMNS / 2)
+#define OWN (COLUMNS / 4)   // columns of a thread
+#define COLUMN_BYTES (COLUMNS * DEPTHS * 4)
+#define ROW_BYTES (RESIDENT ? 0 : GROUPS * TILE_BYTES)
+#define RIGHT_BYTES (COLUMNS * RIGHT * 8)
+#define STAGE ((ROW_BYTES + COLUMN_BYTES + RIGHT_BYTES + COLUMNS * (int)sizeof(OfJ) + 1023) / 1024 * 1024)
+#define PLACES_64 PLACES_32 "," \
+    PLACES_8(32, 33, 34, 35, 36, 37, 38, 39) "," PLACES_8(40, 41, 42, 43, 44, 45, 46, 47) "," \
+    PLACES_8(48, 49, 50, 51, 52, 53, 54, 55) "," PLACES_8(56, 57, 58, 59, 60, 61, 62, 63)
+// d + a b, or a b, of 64 x 16 by 16 x 64 or 16 x 128.
+FN void multiply_tiles(f32 (&d)[32], u64 a, u64 b, bool add) {
+    asm volatile("{ .reg .pred add; setp.ne.b32 add, %34, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {" PLACES_32 "}, %32, %33, add, 1, 1, 0, 0; }"
+        : KEPT_32(d, 0) : "l"(a), "l"(b), "r"((int)add));
+}
+FN void multiply_tiles(f32 (&d)[64], u64 a, u64 b, bool add) {
+    asm volatile("{ .reg .pred add; setp.ne.b32 add, %66, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {" PLACES_64 "}, %64, %65, add, 1, 1, 0, 0; }"
+        : KEPT_32(d, 0), KEPT_32(d, 32) : "l"(a), "l"(b), "r"((int)add));
+}
+
+// The products of LEAVE of D: heads anew, cross products added unless they are the first.
+FN void multiply_part(f32 (&heads)[PLACES], f32 (&cross)[PLACES], u64 a, u64 b, bool first) {
+    const u64 tails_a = (DEPTHS == 64 ? HEADS : 64) >> 4, tails_b = (DEPTHS == 64 ? COLUMN_BYTES / 2 : 64) >> 4;
+    group_begin();
+#pragma unroll
+    for (int q = 0; q < LEAVE / 16; q++) {
+        multiply_tiles(heads, a + 2 * q, b + 2 * q, q > 0);
+        multiply_tiles(cross, a + 2 * q, b + tails_b + 2 * q, q > 0 || !first);
+        multiply_tiles(cross, a + tails_a + 2 * q, b + 2 * q, true);
+    }
+    group_end();
+}
+
+// Every warp says for itself that it is done with a stage, since it has read it by itself, too.
+FN void leave_stage(const Ring<STAGES>& ring, u32 k) {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) barrier_arrive(ring.empty + 8 * (k % STAGES));
+}
+
+// What a thread has: two rows of i, of which the second is 8 further, and a range of j.
+struct Own {
+    i64 first, row[2]; // `row` stays inside of the piece
+    i64 begin;
+    u32 range;
+    OfI x[2];
+};
+
+// What a thread reads of a tile: what belongs to its j, the first of which is number j of the range;
+// how many are there; and where right-hand sides lie.
+struct Tile {
+    const OfJ* y;
+    i32 j, here;
+    u32 right;
+    f32 factor; // from products of tiles to -2c <x, y>
+};
+
+// The column of a tile in a thread's place number c.
+FN int column_of(int c) { return c / 2 * 8 + threadIdx.x % 4 * 2 + c % 2; }
+// c |y|^2 - 2c <x, y> of a thread's row r and column c, and c |x|^2 if it belongs there.
+FN T square_of(const f32 (&sum)[PLACES], const f32 (&cross)[PLACES], int r, int c, f32 factor, T x, T y) {
+    int place = c / 2 * 4 + r * 2 + c % 2;
+    return fma(fma(cross[place], 1 / TAIL, sum[place]), factor, OUTSIDE ? y : x + y);
+}
+
+// The state of a thread's row r: a result, or what goes on and is merged.
+FN void put_state(const State& s, int r, const Own& own, const Shape& shape, const u64 (&at)[OPERANDS],
+    const Output& values, const Output& indices, const Partial& partial, const Wide& w) {
+    i64 i = own.first + r * 8;
+    if (threadIdx.x % 4 != 0 || i >= shape.m) return;
+    if (shape.ranges == 1 && !w.goes_on && w.ends) {
+        give(s, shape, at, i, shape.start + own.begin, values, indices);
+        return;
+    }
+    i64 to = own.range * shape.m + i;
+    A found[VALUES];
+    i64 where[INDICES + 1];
+    EACH(k, VALUES) found[k] = s.value(k);
+    EACH(k, INDICES) where[k] = s.index(k, shape.start + own.begin);
+    Merged all;
+    all.init();
+    if (w.goes_on) all.take(partial.values + to * VALUES, partial.indices + to * INDICES);
+    all.take(found, where);
+    ALONG(k, VALUES) partial.values[to * VALUES + k] = all.value(k);
+    ALONG(k, INDICES) partial.indices[to * INDICES + k] = all.index(k, 0);
+}

@@ -1,0 +1,72 @@
+// Sums, logarithms of sums and the like, for `pairs_wide.cu`: a thread folds the values of its pairs. Four
+// lanes have a state each of every row, which are joined in order at the end.
+
+// Four lanes' states of a row, joined in order; all four get the whole.
+FN void join_lanes(State& s) {
+    State joined;
+    joined.init();
+    EACH(q, 4) {
+        A values[VALUES];
+        i64 indices[INDICES + 1];
+        int from = threadIdx.x % 32 / 4 * 4 + q;
+        EACH(k, VALUES) values[k] = __shfl_sync(~0u, s.value(k), from);
+        EACH(k, INDICES) indices[k] = __shfl_sync(~0u, s.index(k, 0), from);
+        joined.take(values, indices);
+    }
+    s = joined;
+}
+
+// A tile's pairs; `here` of its columns are there.
+FN void fold_tile(const Once& p, const OfI (&x)[2], const Tile& tile, const f32 (&sum)[PLACES],
+    const f32 (&cross)[PLACES], State (&s)[2]) {
+    if (tile.here >= COLUMNS) {
+        EACH(g, OWN / GROUP) {
+            OfJ own[GROUP];
+            EACH(u, GROUP / 2) {
+                Pack<OfJ, 2> two = *(const Pack<OfJ, 2>*)(tile.y + column_of(g * GROUP + u * 2));
+                own[u * 2] = two.at[0];
+                own[u * 2 + 1] = two.at[1];
+            }
+            EACH(r, 2) {
+                T square[GROUP];
+                EACH(u, GROUP) square[u] = square_of(sum, cross, r, g * GROUP + u, tile.factor, x[r].norm, own[u].norm);
+                fold<GROUP>(p, x[r], own, square, s[r], tile.j);
+            }
+        }
+        return;
+    }
+    // By the way of memory, so that the code of a pair is there once.
+    T square[OWN][2];
+    EACH(c, OWN) EACH(r, 2) square[c][r] = square_of(sum, cross, r, c, tile.factor, x[r].norm, column_of(c) < tile.here ? tile.y[column_of(c)].norm : (T)0);
+    LOOP(c, OWN) {
+        const OfJ* own = tile.y + column_of(c);
+        EACH(r, 2) {
+            T one[1] = {square[c][r]};
+            if (column_of(c) < tile.here) fold<1>(p, x[r], own, one, s[r], tile.j);
+        }
+    }
+}
+
+struct Kept {
+    State s[2];
+
+    METHOD void init(const Own&, const Shape&, const Partial&, const Choice&, const Wide&, void*) {
+        EACH(r, 2) s[r].init();
+    }
+    METHOD void take(const Once& p, const Own& own, const Tile& tile, const f32 (&sum)[PLACES],
+        const f32 (&cross)[PLACES]) {
+        fold_tile(p, own.x, tile, sum, cross, s);
+    }
+    // A thread has OWN pairs of a row in a tile.
+    METHOD void carry(u32 tiles) {
+        if (tiles % (64 / OWN) == 0) EACH(r, 2) s[r].carry(tiles / (64 / OWN));
+    }
+    METHOD void end(const Inputs&, const u64 (&at)[OPERANDS], const Own& own, const Shape& shape,
+        const Output& values, const Output& indices, const Partial& partial, const Choice&, const Wide& w) {
+        EACH(r, 2) {
+            join_lanes(s[r]);
+            complete(s[r], own.x[r]);
+            put_state(s[r], r, own, shape, at, values, indices, partial, w);
+        }
+    }
+};

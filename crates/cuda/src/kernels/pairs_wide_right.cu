@@ -1,0 +1,133 @@
+// Weights of pairs times right-hand sides, for `pairs_wide.cu`: a sum whose components are all one number
+// of the pair times numbers of j. Weights go from registers into a second product on the tensor cores,
+// as TF32 heads and tails, by tiles of right-hand sides that `split_right` has made: RIGHT columns by 32 of
+// j, heads and then tails. The products leave the tensor core every 32 of j, since it rounds towards zero:
+// small ones first, so that only the last four roundings count. Their sums are added up in runs of 64, as
+// those of `Cascade` are, the second level in shared memory.
+//
+// The components from FROM on, ALIKE of them, are differences x_i - y_j times a number q_j: both points are
+// taken about the centre, the column holds q y, and column DIM the q, so that a result is x (sum of w q)
+// minus its column. Declared before, beside the rest: `right`, a name space with the sections of right-hand
+// sides (`OfJ` has them as `side(y)[k]`); SIDES of them; `multiply_right`, the product of 8 of j.
+
+#define SIDE_BYTES (RIGHT * 256) // of 32 of j
+
+// What of a number the tensor core reads, to the nearest.
+FN f32 rounded_head(f32 x) { return __uint_as_float((__float_as_uint(x) + 0x1000) & 0xffffe000); }
+
+// A warp has 32 of j. Numbers whose heads and tails could leave the range of float32 are left to the
+// direct form.
+extern "C" __global__ void __launch_bounds__(128) split_right(
+    const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Inputs in,
+    const __grid_constant__ Shape shape, const Wide w, const Choice choice, u32 tiles) {
+    if (!is_chosen(choice)) return;
+    u32 tile = blockIdx.x * 4 + threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (tile >= tiles) return;
+    u64 at[OPERANDS];
+    locate(batches, (u64)0, at);
+    i64 j = (i64)tile * 32 + lane;
+    bool inside = j < shape.n;
+    if (DEPTHS == 0) {
+        Once p;
+        once(in, at, p);
+        OfJ y = {};
+        if (inside) of_j(in, at, p, j, y);
+        w.of_columns[j] = y;
+    }
+    right::Once p;
+    right::once(in, at, p);
+    right::OfJ y = {};
+    if (inside) right::of_j(in, at, p, j, y);
+    // A thread of the product has columns 2t and 2t + 1 of eight, where the tensor core reads t and t + 4.
+    u32 place = lane / 8 * 8 + lane % 8 / 2 + lane % 2 * 4;
+    u8* to = w.right + (i64)tile * SIDE_BYTES + place % 4 * 4;
+    bool wild = false;
+#pragma unroll 4
+    for (int k = 0; k < RIGHT; k++) {
+        f32 v = 0;
+        if (k < FROM) v = right::side(y)[k];
+        else if (k < FROM + ALIKE) v = inside ? right::side(y)[SIDES - 1] * coordinate(in, at, w, false, j, k - FROM) : 0;
+        else if (k - ALIKE < SIDES) v = right::side(y)[k - ALIKE];
+        u32 size = __float_as_uint(v) & 0x7fffffff, least = (127 - 90) << 23, most = (127 + 50) << 23;
+        wild = wild || (size != 0 && size - least > most - least);
+        f32 head = rounded_head(v);
+        u8* here = to + k * 128 + (place / 4 ^ k % 8) * 16;
+        *(f32*)here = head;
+        *(f32*)(here + SIDE_BYTES / 2) = rounded_head(v - head);
+    }
+    if (wild) atomicMax((u64*)choice.measured + 2, (u64)1);
+}
+
+struct Kept {
+    f32 sum[RIGHT / 2];
+    f32* total; // this thread's, at a distance of all threads that multiply
+
+    METHOD void init(const Own&, const Shape&, const Partial&, const Choice&, const Wide&, void* memory) {
+        total = (f32*)memory + threadIdx.x;
+        EACH(i, RIGHT / 2) { sum[i] = 0; total[i * 128 * GROUPS] = 0; }
+    }
+    METHOD void take(const Once& p, const Own& own, const Tile& tile, const f32 (&products)[PLACES],
+        const f32 (&cross)[PLACES]) {
+        EACH(half, COLUMNS / 32) {
+            u32 heads[4][4], tails[4][4];
+            EACH(q, 4) {
+                const int c = half * 8 + q * 2;
+                Pack<OfJ, 2> two = *(const Pack<OfJ, 2>*)(tile.y + column_of(c));
+                EACH(r, 2) {
+                    T square[2] = {0, 0}, weight[2];
+                    EACH(e, 2) if (DEPTHS > 0) {
+                        square[e] = square_of(products, cross, r, c + e, tile.factor, own.x[r].norm, two.at[e].norm);
+                    }
+                    weigh<2>(p, own.x[r], two.at, square, weight);
+                    EACH(e, 2) {
+                        u32 head = __float_as_uint(weight[e]) & 0xffffe000;
+                        heads[q][e * 2 + r] = head;
+                        tails[q][e * 2 + r] = __float_as_uint(weight[e] - __uint_as_float(head)) + 0x1000;
+                    }
+                }
+            }
+            u64 b = describe(tile.right + half * SIDE_BYTES, 1024, 16);
+            const u64 tails_b = SIDE_BYTES / 2 >> 4;
+            f32 product[RIGHT / 2];
+            group_begin();
+            EACH(q, 4) multiply_right(product, tails[q], b + 2 * q, q > 0);
+            EACH(q, 4) multiply_right(product, heads[q], b + tails_b + 2 * q, true);
+            EACH(q, 4) multiply_right(product, heads[q], b + 2 * q, true);
+            group_end();
+            group_wait<0>();
+            EACH(i, RIGHT / 2) sum[i] += product[i];
+        }
+    }
+    METHOD void carry(u32 tiles) {
+        if (tiles % (64 * 32 / COLUMNS) != 0) return;
+        EACH(i, RIGHT / 2) { total[i * 128 * GROUPS] += sum[i]; sum[i] = 0; }
+    }
+    // Alone, as a state that a result is made of.
+    struct One {
+        A v;
+        METHOD A value(int) const { return v; }
+    };
+    METHOD void end(const Inputs& in, const u64 (&at)[OPERANDS], const Own& own, const Shape& shape,
+        const Output& values, const Output&, const Partial& partial, const Choice&, const Wide& w) {
+        EACH(i, RIGHT / 2) sum[i] += total[i * 128 * GROUPS];
+        EACH(r, 2) {
+            f32 whole = OUTSIDE ? op_exp2_pair_f32(own.x[r].norm) : 1.f, q = 0;
+            if (ALIKE > 0) q = __shfl_sync(~0u, sum[DIM / 8 * 4 + r * 2 + DIM % 2], threadIdx.x % 32 / 4 * 4 + DIM % 8 / 2);
+            i64 i = own.first + r * 8, to = own.range * shape.m + i;
+            EACH(c, RIGHT / 4) {
+                int k = column_of(c);
+                f32 v = sum[c / 2 * 4 + r * 2 + c % 2];
+                if (ALIKE > 0 && k >= FROM && k < FROM + ALIKE) v = fma(coordinate(in, at, w, true, own.row[r], k - FROM), q, -v);
+                One one = {v * whole};
+                if (k >= DIM || i >= shape.m) continue;
+                if (shape.ranges == 1 && !w.goes_on && w.ends) {
+                    i64 place = (i64)at[OPERANDS - 2] + i * values.row + k * values.component;
+                    ((R*)values.base)[place] = cast<R>(result(one, k, (A)shape.n));
+                } else {
+                    A* held = partial.values + to * VALUES + k;
+                    *held = w.goes_on ? *held + one.v : one.v;
+                }
+            }
+        }
+    }
+};
