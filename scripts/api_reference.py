@@ -105,11 +105,15 @@ def entry(prefix: str, name: str, thing: object) -> str:
     return f"## `{prefix}.{name}{call}`\n\n{body(thing)}\n"
 
 
+def own(cls: type) -> dict[str, object]:
+    """What a class and its bases define: `Array` has its methods from a base."""
+    return {name: member for base in reversed(cls.__mro__[:-1]) for name, member in vars(base).items()}
+
+
 def members(cls: type) -> str:
     """Attributes first, then methods, by name."""
     attributes, methods = [], []
-    for name in sorted(vars(cls), key=str.lower):
-        value = vars(cls)[name]
+    for name, value in sorted(own(cls).items(), key=lambda member: member[0].lower()):
         if name.startswith("_") or not getattr(value, "__doc__", None):
             continue
         if callable(value) or isinstance(value, staticmethod):

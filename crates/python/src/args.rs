@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 use tilework::{Array, Axes, DType, Device};
 use tilework_layout::Dims;
 
-use crate::array::PyArray;
 use crate::buffer;
+use crate::class;
 use crate::errors::DeviceError;
 use crate::memory;
 
@@ -108,8 +108,8 @@ pub fn spread(arguments: &Bound<'_, PyTuple>) -> PyResult<Integers> {
 
 /// The array that an `out=` argument names: one of ours, or memory that may be written.
 pub fn target(out: &Bound<'_, PyAny>, device: Device) -> PyResult<Array> {
-    if let Ok(array) = out.cast_exact::<PyArray>() {
-        return Ok(array.get().0.clone());
+    if let Some(array) = class::ours(out) {
+        return Ok(array.clone());
     }
     // Only memory that is shared can be a target; a list would be written to in vain.
     let shared = match buffer::array(out, memory::host_of(device))? {

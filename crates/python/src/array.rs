@@ -1,7 +1,7 @@
 //! `tilework.Array`: the class, its attributes and its small protocols.
 //!
-//! The object is a frozen shell around the core's array. What it can do stands in the rooms beside:
-//! `operators`, `indexing`, `methods`, `statistics`, `buffer`, `dlpack`.
+//! The object is a frozen shell around the core's array. Its type object is made in `class`; what it
+//! can do stands in the rooms beside: `operators`, `indexing`, `methods`, `statistics`, `buffer`, `dlpack`.
 
 use pyo3::exceptions::{PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -20,7 +20,9 @@ use crate::run::run;
 /// >>> x = tw.asarray([[1.0, 2.0], [3.0, 4.0]])
 /// >>> (x + 1).tolist()
 /// [[2.0, 3.0], [4.0, 5.0]]
-#[pyclass(frozen, name = "Array", module = "tilework", weakref)]
+// Its objects are made by `class`, and so are of the class there, which derives from this one: to say
+// what the base is keeps PyO3 from making them.
+#[pyclass(frozen, subclass, extends = PyAny, name = "Array", module = "tilework", weakref)]
 pub struct PyArray(pub Array);
 
 /// A number as an object of Python.
@@ -386,7 +388,7 @@ impl PyArray {
             return Ok(slf.clone().unbind());
         }
         let moved = run(slf.py(), array.len(), array.device(), || array.to_device(device.0))?;
-        Py::new(slf.py(), PyArray(moved))
+        Ok(PyArray(moved).into_pyobject(slf.py())?.unbind())
     }
 }
 
@@ -436,9 +438,8 @@ fn _restore(
     Ok(PyArray(array))
 }
 
-/// Adds the class to the module.
+/// Adds what belongs to the class to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyArray>()?;
     module.add_class::<PyArrayIter>()?;
     module.add_function(wrap_pyfunction!(_restore, module)?)
 }

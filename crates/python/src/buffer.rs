@@ -320,11 +320,11 @@ impl PyArray {
         let seen = if host.dtype() == DType::BFloat16 {
             let bits =
                 Array::from_storage(host.storage().clone(), host.layout().clone(), DType::UInt16);
-            let bits = Bound::new(py, PyArray(bits.py()?))?;
+            let bits = PyArray(bits.py()?).into_pyobject(py)?;
             let view = numpy.call_method1("asarray", (PyMemoryView::from(&bits)?,))?;
             view.call_method1("view", (crate::dtype::to_numpy(py, DType::BFloat16)?,))?
         } else {
-            let host = Bound::new(py, PyArray(host))?;
+            let host = PyArray(host).into_pyobject(py)?;
             numpy.call_method1("asarray", (PyMemoryView::from(&host)?,))?
         };
         let wanted = match dtype {

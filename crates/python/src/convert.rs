@@ -13,6 +13,7 @@ use tilework_ops::with_element;
 
 use crate::array::PyArray;
 use crate::buffer;
+use crate::class;
 use crate::cuda;
 use crate::device::DeviceArg;
 use crate::dlpack;
@@ -218,8 +219,8 @@ pub fn asarray_near(
     dtype: Option<DType>,
     device: Device,
 ) -> PyResult<Array> {
-    let array = if let Ok(array) = object.cast_exact::<PyArray>() {
-        array.get().0.clone()
+    let array = if let Some(array) = class::ours(object) {
+        array.clone()
     } else if let Some(number) = operand::number(object)? {
         let leaves = Leaves { shape: Vec::new(), numbers: vec![number] };
         return of_numbers(object.py(), &leaves, dtype, device);
@@ -273,7 +274,7 @@ pub fn asarray(
     order: Option<&str>,
 ) -> PyResult<PyArray> {
     let order = order.map_or(Ok(Order::Keep), layout::order)?;
-    let ours = obj.cast_exact::<PyArray>().ok().map(|array| &array.get().0);
+    let ours = class::ours(obj);
     let dtype = dtype.map(|dtype| dtype.0);
     let array = match device {
         Some(device) => asarray_on(obj, dtype, device.0)?,
@@ -304,8 +305,8 @@ pub struct ArrayArg(pub Array);
 impl<'py> FromPyObject<'_, 'py> for ArrayArg {
     type Error = PyErr;
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        if let Ok(array) = object.cast_exact::<PyArray>() {
-            return Ok(ArrayArg(array.get().0.clone()));
+        if let Some(array) = class::ours(&object) {
+            return Ok(ArrayArg(array.clone()));
         }
         asarray_near(&object, None, Device::current()).map(ArrayArg)
     }

@@ -15,6 +15,7 @@ use tilework_ops::Kind;
 
 use crate::array::PyArray;
 use crate::buffer;
+use crate::class;
 use crate::cuda::{self, Borrowed, Lent};
 use crate::device::DeviceArg;
 use crate::errors::OrRaise;
@@ -423,7 +424,7 @@ fn from_dlpack(
         let kind = x.get_type().name()?;
         return Err(PyTypeError::new_err(format!("from_dlpack: {kind} has no __dlpack__")));
     }
-    let ours = x.cast_exact::<PyArray>().ok().map(|array| array.get().0.device());
+    let ours = class::ours(x).map(Array::device);
     let wanted = device.map(|device| device.0);
     let host = memory::host_of(wanted.or(ours).unwrap_or_else(Device::current));
     let array = import(x, host, copy)?;

@@ -3,14 +3,17 @@
 //! Integers, slices, `None` and `...` make a view and take the short way; arrays, lists and masks
 //! among them make a gather or a scatter.
 
+use std::ffi::c_int;
+
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyList, PyTuple};
+use pyo3::types::{PyBool, PyList, PySlice, PyTuple};
 use smallvec::SmallVec;
 use tilework::{Arg, Array, DType, Device, Index, Indexer, Number};
 
 use crate::array::PyArray;
+use crate::class;
 use crate::convert;
 use crate::errors::OrRaise;
 use crate::operand::Operand;
@@ -24,31 +27,76 @@ enum Entry {
 
 type Basics = SmallVec<[Index; 6]>;
 
-/// Adds the entry of an object if it makes a view; says whether it does.
+/// The index that an object is if it makes a view and is in order.
+///
+/// # Safety
+/// It is the address of a valid object, and the thread is attached.
 #[inline]
-fn push_basic(object: &Bound<'_, PyAny>, basics: &mut Basics) -> PyResult<bool> {
-    let pointer = object.as_ptr();
-    // SAFETY: `pointer` is a valid object and the thread is attached; each function is called on
-    // the type that it is for.
+unsafe fn basic(object: *mut ffi::PyObject) -> Option<Index> {
+    // SAFETY: each function is called on the type that it is for.
     unsafe {
-        if ffi::PySlice_Check(pointer) != 0 {
+        if ffi::PySlice_Check(object) != 0 {
             let (mut start, mut stop, mut step) = (0, 0, 0);
-            if ffi::PySlice_Unpack(pointer, &mut start, &mut stop, &mut step) < 0 {
-                return Err(PyErr::fetch(object.py()));
+            if ffi::PySlice_Unpack(object, &mut start, &mut stop, &mut step) < 0 {
+                ffi::PyErr_Clear();
+                return None;
             }
             // Bounds that were left out come as the ends of isize, which every axis clips.
-            basics.push(Index::Slice { start: Some(start), stop: Some(stop), step });
-        } else if ffi::PyLong_CheckExact(pointer) != 0 {
-            basics.push(position(object)?);
-        } else if pointer == ffi::Py_None() {
-            basics.push(Index::NewAxis);
-        } else if pointer == ffi::Py_Ellipsis() {
-            basics.push(Index::Ellipsis);
+            Some(Index::Slice { start: Some(start), stop: Some(stop), step })
+        } else if ffi::PyLong_CheckExact(object) != 0 {
+            let at = ffi::PyLong_AsSsize_t(object);
+            if at == -1 && !ffi::PyErr_Occurred().is_null() {
+                ffi::PyErr_Clear();
+                return None;
+            }
+            Some(Index::At(at))
+        } else if object == ffi::Py_None() {
+            Some(Index::NewAxis)
+        } else if object == ffi::Py_Ellipsis() {
+            Some(Index::Ellipsis)
         } else {
-            return Ok(false);
+            None
         }
     }
-    Ok(true)
+}
+
+/// Writes the indices of a key into `basics` if it makes a view and is in order; says whether it
+/// does.
+///
+/// # Safety
+/// It is the address of a valid object, and the thread is attached.
+#[inline]
+unsafe fn basic_key(key: *mut ffi::PyObject, basics: &mut Basics) -> bool {
+    // SAFETY: as the caller says; the entries of a tuple live as long as it.
+    unsafe {
+        if ffi::PyTuple_CheckExact(key) == 0 {
+            return basic(key).map(|index| basics.push(index)).is_some();
+        }
+        (0..ffi::PyTuple_Size(key)).all(|at| {
+            basic(ffi::PyTuple_GetItem(key, at)).map(|index| basics.push(index)).is_some()
+        })
+    }
+}
+
+/// Slots of the class that try the short way first.
+pub const SHORTENED: &[(c_int, ffi::binaryfunc)] = &[(ffi::Py_mp_subscript, subscript)];
+
+/// The short way of `x[...]`: a view.
+unsafe extern "C" fn subscript(
+    object: *mut ffi::PyObject,
+    key: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    let view = || {
+        let mut basics = Basics::new();
+        // SAFETY: the interpreter calls this slot with valid objects, attached.
+        let array = unsafe {
+            let array = class::array_at(object)?;
+            basic_key(key, &mut basics).then_some(array)?
+        };
+        array.slice(&basics).ok()
+    };
+    // SAFETY: as above.
+    unsafe { class::through(ffi::Py_mp_subscript, [object, key], view) }
 }
 
 /// An integer of Python as an index of one axis.
@@ -61,13 +109,25 @@ fn position(object: &Bound<'_, PyAny>) -> PyResult<Index> {
     Ok(Index::At(at))
 }
 
+/// What is wrong with a slice that [`basic`] refuses.
+#[cold]
+fn bad_slice(slice: &Bound<'_, PySlice>) -> PyErr {
+    let (mut start, mut stop, mut step) = (0, 0, 0);
+    // SAFETY: the object is a slice and the thread is attached; nothing was raised before.
+    unsafe { ffi::PySlice_Unpack(slice.as_ptr(), &mut start, &mut stop, &mut step) };
+    PyErr::fetch(slice.py())
+}
+
 fn entry(object: &Bound<'_, PyAny>, device: Device) -> PyResult<Entry> {
-    let mut basics = Basics::new();
-    if push_basic(object, &mut basics)? {
-        return Ok(Entry::Basic(basics[0]));
+    // SAFETY: the object is valid and the thread is attached.
+    if let Some(index) = unsafe { basic(object.as_ptr()) } {
+        return Ok(Entry::Basic(index));
     }
-    if let Ok(array) = object.cast_exact::<PyArray>() {
-        return Ok(Entry::Array(array.get().0.clone()));
+    if let Ok(slice) = object.cast_exact::<PySlice>() {
+        return Err(bad_slice(slice));
+    }
+    if let Some(array) = class::ours(object) {
+        return Ok(Entry::Array(array.clone()));
     }
     if let Ok(value) = object.cast_exact::<PyBool>() {
         let mask = Array::full_on(device, &[], value.is_true(), DType::Bool).py()?;
@@ -99,30 +159,24 @@ fn entry(object: &Bound<'_, PyAny>, device: Device) -> PyResult<Entry> {
 
 /// Reads a key: None, with the indices in `basics`, if it makes a view; its entries if an array is
 /// among them.
-#[inline]
 fn key(
     object: &Bound<'_, PyAny>,
     device: Device,
     basics: &mut Basics,
 ) -> PyResult<Option<Vec<Entry>>> {
-    let Ok(entries) = object.cast_exact::<PyTuple>() else {
-        if push_basic(object, basics)? {
-            return Ok(None);
-        }
-        return sorted_out(vec![entry(object, device)?], basics);
-    };
-    for object in entries.iter_borrowed() {
-        if !push_basic(&object, basics)? {
-            basics.clear();
-            let all = entries.iter().map(|object| entry(&object, device));
-            return sorted_out(all.collect::<PyResult<_>>()?, basics);
-        }
+    // SAFETY: the object is valid and the thread is attached.
+    if unsafe { basic_key(object.as_ptr(), basics) } {
+        return Ok(None);
     }
-    Ok(None)
+    basics.clear();
+    let entries = match object.cast_exact::<PyTuple>() {
+        Ok(tuple) => tuple.iter().map(|object| entry(&object, device)).collect::<PyResult<_>>()?,
+        Err(_) => vec![entry(object, device)?],
+    };
+    sorted_out(entries, basics)
 }
 
 /// Entries that are all basic after all, such as NumPy's integers, make a view.
-#[cold]
 fn sorted_out(entries: Vec<Entry>, basics: &mut Basics) -> PyResult<Option<Vec<Entry>>> {
     for entry in &entries {
         match entry {

@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTuple};
@@ -283,7 +284,7 @@ impl Flat {
     /// All elements in one axis: a view where the strides permit.
     fn line<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray>> {
         let line = run(py, self.array.len(), self.array.device(), || self.array.ravel())?;
-        Bound::new(py, PyArray(line))
+        PyArray(line).into_pyobject(py)
     }
 }
 
@@ -312,7 +313,7 @@ impl Flat {
         key: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if let Some(place) = self.place(key)? {
-            return Ok(Bound::new(py, PyArray(self.at(place)?))?.into_any());
+            return PyArray(self.at(place)?).into_bound_py_any(py);
         }
         let part = self.line(py)?.get_item(key)?;
         // What NumPy gives is a copy, whatever the strides.
@@ -322,7 +323,7 @@ impl Flat {
     fn __setitem__(&self, key: &Bound<'_, PyAny>, values: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = key.py();
         if let Some(place) = self.place(key)? {
-            return Bound::new(py, PyArray(self.at(place)?))?.set_item(py.Ellipsis(), values);
+            return PyArray(self.at(place)?).into_pyobject(py)?.set_item(py.Ellipsis(), values);
         }
         let line = self.line(py)?;
         line.set_item(key, values)?;

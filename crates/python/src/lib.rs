@@ -1,7 +1,7 @@
 //! The Python package's native module, `tilework._core`.
 //!
 //! A shell: every function parses its arguments, calls the core, and wraps the result. Rooms:
-//! `errors` and `run` (exceptions, the GIL), `dtype`, `device`, `array` with `operators`,
+//! `errors` and `run` (exceptions, the GIL), `dtype`, `device`, `array` with `class`, `operators`,
 //! `indexing`, `methods`, `statistics`, `layout`, `buffer`, `dlpack` and `cuda` (the classes), `args`,
 //! `convert`, `memory` and `operand` (arguments), `functions` (the namespace), `random`, `pairs`
 //! (formulas).
@@ -13,6 +13,7 @@ mod args;
 mod array;
 mod buffer;
 mod bytes;
+mod class;
 mod convert;
 mod cuda;
 mod device;
@@ -39,6 +40,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
     dtype::register(module)?;
     device::register(module)?;
+    class::register(module)?;
     array::register(module)?;
     convert::register(module)?;
     cuda::register(module)?;

@@ -1,6 +1,7 @@
 //! Methods of arrays that NumPy users expect beyond the standard's: names for functions of the
 //! namespace. Reductions are in `statistics`, what concerns memory in `layout`.
 
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use tilework::Index;
@@ -206,7 +207,7 @@ impl PyArray {
         let device = self.0.device();
         let Some(out) = out else {
             let rounded = run(py, self.0.len(), device, || self.0.round_to(decimals))?;
-            return Ok(Py::new(py, PyArray(rounded))?.into_any());
+            return PyArray(rounded).into_py_any(py);
         };
         let target = args::target(out, device)?;
         run(py, self.0.len(), device, || target.assign(&self.0.round_to(decimals)?))?;

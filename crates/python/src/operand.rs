@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyTuple};
 use tilework::{Arg, Array, Complex, Device, Number};
 
-use crate::array::PyArray;
+use crate::class;
 use crate::convert;
 
 /// An operand: borrowed from Python, a number, or made from something else.
@@ -25,8 +25,8 @@ impl<'a> Operand<'a> {
     /// The operand of an object; None if it can be none. What becomes an array goes to `device`.
     #[inline]
     pub fn of(object: &'a Bound<'_, PyAny>, device: Device) -> PyResult<Option<Operand<'a>>> {
-        if let Ok(array) = object.cast_exact::<PyArray>() {
-            return Ok(Some(Operand::Ours(&array.get().0)));
+        if let Some(array) = class::ours(object) {
+            return Ok(Some(Operand::Ours(array)));
         }
         if let Some(number) = number(object)? {
             return Ok(Some(Operand::Number(number)));
@@ -67,23 +67,31 @@ impl<'a> Operand<'a> {
 /// The number that an object of Python is; None if it is something else.
 #[inline]
 pub fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> {
-    let pointer = object.as_ptr();
-    // SAFETY: `pointer` is a valid object and the thread is attached; the value functions are
-    // called on the types that they are for.
-    unsafe {
-        if ffi::PyFloat_CheckExact(pointer) != 0 {
-            return Ok(Some(Number::Float(ffi::PyFloat_AsDouble(pointer))));
-        }
-        if ffi::PyLong_CheckExact(pointer) != 0 {
-            let mut overflow = 0;
-            let value = ffi::PyLong_AsLongLongAndOverflow(pointer, &mut overflow);
-            if overflow == 0 {
-                return Ok(Some(Number::Int(value.into())));
-            }
-            return object.extract::<i128>().map(|value| Some(Number::Int(value)));
-        }
+    // SAFETY: the object is valid and the thread is attached.
+    match unsafe { plain_number(object.as_ptr()) } {
+        None => number_of_another_type(object),
+        number => Ok(number),
     }
-    number_of_another_type(object)
+}
+
+/// The number that an object is if it is exactly a float, or an int of 64 bits at most.
+///
+/// # Safety
+/// It is the address of a valid object, and the thread is attached.
+#[inline]
+pub unsafe fn plain_number(object: *mut ffi::PyObject) -> Option<Number> {
+    // SAFETY: the value functions are called on the types that they are for.
+    unsafe {
+        if ffi::PyFloat_CheckExact(object) != 0 {
+            return Some(Number::Float(ffi::PyFloat_AsDouble(object)));
+        }
+        if ffi::PyLong_CheckExact(object) == 0 {
+            return None;
+        }
+        let mut overflow = 0;
+        let value = ffi::PyLong_AsLongLongAndOverflow(object, &mut overflow);
+        (overflow == 0).then(|| Number::Int(value.into()))
+    }
 }
 
 fn number_of_another_type(object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> {
@@ -94,7 +102,7 @@ fn number_of_another_type(object: &Bound<'_, PyAny>) -> PyResult<Option<Number>>
         use pyo3::types::PyComplexMethods;
         return Ok(Some(Number::Complex(Complex::new(value.real(), value.imag()))));
     }
-    if object.is_exact_instance_of::<PyArray>()
+    if class::ours(object).is_some()
         || object.is_exact_instance_of::<PyList>()
         || object.is_exact_instance_of::<PyTuple>()
     {

@@ -1,18 +1,24 @@
 //! `+ - * / // % ** @ << >> & | ^ ~ abs` and comparisons, reflected and in place.
 //!
-//! The shortest way from Python to a kernel: no argument parsing, no object but the result.
+//! The shortest way from Python to a kernel: no argument parsing, no object but the result. What is
+//! short anyway does not even come through PyO3 (`at_once`).
 
 #![allow(unsafe_op_in_unsafe_fn, reason = "in what PyO3 makes of the macro below")]
 
+use std::ffi::c_int;
+
+use pyo3::IntoPyObjectExt;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use tilework::{Arg, Array, DType, Device, Id, apply, apply_into};
+use tilework::{Arg, Array, DType, Id, apply, apply_into};
 
 use crate::array::PyArray;
-use crate::operand::Operand;
-use crate::run::run;
+use crate::class;
+use crate::operand::{self, Operand};
+use crate::run::{self, run};
 
 /// `slf op other`, or `other op slf` if reflected; NotImplemented for what is no operand.
 #[inline]
@@ -23,32 +29,36 @@ fn binary<'py>(
     reflected: bool,
 ) -> PyResult<Py<PyAny>> {
     let array = &slf.get().0;
-    if let Ok(other) = other.cast_exact::<PyArray>() {
-        let other = &other.get().0;
-        let [a, b] = if reflected { [other, array] } else { [array, other] };
-        let work = (array.len().max(other.len()), array.device());
-        return compute(slf.py(), id, work, &[a.into(), b.into()]);
-    }
     let Some(operand) = Operand::of(other, array.device())? else {
         return Ok(slf.py().NotImplemented());
     };
-    let work = (array.len().max(operand.len()), array.device());
+    let (elements, device) = (array.len().max(operand.len()), array.device());
     let (array, other) = (array.into(), operand.arg());
     let operands = if reflected { [other, array] } else { [array, other] };
-    compute(slf.py(), id, work, &operands)
+    run(slf.py(), elements, device, || apply(id, &operands))
+        .and_then(|x| PyArray(x).into_py_any(slf.py()))
 }
 
-/// The operation itself. Operands are handed on as what the core takes, and the result is taken
-/// apart where it arrives: in small operations, moving these about would take longer than the rest.
+/// The short way of an operation: on arrays and plain numbers, little work, no trouble.
+///
+/// # Safety
+/// The addresses are those of valid objects, and the thread is attached.
 #[inline]
-fn compute(
-    py: Python<'_>,
-    id: Id,
-    (elements, device): (usize, Device),
-    operands: &[Arg<'_>; 2],
-) -> PyResult<Py<PyAny>> {
-    let result = run(py, elements, device, || apply(id, operands))?;
-    Ok(Py::new(py, PyArray(result))?.into_any())
+unsafe fn at_once(id: Id, objects: [*mut ffi::PyObject; 2]) -> Option<Array> {
+    let mut work = (0, None);
+    let mut operand = |object| {
+        // SAFETY: the caller's.
+        match unsafe { class::array_at(object) } {
+            Some(array) => {
+                work = (work.0.max(array.len()), Some(array.device()));
+                Some(Arg::Array(array))
+            }
+            // SAFETY: the caller's.
+            None => unsafe { operand::plain_number(object) }.map(Arg::Number),
+        }
+    };
+    let operands = [operand(objects[0])?, operand(objects[1])?];
+    run::at_once(work.0, work.1?, || apply(id, &operands))
 }
 
 #[inline]
@@ -78,7 +88,26 @@ fn required<'a>(
 }
 
 macro_rules! operators {
-    ($($forward:ident $reflected:ident $in_place:ident $id:ident)*) => {
+    ($($slot:ident $forward:ident $reflected:ident $in_place:ident $id:ident)*) => {
+        /// Slots of the class that try the short way first.
+        pub const SHORTENED: &[(c_int, ffi::binaryfunc)] = &[$((ffi::$slot, slots::$forward)),*];
+
+        mod slots {
+            use super::{Id, at_once, class, ffi};
+            $(
+                pub unsafe extern "C" fn $forward(
+                    left: *mut ffi::PyObject,
+                    right: *mut ffi::PyObject,
+                ) -> *mut ffi::PyObject {
+                    let objects = [left, right];
+                    // SAFETY: the interpreter calls this slot with valid objects, attached.
+                    unsafe {
+                        class::through(ffi::$slot, objects, || at_once(Id::$id, objects))
+                    }
+                }
+            )*
+        }
+
         #[pymethods]
         impl PyArray {
             $(
@@ -103,17 +132,17 @@ macro_rules! operators {
 }
 
 operators! {
-    __add__ __radd__ __iadd__ Add
-    __sub__ __rsub__ __isub__ Subtract
-    __mul__ __rmul__ __imul__ Multiply
-    __truediv__ __rtruediv__ __itruediv__ Divide
-    __floordiv__ __rfloordiv__ __ifloordiv__ FloorDivide
-    __mod__ __rmod__ __imod__ Remainder
-    __and__ __rand__ __iand__ BitwiseAnd
-    __or__ __ror__ __ior__ BitwiseOr
-    __xor__ __rxor__ __ixor__ BitwiseXor
-    __lshift__ __rlshift__ __ilshift__ LeftShift
-    __rshift__ __rrshift__ __irshift__ RightShift
+    Py_nb_add __add__ __radd__ __iadd__ Add
+    Py_nb_subtract __sub__ __rsub__ __isub__ Subtract
+    Py_nb_multiply __mul__ __rmul__ __imul__ Multiply
+    Py_nb_true_divide __truediv__ __rtruediv__ __itruediv__ Divide
+    Py_nb_floor_divide __floordiv__ __rfloordiv__ __ifloordiv__ FloorDivide
+    Py_nb_remainder __mod__ __rmod__ __imod__ Remainder
+    Py_nb_and __and__ __rand__ __iand__ BitwiseAnd
+    Py_nb_or __or__ __ror__ __ior__ BitwiseOr
+    Py_nb_xor __xor__ __rxor__ __ixor__ BitwiseXor
+    Py_nb_lshift __lshift__ __rlshift__ __ilshift__ LeftShift
+    Py_nb_rshift __rshift__ __rrshift__ __irshift__ RightShift
 }
 
 #[pymethods]
@@ -217,7 +246,7 @@ impl PyArray {
             let all = run(py, array.len(), device, || {
                 Array::full_on(device, array.shape(), differs, DType::Bool)
             })?;
-            return Ok(Py::new(py, PyArray(all))?.into_any());
+            return PyArray(all).into_py_any(py);
         }
         binary(slf, other, id, false)
     }
@@ -242,5 +271,5 @@ fn product<'py>(
         let other = other.to_array(array.device())?;
         if reflected { other.matmul(array) } else { array.matmul(&other) }
     })?;
-    Ok(Py::new(py, PyArray(result))?.into_any())
+    PyArray(result).into_py_any(py)
 }

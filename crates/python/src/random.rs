@@ -1,5 +1,6 @@
 //! `tilework.random`: streams of random numbers, the same on every device.
 
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use tilework::{Array, DType, Device, Error, Rng, Scalar};
@@ -31,7 +32,7 @@ fn drawn(
         Some(ShapeArg(shape)) => {
             let volume = shape.iter().fold(1usize, |volume, &n| volume.saturating_mul(n));
             let array = run(py, volume, device, || draw(&shape))?;
-            Ok(Py::new(py, PyArray(array))?.into_any())
+            PyArray(array).into_py_any(py)
         }
         None => {
             let one: Scalar = run(py, 1, device, || draw(&[])?.to_scalar())?;

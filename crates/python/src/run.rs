@@ -29,6 +29,18 @@ fn is_long(elements: usize, device: Device) -> bool {
     elements > FEW && (elements > SHORT || !device.is_quick())
 }
 
+/// The result of work on about so many elements, if the work is short, waits for nobody and
+/// succeeds.
+#[inline]
+pub fn at_once<T>(elements: usize, device: Device, work: impl FnOnce() -> Result<T>) -> Option<T> {
+    if is_long(elements, device) {
+        return None;
+    }
+    let mut done = None;
+    catch_unwind(AssertUnwindSafe(|| done = without_waiting(work))).ok()?;
+    done?.ok()
+}
+
 /// Does work on about so many elements of a device. Since the work may be begun twice, it must not
 /// write but in its last operation.
 #[inline]

@@ -22,12 +22,22 @@ ROOT = HERE.parents[2]
 PAGES = ["docs/keops.md", "docs/numpy.md", "docs/views.md"]
 
 
+def reference() -> ModuleType:
+    """The script that writes the reference."""
+    spec = importlib.util.spec_from_file_location(
+        "reference", ROOT / "scripts" / "api_reference.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def documented() -> list[tuple[str, str]]:
     """Every docstring of the native module that has an example."""
     found = []
     for name in [*core.__all__, "Generator", "NamespaceInfo", "flagsobj", "flatiter", "__array_namespace_info__"]:
         value = getattr(core, name)
-        members = vars(value).items() if inspect.isclass(value) else []
+        members = reference().own(value).items() if inspect.isclass(value) else []
         for label, thing in [(name, value), *((f"{name}.{k}", v) for k, v in members)]:
             text = getattr(thing, "__doc__", None)
             if isinstance(text, str) and ">>>" in text:
@@ -53,16 +63,6 @@ def test_page(page: str) -> None:
     assert runner.failures == 0 and runner.tries > 0
 
 
-def reference() -> ModuleType:
-    """The script that writes the reference."""
-    spec = importlib.util.spec_from_file_location(
-        "reference", ROOT / "scripts" / "api_reference.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_every_function_has_an_example() -> None:
     listed = " ".join(names for _, _, names in reference().PAGES.values()).split()
     functions = [name for name in listed if inspect.isroutine(getattr(core, name))]
@@ -79,7 +79,7 @@ def test_every_method_has_an_example() -> None:
     lacking = [
         f"{owner.__name__}.{name}"
         for owner in classes
-        for name, member in vars(owner).items()
+        for name, member in reference().own(owner).items()
         if not name.startswith("_")
         and callable(member)
         and ">>>" not in (member.__doc__ or "")

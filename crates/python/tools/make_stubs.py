@@ -284,6 +284,11 @@ def tensor_returns(name: str, parameters: list[inspect.Parameter]) -> str:
     return "Any" if reduces else "LazyTensor"
 
 
+def own(cls: type) -> dict[str, object]:
+    """What a class and its bases define: `Array` has its methods from a base."""
+    return {name: member for base in reversed(cls.__mro__[:-1]) for name, member in vars(base).items()}
+
+
 def class_lines(cls: type) -> list[str]:
     """The stub of a class."""
     lines = ["", "@final", f"class {cls.__name__}:"]
@@ -304,7 +309,7 @@ def class_lines(cls: type) -> list[str]:
             "    def __new__(cls, formula: builtins.str, aliases: Sequence[builtins.str], varinvalias: builtins.str, "
             "axis: builtins.int = 0, **options: Any) -> KernelSolve: ..."
         )
-    for name, member in sorted(vars(cls).items()):
+    for name, member in sorted(own(cls).items()):
         if name in SILENT or (cls.__name__ == "LazyTensor" and name == "__array_ufunc__"):
             continue
         if name == "__iter__" and member is None:
@@ -338,7 +343,7 @@ def class_lines(cls: type) -> list[str]:
     elif cls.__name__ == "LazyTensor":
         lines.append("    __hash__: None  # type: ignore[assignment]")
         lines.append("    __array_ufunc__: None")
-    elif "__eq__" in vars(cls):
+    elif "__eq__" in own(cls):
         lines.append("    def __hash__(self) -> builtins.int: ...")
     return lines
 

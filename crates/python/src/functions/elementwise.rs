@@ -5,14 +5,16 @@
 
 #![allow(unsafe_op_in_unsafe_fn, reason = "in what PyO3 makes of the macro below")]
 
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
-use tilework::{Arg, DType, Device, Id, Number, apply, apply_into, result_type};
+use tilework::{Arg, Array, DType, Device, Id, Number, apply, apply_into, result_type};
 
 use crate::args;
 use crate::array::PyArray;
+use crate::class;
 use crate::convert;
 use crate::errors::OrRaise;
 use crate::memory;
@@ -25,8 +27,8 @@ type Operands<'a> = SmallVec<[Operand<'a>; 3]>;
 fn device_of(objects: &[&Bound<'_, PyAny>]) -> Device {
     objects
         .iter()
-        .find_map(|object| object.cast_exact::<PyArray>().ok())
-        .map_or_else(Device::current, |array| array.get().0.device())
+        .find_map(|object| class::ours(object))
+        .map_or_else(Device::current, Array::device)
 }
 
 /// An operation of the table on objects of Python, into `out` if there is one.
@@ -71,7 +73,7 @@ fn compute<'py>(
     match out {
         None => {
             let result = run(py, elements, device, || apply(id, &operands))?;
-            Ok(Py::new(py, PyArray(result))?.into_any())
+            PyArray(result).into_py_any(py)
         }
         Some(out) => {
             let target = args::target(out, device)?;
@@ -299,9 +301,9 @@ fn through_numpy<'py>(
 ) -> PyResult<Py<PyAny>> {
     let py = function.py();
     let asarray = py.import("numpy")?.getattr("asarray")?;
-    let theirs = |object: Bound<'py, PyAny>| match object.cast_exact::<PyArray>() {
-        Ok(array) => asarray.call1((array,)),
-        Err(_) => Ok(object),
+    let theirs = |object: Bound<'py, PyAny>| match class::ours(&object) {
+        Some(_) => asarray.call1((object,)),
+        None => Ok(object),
     };
     let inputs = inputs.iter().map(theirs).collect::<PyResult<Vec<_>>>()?;
     let targets = options.get_item("out")?;
@@ -318,7 +320,7 @@ fn through_numpy<'py>(
     let result = function.call(PyTuple::new(py, inputs)?, Some(options))?;
     let ours = |object: &Bound<'py, PyAny>| -> PyResult<Py<PyAny>> {
         let array = convert::asarray_on(object, None, device)?;
-        Ok(Py::new(py, PyArray(array))?.into_any())
+        PyArray(array).into_py_any(py)
     };
     match (targets, result.cast::<PyTuple>()) {
         // What was written to is given back as it was given.

@@ -3,6 +3,7 @@
 use std::io::{Cursor, Read};
 use std::path::PathBuf;
 
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -89,7 +90,7 @@ fn load(py: Python<'_>, file: &Bound<'_, PyAny>, mmap_mode: Option<&str>) -> PyR
                 return by_name(py, arrays);
             }
             let array = py.detach(|| tilework::read_npy(bytes)).py()?;
-            return Ok(Py::new(py, PyArray(array))?.into_any());
+            return PyArray(array).into_py_any(py);
         }
     };
     if is_archive(&start(&path)?) {
@@ -107,14 +108,14 @@ fn load(py: Python<'_>, file: &Bound<'_, PyAny>, mmap_mode: Option<&str>) -> PyR
             format!("mmap_mode is \"r\" or \"c\", not {other:?}"),
         )),
     });
-    Ok(Py::new(py, PyArray(array.py()?))?.into_any())
+    PyArray(array.py()?).into_py_any(py)
 }
 
 /// Arrays under their names.
 fn by_name(py: Python<'_>, arrays: Vec<(String, Array)>) -> PyResult<Py<PyAny>> {
     let found = PyDict::new(py);
     for (name, array) in arrays {
-        found.set_item(name, Py::new(py, PyArray(array))?)?;
+        found.set_item(name, PyArray(array))?;
     }
     Ok(found.into_any().unbind())
 }

@@ -1,5 +1,6 @@
 //! Products of matrices and tensors.
 
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -7,6 +8,7 @@ use tilework::{Array, Device};
 
 use crate::args::{Integers, register, target};
 use crate::array::PyArray;
+use crate::class;
 use crate::convert::{self, ArrayArg};
 use crate::errors::OrRaise;
 use crate::operators::matmul_work;
@@ -14,10 +16,7 @@ use crate::run::run;
 
 /// Two operands as arrays on one device: that of the first array of ours.
 fn pair(x1: &Bound<'_, PyAny>, x2: &Bound<'_, PyAny>) -> PyResult<(Array, Array)> {
-    let ours = |object: &Bound<'_, PyAny>| {
-        object.cast_exact::<PyArray>().ok().map(|array| array.get().0.clone())
-    };
-    match (ours(x1), ours(x2)) {
+    match (class::ours(x1).cloned(), class::ours(x2).cloned()) {
         (Some(a), Some(b)) => Ok((a, b)),
         (Some(a), None) => {
             let b = convert::asarray_near(x2, None, a.device())?;
@@ -48,7 +47,7 @@ pub fn matmul<'py>(
     let work = matmul_work(&a, b.len());
     let Some(out) = out else {
         let result = run(py, work, a.device(), || a.matmul(&b))?;
-        return Ok(Py::new(py, PyArray(result))?.into_any());
+        return PyArray(result).into_py_any(py);
     };
     let target = target(out, a.device())?;
     run(py, work, a.device(), || a.matmul_into(&b, &target))?;

@@ -8,6 +8,7 @@ use tilework::{Array, DType, Error, Number, Order};
 
 use crate::args::{Integers, Length, ShapeArg, register};
 use crate::array::PyArray;
+use crate::class;
 use crate::convert::ArrayArg;
 use crate::device::DeviceArg;
 use crate::dtype::{self, DTypeArg, PyDType};
@@ -247,9 +248,8 @@ pub fn repeat(
     axis: Option<isize>,
 ) -> PyResult<PyArray> {
     let negative = || PyValueError::new_err("repeat: a count is negative");
-    let times: Vec<usize> = match repeats.cast_exact::<PyArray>() {
-        Ok(array) => {
-            let array = &array.get().0;
+    let times: Vec<usize> = match class::ours(repeats) {
+        Some(array) => {
             if !array.dtype().is_integer() {
                 return Err(PyTypeError::new_err("repeat: counts are integers"));
             }
@@ -261,7 +261,7 @@ pub fn repeat(
                 .map(|&n| usize::try_from(n).map_err(|_| negative()))
                 .collect::<PyResult<_>>()?
         }
-        Err(_) => {
+        None => {
             let Integers(counts) = repeats.extract()?;
             counts
                 .iter()
@@ -394,9 +394,9 @@ fn result_type(py: Python<'_>, arrays_and_dtypes: &Bound<'_, PyTuple>) -> PyResu
             numbers.push(number);
             continue;
         }
-        let dtype = match object.cast_exact::<PyArray>() {
-            Ok(array) => array.get().0.dtype(),
-            Err(_) => match dtype::parse(&object) {
+        let dtype = match class::ours(&object) {
+            Some(array) => array.dtype(),
+            None => match dtype::parse(&object) {
                 Ok(dtype) => dtype,
                 Err(error) => object.extract::<ArrayArg>().map_err(|_| error)?.0.dtype(),
             },

@@ -1,5 +1,6 @@
 //! Statistical functions, any and all, and running sums: from the rows of reductions.
 
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tilework::{Array, Axes, DType, FoldId};
@@ -48,7 +49,7 @@ pub fn reduce(py: Python<'_>, x: &Array, asked: Asked<'_, '_>) -> PyResult<Py<Py
             None => Ok(result),
         }
     })?;
-    let Some(out) = out else { return Ok(Py::new(py, PyArray(result))?.into_any()) };
+    let Some(out) = out else { return PyArray(result).into_py_any(py) };
     let target = target(out, x.device())?;
     run(py, result.len(), x.device(), || target.assign(&result))?;
     Ok(out.clone().unbind())

@@ -8,6 +8,7 @@ use tilework::{Array, Device, Unique};
 use super::manipulation::tuple;
 use crate::args::register;
 use crate::array::PyArray;
+use crate::class;
 use crate::convert::ArrayArg;
 use crate::operand::Operand;
 use crate::run::run;
@@ -191,9 +192,8 @@ fn isin(
     x2: &Bound<'_, PyAny>,
     invert: bool,
 ) -> PyResult<PyArray> {
-    let ours =
-        |object: &Bound<'_, PyAny>| object.cast_exact::<PyArray>().ok().map(|x| x.get().0.device());
-    let device = ours(x1).or_else(|| ours(x2)).unwrap_or_else(Device::current);
+    let ours = class::ours(x1).or_else(|| class::ours(x2));
+    let device = ours.map_or_else(Device::current, Array::device);
     let (Some(x1), Some(x2)) = (Operand::of(x1, device)?, Operand::of(x2, device)?) else {
         return Err(PyTypeError::new_err("isin: compares arrays or numbers"));
     };

@@ -11,7 +11,7 @@ use tilework::pairs::{LazyArg, LazyTensor};
 use tilework::{Array, DType, Device, Number};
 
 use super::lazy::PyLazy;
-use crate::array::PyArray;
+use crate::class;
 use crate::convert;
 use crate::errors::OrRaise;
 use crate::operand;
@@ -86,7 +86,7 @@ pub fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
         }
         None => {}
     }
-    if object.is_exact_instance_of::<PyArray>() || !is_numpy_scalar(object)? {
+    if class::ours(object).is_some() || !is_numpy_scalar(object)? {
         return Ok(None);
     }
     object.call_method0("item")?.extract::<f64>().map(Some)
@@ -118,8 +118,8 @@ pub fn made_of(tensor: LazyTensor, object: &Bound<'_, PyAny>) -> PyResult<PyLazy
 
 /// The array of an object; lists and tuples are given the dtype of `like`.
 pub fn array(object: &Bound<'_, PyAny>, like: Option<DType>) -> PyResult<Option<Array>> {
-    if let Ok(array) = object.cast_exact::<PyArray>() {
-        return Ok(Some(array.get().0.clone()));
+    if let Some(array) = class::ours(object) {
+        return Ok(Some(array.clone()));
     }
     if is_listed(object) {
         let dtype = Some(like.unwrap_or(DType::Float64));

@@ -2,6 +2,7 @@
 //!
 //! What a reduction takes is read from its row. Called by `methods`, `operators` and `partial`.
 
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -188,7 +189,7 @@ pub fn result(py: Python<'_>, reduced: Reduced, settings: &Settings) -> PyResult
         (values, indices) => {
             let array = Reduced { values, indices }.only().py()?;
             let Some(out) = &settings.out else {
-                return Ok(Py::new(py, PyArray(array))?.into_any());
+                return PyArray(array).into_py_any(py);
             };
             let to = target(out.bind(py), array.device())?;
             if to.shape() != array.shape() || to.dtype() != array.dtype() {

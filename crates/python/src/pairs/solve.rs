@@ -37,7 +37,7 @@ fn solved(py: Python<'_>, solution: Solution) -> PyResult<PyArray> {
     let value = error.value(py);
     value.setattr("residual", residual)?;
     value.setattr("iterations", iterations)?;
-    value.setattr("x", Py::new(py, PyArray(x))?)?;
+    value.setattr("x", PyArray(x))?;
     Err(error)
 }
 
