@@ -13,7 +13,7 @@ use tilework_simd::record::{
 use tilework_tape::{Action, Per, SlotId, Step};
 
 use super::fold::{self, Folding};
-use super::meaning;
+use super::{LONGEST, meaning};
 use crate::pairs::plan::{GIVEN, How, Plan};
 use crate::pairs::tile::terms_of;
 
@@ -76,8 +76,13 @@ pub(super) fn record(plan: &Plan<'_>, folding: Folding, wide: bool) -> Result<Pr
 
 fn record_as<V: Recording>(plan: &Plan<'_>, folding: Folding) -> Result<Program, Refusal> {
     let (instructions, recorded) = recording(|| {
-        let mut recorder =
-            Recorder::<V> { plan, dtype: folding.dtype, slots: HashMap::new(), leaves: Vec::new() };
+        let mut recorder = Recorder::<V> {
+            plan,
+            dtype: folding.dtype,
+            slots: HashMap::new(),
+            leaves: Vec::new(),
+            numbers: HashMap::new(),
+        };
         recorder.all(folding)
     });
     let (leaves, folded) = recorded?;
@@ -91,6 +96,14 @@ enum Components<V> {
     Truths(Vec<Mask>),
 }
 
+/// Refuses vectors whose instructions would be too many, before they are recorded.
+fn short_enough(len: u32) -> Result<(), Refusal> {
+    match len as usize > LONGEST {
+        true => Err(format!("a vector of {len} is too long")),
+        false => Ok(()),
+    }
+}
+
 /// The component of a slot, where one stands for all.
 fn at<T: Copy>(components: &[T], c: usize) -> T {
     components[if components.len() == 1 { 0 } else { c }]
@@ -101,22 +114,24 @@ pub(super) struct Recorder<'p, 'a, V> {
     dtype: DType,
     slots: HashMap<SlotId, Components<V>>,
     leaves: Vec<Leaf>,
+    /// The number of every leaf.
+    numbers: HashMap<Leaf, u32>,
 }
 
 impl<V: Recording> Recorder<'_, '_, V> {
     /// A value from outside, by name.
     pub(super) fn leaf(&mut self, leaf: Leaf) -> V {
-        let known = self.leaves.iter().position(|held| *held == leaf);
-        let number = known.unwrap_or_else(|| {
+        let number = *self.numbers.entry(leaf).or_insert_with(|| {
             self.leaves.push(leaf);
-            self.leaves.len() - 1
+            self.leaves.len() as u32 - 1
         });
-        V::leaf(number as u32)
+        V::leaf(number)
     }
 
     fn all(&mut self, folding: Folding) -> Result<(Vec<Leaf>, fold::Folded), Refusal> {
         let plan = self.plan;
         for (slot, how, step) in plan.steps(Per::Pair) {
+            short_enough(step.slot.len)?;
             let made = match how {
                 How::Distance(a, b) => Components::Numbers(vec![self.distance(a, b)?]),
                 How::ProductOnto(a, b, c) => {
@@ -149,6 +164,7 @@ impl<V: Recording> Recorder<'_, '_, V> {
         if held.dtype != self.dtype {
             return Err(format!("a {} computed before meets pairs", held.dtype));
         }
+        short_enough(held.len)?;
         let leaf = |c: usize| {
             let offset = (place.offset + c * place.stride) as u32;
             match place.section {
