@@ -166,6 +166,14 @@ unsafe fn block_of<T: Copy>(
             4 => return few::<T, 4>(rows, to, to_steps, from, from_steps),
             _ => {}
         }
+        if to_steps.1 == 1 && from_steps == (1, rows.cast_signed()) {
+            match rows {
+                2 => return parted::<T, 2>(columns, to, to_steps.0, from),
+                3 => return parted::<T, 3>(columns, to, to_steps.0, from),
+                4 => return parted::<T, 4>(columns, to, to_steps.0, from),
+                _ => {}
+            }
+        }
         let across = from_steps.0 != 0 && from_steps.0.unsigned_abs() < from_steps.1.unsigned_abs();
         if across && rows >= 4 {
             return tiles((rows, columns), to, to_steps, from, from_steps);
@@ -205,6 +213,28 @@ unsafe fn few<T: Copy, const COLUMNS: usize>(
                 let value = from.offset(row * from_steps.0 + column * from_steps.1);
                 let to = to.offset(row * to_steps.0 + column * to_steps.1);
                 to.write_unaligned(value.read_unaligned());
+            }
+        }
+    }
+}
+
+/// Rows whose elements take turns in the source, element by element: the compiler knows how many
+/// there are and moves vectors of them.
+///
+/// # Safety
+/// As [`block`].
+unsafe fn parted<T: Copy, const ROWS: usize>(
+    columns: usize,
+    to: *mut T,
+    to_step: isize,
+    from: *const T,
+) {
+    for column in 0..columns {
+        for row in 0..ROWS {
+            // SAFETY: the caller vouches for all elements of both blocks.
+            unsafe {
+                let value = from.add(column * ROWS + row).read_unaligned();
+                to.offset(row.cast_signed() * to_step).add(column).write_unaligned(value);
             }
         }
     }
