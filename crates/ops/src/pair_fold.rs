@@ -251,17 +251,18 @@ impl PairFoldId {
         index: i64,
     ) {
         state.count += 1;
+        let (held, at) = (&mut state.values[..], &mut state.indices[..]);
         match self.row().monoid {
-            Monoid::Add => each(state, values, |a, b| a + b),
-            Monoid::Multiply => each(state, values, |a, b| a * b),
-            Monoid::Any => each(state, values, |a, b| truth(a.is_true() || b.is_true())),
-            Monoid::All => each(state, values, |a, b| truth(a.is_true() && b.is_true())),
-            Monoid::Count => each(state, values, |a, b| a + truth(b.is_true())),
-            Monoid::Smallest => extreme(shape, state, values, |_| index, |a, b| a < b),
-            Monoid::Largest => extreme(shape, state, values, |_| index, |a, b| a > b),
+            Monoid::Add => each(held, values, |a, b| a + b),
+            Monoid::Multiply => each(held, values, |a, b| a * b),
+            Monoid::Any => each(held, values, |a, b| truth(a.is_true() || b.is_true())),
+            Monoid::All => each(held, values, |a, b| truth(a.is_true() && b.is_true())),
+            Monoid::Count => each(held, values, |a, b| a + truth(b.is_true())),
+            Monoid::Smallest => extreme(shape, (held, at), values, |_| index, |a, b| a < b),
+            Monoid::Largest => extreme(shape, (held, at), values, |_| index, |a, b| a > b),
             Monoid::Shifted => {
                 let sums: Vec<A> = [A::ONE].iter().chain(weight).copied().collect();
-                shift_into(state, values[0], &sums);
+                shift_into(held, values[0], &sums);
             }
         }
     }
@@ -269,44 +270,67 @@ impl PairFoldId {
     /// The pairs of another state too.
     pub fn merge<A: Real>(self, shape: PairShape, state: &mut PairState<A>, other: &PairState<A>) {
         state.count += other.count;
-        let values = &other.values;
+        let into = (&mut state.values[..], &mut state.indices[..]);
+        self.merge_row(shape, into, (&other.values, &other.indices));
+    }
+
+    /// [`PairFoldId::merge`] for states that lie side by side in arrays: the values and the indices
+    /// of one row, and of the same row of another array.
+    pub fn merge_row<A: Real>(
+        self,
+        shape: PairShape,
+        (held, at): (&mut [A], &mut [i64]),
+        (values, indices): (&[A], &[i64]),
+    ) {
         match self.row().monoid {
-            Monoid::Add | Monoid::Count => each(state, values, |a, b| a + b),
-            Monoid::Multiply => each(state, values, |a, b| a * b),
-            Monoid::Any => each(state, values, |a, b| truth(a.is_true() || b.is_true())),
-            Monoid::All => each(state, values, |a, b| truth(a.is_true() && b.is_true())),
-            Monoid::Smallest => extreme(shape, state, values, |k| other.indices[k], |a, b| a < b),
-            Monoid::Largest => extreme(shape, state, values, |k| other.indices[k], |a, b| a > b),
-            Monoid::Shifted => shift_into(state, values[0], &values[1..]),
+            Monoid::Add | Monoid::Count => each(held, values, |a, b| a + b),
+            Monoid::Multiply => each(held, values, |a, b| a * b),
+            Monoid::Any => each(held, values, |a, b| truth(a.is_true() || b.is_true())),
+            Monoid::All => each(held, values, |a, b| truth(a.is_true() && b.is_true())),
+            Monoid::Smallest => extreme(shape, (held, at), values, |k| indices[k], |a, b| a < b),
+            Monoid::Largest => extreme(shape, (held, at), values, |k| indices[k], |a, b| a > b),
+            Monoid::Shifted => shift_into(held, values[0], &values[1..]),
         }
     }
 
     /// The result: [`PairFoldId::width`] values, and as many indices for extremes.
     pub fn finish<A: Real>(self, shape: PairShape, mut state: PairState<A>) -> PairState<A> {
-        let values = &mut state.values;
+        let width = self.finish_row(shape, state.count, &mut state.values).len();
+        state.values.drain(..state.values.len() - width);
+        state
+    }
+
+    /// [`PairFoldId::finish`] in place, for the values of one row of many: they are its last
+    /// [`PairFoldId::width`] numbers, and indices are what they were.
+    pub fn finish_row<A: Real>(self, shape: PairShape, count: u64, values: &mut [A]) -> &mut [A] {
         // The sums that a reduction is about: the weighted ones, or the plain one without weights.
         let first = if shape.weights == 0 { 1 } else { 2 };
         match self.row().finish {
-            Finish::AsIs => {}
+            Finish::AsIs => values,
             Finish::OverCount => {
-                let count = A::of(state.count as f64);
+                let count = A::of(count as f64);
                 values.iter_mut().for_each(|value| *value = *value / count);
+                values
             }
             Finish::LogSums => {
                 let max = values[0];
                 let nothing = max == A::of(f64::NEG_INFINITY);
                 let log = |sum: A| if nothing { max } else { max + sum.by(f64::ln) };
-                values.drain(..first);
-                values.iter_mut().for_each(|sum| *sum = log(*sum));
+                let sums = &mut values[first..];
+                sums.iter_mut().for_each(|sum| *sum = log(*sum));
+                sums
             }
-            Finish::ShiftedSums => drop(values.drain(1..first)),
+            Finish::ShiftedSums => {
+                values[first - 1] = values[0];
+                &mut values[first - 1..]
+            }
             Finish::SoftMean => {
                 let total = values[1];
-                values.drain(..first);
-                values.iter_mut().for_each(|sum| *sum = *sum / total);
+                let sums = &mut values[first..];
+                sums.iter_mut().for_each(|sum| *sum = *sum / total);
+                sums
             }
         }
-        state
     }
 }
 
@@ -314,28 +338,28 @@ fn truth<A: Real>(is: bool) -> A {
     if is { A::ONE } else { A::ZERO }
 }
 
-fn each<A: Real>(state: &mut PairState<A>, values: &[A], f: impl Fn(A, A) -> A) {
-    for (held, value) in state.values.iter_mut().zip(values) {
+fn each<A: Real>(held: &mut [A], values: &[A], f: impl Fn(A, A) -> A) {
+    for (held, value) in held.iter_mut().zip(values) {
         *held = f(*held, *value);
     }
 }
 
 fn extreme<A: Real>(
     shape: PairShape,
-    state: &mut PairState<A>,
+    (held, at): (&mut [A], &mut [i64]),
     values: &[A],
     indices: impl Fn(usize) -> i64,
     better: impl Fn(A, A) -> bool + Copy,
 ) {
     for (k, value) in values.iter().enumerate() {
-        insert(shape, state, k % shape.dim, (*value, indices(k)), better);
+        insert(shape, (held, at), k % shape.dim, (*value, indices(k)), better);
     }
 }
 
 /// Puts one value of component `c` into its sorted column, if it is better than one that is there.
 fn insert<A: Real>(
     shape: PairShape,
-    state: &mut PairState<A>,
+    (held, at): (&mut [A], &mut [i64]),
     c: usize,
     (value, index): (A, i64),
     better: impl Fn(A, A) -> bool,
@@ -347,33 +371,33 @@ fn insert<A: Real>(
         |held: A, at: i64| at >= 0 && (better(held, value) || (held == value && at < index));
     let place = |k: usize| k * shape.dim + c;
     let mut rank = shape.k;
-    while rank > 0 && !before(state.values[place(rank - 1)], state.indices[place(rank - 1)]) {
+    while rank > 0 && !before(held[place(rank - 1)], at[place(rank - 1)]) {
         rank -= 1;
     }
     if rank == shape.k {
         return;
     }
     for k in (rank + 1..shape.k).rev() {
-        state.values[place(k)] = state.values[place(k - 1)];
-        state.indices[place(k)] = state.indices[place(k - 1)];
+        held[place(k)] = held[place(k - 1)];
+        at[place(k)] = at[place(k - 1)];
     }
-    state.values[place(rank)] = value;
-    state.indices[place(rank)] = index;
+    held[place(rank)] = value;
+    at[place(rank)] = index;
 }
 
 /// Adds sums that are scaled by exp(-exponent).
-fn shift_into<A: Real>(state: &mut PairState<A>, exponent: A, sums: &[A]) {
+fn shift_into<A: Real>(state: &mut [A], exponent: A, sums: &[A]) {
     if exponent == A::of(f64::NEG_INFINITY) {
         return;
     }
-    let held = state.values[0];
+    let held = state[0];
     // NaN wins, and stays.
     let max = if held.is_nan() || held > exponent { held } else { exponent };
     // Equal infinities would give inf - inf; their scale factor is one.
     let factor = |of: A| if of == max { A::ONE } else { (of - max).by(f64::exp) };
     let (keep, take) = (factor(held), factor(exponent));
-    state.values[0] = max;
-    for (held, sum) in state.values[1..].iter_mut().zip(sums) {
+    state[0] = max;
+    for (held, sum) in state[1..].iter_mut().zip(sums) {
         *held = *held * keep + *sum * take;
     }
 }

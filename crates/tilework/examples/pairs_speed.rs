@@ -59,6 +59,11 @@ fn rows() -> Vec<Row> {
     }
     row("value and gradient", BOTH, "Sum", None, single, 3, (20_000, 20_000), 1);
     row("sum of exp", GAUSS, "Sum", None, single, 3, (100, 1_000_000), 1);
+    for n in [10, 100] {
+        row("sum of exp", GAUSS, "Sum", None, single, 3, (1_000_000, n), 1);
+        row("logsumexp", EXPONENT, "LogSumExp", None, single, 3, (1_000_000, n), 1);
+        row("argmin", "SqDist(x,y)", "ArgMin", None, single, 3, (1_000_000, n), 1);
+    }
     row("sum of exp", GAUSS, "Sum", None, single, 2, (6_000, 6_000), 1);
     row("logsumexp", EXPONENT, "LogSumExp", None, single, 2, (3_000, 3_000), 1);
     row("sum of exp", GAUSS, "Sum", None, single, 3, (10_000, 10_000), 16);

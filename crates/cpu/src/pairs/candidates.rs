@@ -47,6 +47,11 @@ impl<T: Number> Kept<T> {
         })
     }
 
+    /// Candidates that a row may have.
+    pub(super) fn room(&self) -> usize {
+        self.room
+    }
+
     /// A block begins, with its own bounds.
     pub(super) fn begin_block(&mut self, bound: impl Fn(usize) -> T) {
         self.bound.iter_mut().enumerate().for_each(|(row, held)| *held = bound(row));

@@ -21,6 +21,7 @@ mod packed;
 mod piece;
 mod plan;
 mod products;
+mod rows;
 mod tile;
 
 use std::borrow::Cow;
@@ -30,13 +31,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tilework_backend::{
-    Accumulator, Accuracy, PairReduce, Scheme, Session, SumScheme, Target, interrupt,
-};
+use tilework_backend::{Accumulator, Accuracy, PairReduce, Scheme, Session, SumScheme, interrupt};
 use tilework_error::{Error, Result};
 use tilework_layout::Layout;
+use tilework_ops::DType;
 use tilework_ops::pair_fold::Monoid;
-use tilework_ops::{DType, Element, PairState, Scalar};
 use tilework_tape::{SlotId, Tape};
 
 use crate::isa::Isa;
@@ -47,6 +46,7 @@ use lanes::Summed;
 use nearest::Search;
 use plan::Plan;
 use products::Number;
+use rows::{Rows, Sink};
 
 /// Pieces that a call should have, so that no thread waits long for another.
 const PIECES: usize = 64;
@@ -145,38 +145,6 @@ struct Given<'a> {
 struct Source {
     base: *const u8,
     layout: Layout,
-}
-
-/// An output as an address.
-struct Sink<'a> {
-    base: *mut u8,
-    layout: &'a Layout,
-    dtype: DType,
-}
-
-impl<'a> Sink<'a> {
-    fn new(session: &Session<'_>, target: &Target<'a>) -> Sink<'a> {
-        Sink { base: target.pointer(session), layout: target.layout(), dtype: target.dtype() }
-    }
-
-    /// Writes the numbers of one row.
-    ///
-    /// # Safety
-    /// The session holds the block, and nobody else writes the row.
-    unsafe fn write<T: Element>(&self, batch: &[usize], i: usize, numbers: &[T]) {
-        let (strides, size) = (self.layout.strides(), self.dtype.size());
-        let at = position(self.layout, batch) + i as isize * strides[batch.len()];
-        for (c, number) in numbers.iter().enumerate() {
-            let at = at + c as isize * strides[batch.len() + 1];
-            let value = Scalar::new(*number).cast(self.dtype);
-            // SAFETY: an index of the layout, which lies inside of the block (the invariant of
-            // views).
-            unsafe {
-                let to = self.base.offset(at * size as isize);
-                to.copy_from_nonoverlapping(value.bytes().as_ptr(), size);
-            }
-        }
-    }
 }
 
 /// Where the batch of a layout begins, in elements; the layout's later axes have index 0.
@@ -291,7 +259,7 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
         let blocks = self.m.div_ceil(self.block.max(1));
         let ranges = usize::max(1, self.request.n.div_ceil(self.range.max(1)));
         // Partial states by piece, where a row has several.
-        let partial: Vec<Mutex<Vec<PairState<A>>>> = match ranges {
+        let partial: Vec<Mutex<Option<Rows<A>>>> = match ranges {
             1 => Vec::new(),
             _ => (0..self.batches * blocks * ranges).map(|_| Mutex::default()).collect(),
         };
@@ -300,13 +268,16 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
                 return;
             }
             let (rows, range) = (number / ranges, number % ranges);
-            match self.piece(rows / blocks, rows % blocks, range) {
-                Ok(states) if ranges == 1 => self.write(rows / blocks, rows % blocks, states),
-                Ok(states) => *lock(&partial[number]) = states,
-                Err(error) => {
-                    self.stop.store(true, Ordering::Relaxed);
-                    lock(&self.failed).get_or_insert(error);
+            let done = self.piece(rows / blocks, rows % blocks, range).and_then(|states| {
+                if ranges == 1 {
+                    return self.write(rows / blocks, rows % blocks, states);
                 }
+                *lock(&partial[number]) = Some(states);
+                Ok(())
+            });
+            if let Err(error) = done {
+                self.stop.store(true, Ordering::Relaxed);
+                lock(&self.failed).get_or_insert(error);
             }
         };
         let pieces = self.batches * blocks * ranges;
@@ -319,14 +290,15 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
             return Err(error);
         }
         for rows in 0..self.batches * blocks * usize::from(ranges > 1) {
-            let mut states = std::mem::take(&mut *lock(&partial[rows * ranges]));
-            for range in 1..ranges {
-                let others = std::mem::take(&mut *lock(&partial[rows * ranges + range]));
-                for (state, other) in states.iter_mut().zip(&others) {
-                    self.request.fold.merge(self.request.shape(), state, other);
-                }
+            let of_rows =
+                partial[rows * ranges..][..ranges].iter().filter_map(|of| lock(of).take());
+            let merged = of_rows.reduce(|mut states, other| {
+                states.merge(&other);
+                states
+            });
+            if let Some(states) = merged {
+                self.write(rows / blocks, rows % blocks, states)?;
             }
-            self.write(rows / blocks, rows % blocks, states);
         }
         Ok(())
     }
@@ -349,24 +321,13 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
         index
     }
 
-    fn write(&self, batch: usize, block: usize, states: Vec<PairState<A>>) {
-        let index = self.batch_index(batch);
-        for (row, state) in states.into_iter().enumerate() {
-            let state = match self.request.finish {
-                true => self.request.fold.finish(self.request.shape(), state),
-                false => state,
-            };
-            let i = block * self.block + row;
-            // SAFETY: the session is held, and rows of different pieces are different.
-            unsafe {
-                if let Some(sink) = &self.values {
-                    sink.write(&index, i, &state.values);
-                }
-                if let Some(sink) = &self.indices {
-                    sink.write(&index, i, &state.indices);
-                }
-            }
+    fn write(&self, batch: usize, block: usize, mut states: Rows<A>) -> Result<()> {
+        if self.request.finish {
+            states.finish();
         }
+        let sinks = (self.values.as_ref(), self.indices.as_ref());
+        // SAFETY: the session is held, and rows of different pieces are different.
+        unsafe { states.write(sinks, &self.batch_index(batch), block * self.block) }
     }
 
     /// Notes that so many pairs are done; an error if the work is to be stopped.

@@ -12,7 +12,7 @@
 use smallvec::SmallVec;
 use tilework_backend::{Accumulator, Accuracy, PairReduce, try_filled, try_room};
 use tilework_error::Result;
-use tilework_ops::pair_fold::{Monoid, PairState};
+use tilework_ops::pair_fold::Monoid;
 use tilework_ops::{Id, Scalar};
 use tilework_tape::{Action, SlotId, Step, Tape};
 
@@ -24,13 +24,19 @@ use super::lanes::{Summed, Work, with_isa};
 use super::products::{
     Begin, Block, Columns, Filter, Found, Number, Points, tile_shape, with_tiles,
 };
+use super::rows::{Part, Rows};
 use crate::isa::Isa;
+use crate::map::kernels::kernel;
 
 /// i below which vectors of i are not worth filling.
 const FEW_ROWS: usize = 32;
 
 /// Distances to choose from, for each that is kept, below which most are candidates.
 const CHOICE: usize = 16;
+
+/// Products of a row below which the filter's own work is more than it saves, where one is kept: it
+/// saves about an operation for each, and finding one by the direct form costs little else.
+const FEW_PRODUCTS: usize = 6144;
 
 /// Values kept at most.
 const MOST_KEPT: usize = 64;
@@ -44,6 +50,9 @@ const BLOCK_BYTES: usize = 24 << 10;
 /// Points of j in a block at most.
 const BLOCK: usize = 504;
 
+/// Units in the last place that the square root of pairs may be off (`tilework_ops::rows`).
+const SQRT_PAIR_ULP: f64 = 4.0;
+
 /// Scale factors at most (and their inverses).
 const LARGEST_SCALE: f64 = (1 << 30) as f64;
 
@@ -51,9 +60,38 @@ const LARGEST_SCALE: f64 = (1 << 30) as f64;
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Then<T> {
     Negate,
-    Root,
     Times(T),
-    Over(T),
+    /// One of the square roots.
+    Root(Id),
+}
+
+impl<T: Number> Then<T> {
+    /// Roundings that it adds, as [`Bound`] counts them: a root halves what is relative, so its own
+    /// count twice.
+    fn roundings(self) -> f64 {
+        match self {
+            Then::Negate => 0.0,
+            Then::Times(_) => 2.0,
+            Then::Root(Id::SqrtPair) => 4.0 * 2.0 * SQRT_PAIR_ULP,
+            Then::Root(_) => 4.0,
+        }
+    }
+
+    /// Does it to numbers, with the bits that a tile gets; `room` is for as many.
+    fn apply(self, numbers: &mut Vec<T>, room: &mut Vec<T>) {
+        match self {
+            Then::Negate => numbers.iter_mut().for_each(|number| *number = -*number),
+            Then::Times(factor) => numbers.iter_mut().for_each(|number| *number = *number * factor),
+            Then::Root(id) => {
+                let Some(root) = kernel(id, T::DTYPE) else { return };
+                room.resize(numbers.len(), T::ZERO);
+                let from = numbers.as_ptr().cast();
+                // SAFETY: two vectors of as many numbers of the kernel's dtype.
+                unsafe { root(numbers.len(), room.as_mut_ptr().cast(), from, from, from) };
+                std::mem::swap(numbers, room);
+            }
+        }
+    }
 }
 
 /// The smallest squared distances of a point of i to points of j.
@@ -64,18 +102,16 @@ pub(super) struct Search<T> {
     y: usize,
     components: usize,
     k: usize,
-    monoid: Monoid,
     then: SmallVec<[Then<T>; 3]>,
 }
 
 /// What a piece is about.
-struct Piece<T> {
+struct Piece<'r, T> {
+    request: &'r PairReduce<'r>,
     x: Points<T>,
     y: Points<T>,
     rows: std::ops::Range<usize>,
     js: std::ops::Range<usize>,
-    /// The index of the first j of all.
-    start: i64,
 }
 
 impl<T: Number> Search<T> {
@@ -87,8 +123,7 @@ impl<T: Number> Search<T> {
         if request.accuracy == Accuracy::Strict || !fits {
             return None;
         }
-        let monoid = request.fold.row().monoid;
-        let mut ascending = match monoid {
+        let mut ascending = match request.fold.row().monoid {
             Monoid::Smallest => true,
             Monoid::Largest => false,
             _ => return None,
@@ -101,7 +136,7 @@ impl<T: Number> Search<T> {
             }
             let next;
             (slot, next) = monotone::<T>(tape, step)?;
-            if let Then::Times(factor) | Then::Over(factor) = next {
+            if let Then::Times(factor) = next {
                 scale *= factor.f64().abs().max(1.0 / factor.f64().abs());
                 ascending ^= factor < T::ZERO;
             }
@@ -111,12 +146,12 @@ impl<T: Number> Search<T> {
         // A NaN is not in the range.
         let fits = ascending && then.len() <= 3 && (1.0..=LARGEST_SCALE).contains(&scale);
         let components = tape.slot(x).len as usize;
-        (fits && components <= MOST_COMPONENTS).then_some(Search {
+        let pays = k > 1 || n.saturating_mul(components) >= FEW_PRODUCTS;
+        (fits && pays && components <= MOST_COMPONENTS).then_some(Search {
             x: x.into(),
             y: y.into(),
             components,
             k,
-            monoid,
             then,
         })
     }
@@ -129,9 +164,9 @@ impl<T: Number> Search<T> {
     unsafe fn piece<A>(
         &self,
         isa: Isa,
-        piece: &Piece<T>,
+        piece: &Piece<'_, T>,
         done: impl Fn(u64) -> Result<()>,
-    ) -> Result<Option<Vec<PairState<A>>>>
+    ) -> Result<Option<Rows<A>>>
     where
         T: Summed<A>,
         A: Accumulator,
@@ -153,7 +188,8 @@ impl<T: Number> Search<T> {
             return Ok(None);
         };
         let mut found = Found::new();
-        let bound = Bound::new(self.components);
+        let roundings = self.then.iter().map(|then| then.roundings()).sum();
+        let bound = Bound::new(self.components, roundings);
         for first in piece.js.clone().step_by(block) {
             let count = block.min(piece.js.end - first);
             // SAFETY: points of the piece, and a column has room for `count` of them.
@@ -188,11 +224,18 @@ impl<T: Number> Search<T> {
             }
             done((count * piece.rows.len()) as u64)?;
         }
-        Ok(self.finish(isa, piece, &kept).ok())
+        let rows = || -> Result<_> {
+            let states = Rows::new(piece.request, piece.rows.len(), piece.js.len() as u64)?;
+            Ok((states, Shortlist::new(kept.room(), self.k)?))
+        };
+        let Ok((mut states, list)) = rows() else { return Ok(None) };
+        let to = states.part(0..piece.rows.len());
+        with_isa(isa, Finish { search: self, piece, kept: &kept, list, to });
+        Ok(Some(states))
     }
 
     /// The points of i as the filter wants them; None if one is too far away.
-    fn panels(&self, isa: Isa, piece: &Piece<T>, centre: &[T]) -> Result<Option<Panels<T>>> {
+    fn panels(&self, isa: Isa, piece: &Piece<'_, T>, centre: &[T]) -> Result<Option<Panels<T>>> {
         let (_, lanes) = tile_shape::<T>(isa);
         let (count, components) = (piece.rows.len(), self.components);
         let pitch = count.next_multiple_of(lanes);
@@ -217,23 +260,6 @@ impl<T: Number> Search<T> {
         halves.iter_mut().for_each(|half: &mut T| *half = (*half + *half).sqrt());
         Ok(Some(Panels { numbers, radius: halves }))
     }
-
-    /// Candidates computed again by the direct form.
-    fn finish<A>(&self, isa: Isa, piece: &Piece<T>, kept: &Kept<T>) -> Result<Vec<PairState<A>>>
-    where
-        T: Summed<A>,
-        A: Accumulator,
-    {
-        let mut best = try_room("search", self.k)?;
-        let mut states = try_room("search", piece.rows.len())?;
-        for _ in piece.rows.clone() {
-            let (values, indices) = (try_room("search", self.k)?, try_room("search", self.k)?);
-            states.push(PairState { count: piece.js.len() as u64, values, indices });
-        }
-        let (best, of_rows) = (&mut best, &mut states[..]);
-        with_isa(isa, Finish { search: self, piece, kept, best, states: of_rows });
-        Ok(states)
-    }
 }
 
 impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
@@ -243,13 +269,13 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         batch: usize,
         block: usize,
         range: usize,
-    ) -> Result<Option<Vec<PairState<A>>>> {
+    ) -> Result<Option<Rows<A>>> {
         let Some(search) = &self.search else { return Ok(None) };
         let (rows, js) = self.ranges(block, range);
         let index = self.batch_index(batch);
         let points = |input: usize| Points::of(&self.operands.sources[input], &index);
         let (x, y) = (points(search.x), points(search.y));
-        let piece = Piece { x, y, rows, js, start: self.request.start };
+        let piece = Piece { request: self.request, x, y, rows, js };
         // SAFETY: the points are indices of the layouts, inside of blocks whose guards the session
         // holds; inputs of a search have the dtype that is computed in.
         unsafe { search.piece(self.isa, &piece, |pairs| self.go_on(pairs)) }
@@ -271,13 +297,14 @@ fn monotone<T: Number>(tape: &Tape, step: &Step) -> Option<(SlotId, Then<T>)> {
     let number = |value: Scalar| T::of(value.cast(tilework_ops::DType::Float64).get::<f64>());
     match (&step.action, &step.operands[..]) {
         (Action::Apply(Id::Negative), &[a]) => Some((a, Then::Negate)),
-        (Action::Apply(Id::Sqrt | Id::SqrtFlat), &[a]) => Some((a, Then::Root)),
+        (Action::Apply(id @ (Id::Sqrt | Id::SqrtFlat | Id::SqrtPair)), &[a]) => {
+            kernel(*id, T::DTYPE).map(|_| (a, Then::Root(*id)))
+        }
         (Action::Apply(Id::Multiply), &[a, b]) => match (constant(a), constant(b)) {
             (Some(factor), _) => Some((b, Then::Times(number(factor)))),
             (_, Some(factor)) => Some((a, Then::Times(number(factor)))),
             _ => None,
         },
-        (Action::Apply(Id::Divide), &[a, b]) => Some((a, Then::Over(number(constant(b)?)))),
         _ => None,
     }
 }
@@ -286,8 +313,8 @@ fn monotone<T: Number>(tape: &Tape, step: &Step) -> Option<(SlotId, Then<T>)> {
 /// direct form gives: a multiple of the square of |x| + |y|, and what underflow adds.
 ///
 /// In units of roundoff and that square, twice: centring 2, the direct form D + 2, |y|^2 / 2 and the
-/// products together 2 (D + 1), sums of values and bounds 6, up to three roundings of the distance
-/// afterwards 12.
+/// products together 2 (D + 1), sums of values and bounds 6, and what is done to the distance
+/// afterwards ([`Then::roundings`]).
 #[derive(Clone, Copy)]
 struct Bound<T> {
     relative: T,
@@ -295,10 +322,10 @@ struct Bound<T> {
 }
 
 impl<T: Number> Bound<T> {
-    fn new(components: usize) -> Bound<T> {
+    fn new(components: usize, roundings: f64) -> Bound<T> {
         let d = components as f64;
         Bound {
-            relative: T::of((3.0 * d + 32.0) * T::ROUNDOFF / 2.0),
+            relative: T::of((3.0 * d + 20.0 + roundings) * T::ROUNDOFF / 2.0),
             absolute: T::of((4.0 * d + 4.0 * LARGEST_SCALE) * T::TINY),
         }
     }
@@ -345,23 +372,42 @@ impl<T: Number> Work for Centre<'_, T> {
     }
 }
 
+/// The candidates of a row: what they are worth, room for as many, where they are, and the best.
+struct Shortlist<T> {
+    values: Vec<T>,
+    room: Vec<T>,
+    places: Vec<u32>,
+    best: Vec<(T, u32)>,
+}
+
+impl<T> Shortlist<T> {
+    fn new(most: usize, k: usize) -> Result<Shortlist<T>> {
+        let name = "search";
+        let (values, room) = (try_room(name, most)?, try_room(name, most)?);
+        Ok(Shortlist { values, room, places: try_room(name, most)?, best: try_room(name, k)? })
+    }
+}
+
 /// The K best of the candidates of every row by the direct form.
 struct Finish<'a, T, A> {
     search: &'a Search<T>,
-    piece: &'a Piece<T>,
+    piece: &'a Piece<'a, T>,
     kept: &'a Kept<T>,
-    /// Room for K.
-    best: &'a mut Vec<(T, u32)>,
-    /// Empty states with room for K, one for each row.
-    states: &'a mut [PairState<A>],
+    list: Shortlist<T>,
+    to: Part<'a, A>,
 }
 
 impl<T: Number + Summed<A>, A: Accumulator> Work for Finish<'_, T, A> {
     #[inline(always)]
     fn run(self) {
-        let Finish { search, piece, kept, best, states } = self;
+        let Finish { search, piece, kept, list, to } = self;
+        let Shortlist { mut values, mut room, mut places, mut best } = list;
         let k = search.k;
-        for (row, state) in states.iter_mut().enumerate() {
+        let first = piece.request.start + piece.js.start as i64;
+        let rows = to.values.chunks_exact_mut(k).zip(to.indices.chunks_exact_mut(k));
+        for (row, (to_values, to_indices)) in rows.enumerate() {
+            values.clear();
+            places.clear();
             best.clear();
             for place in kept.candidates(row) {
                 let (i, j) = (piece.rows.start + row, piece.js.start + place as usize);
@@ -371,25 +417,23 @@ impl<T: Number + Summed<A>, A: Accumulator> Work for Finish<'_, T, A> {
                     let difference = unsafe { piece.x.at(i, c) - piece.y.at(j, c) };
                     sum = difference.mul_add(difference, sum);
                 }
-                let value = search.then.iter().fold(sum, |value, then| match then {
-                    Then::Negate => -value,
-                    Then::Root => value.sqrt(),
-                    Then::Times(factor) => value * *factor,
-                    Then::Over(divisor) => value / *divisor,
-                });
+                values.push(sum);
+                places.push(place);
+            }
+            search.then.iter().for_each(|then| then.apply(&mut values, &mut room));
+            for (value, place) in values.iter().zip(&places) {
                 // A distance has one sign, so magnitudes ascend. Places come in order, so whoever
                 // is equal was before.
-                let rank = best.partition_point(|(held, _)| held.abs() <= value.abs());
+                let rank = best.partition_point(|(held, _): &(T, u32)| held.abs() <= value.abs());
                 if rank < k {
                     best.truncate(k - 1);
-                    best.insert(rank, (value, place));
+                    best.insert(rank, (*value, *place));
                 }
             }
-            let index = |place: u32| piece.start + (piece.js.start + place as usize) as i64;
-            state.values.extend(best.iter().map(|(value, _)| value.to_sum()));
-            state.indices.extend(best.iter().map(|(_, place)| index(*place)));
-            state.values.resize(k, search.monoid.neutral(0));
-            state.indices.resize(k, -1);
+            let to = to_values.iter_mut().zip(to_indices);
+            for ((to, to_index), (value, place)) in to.zip(&best) {
+                (*to, *to_index) = (value.to_sum(), first + i64::from(*place));
+            }
         }
     }
 }

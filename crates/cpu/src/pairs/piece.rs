@@ -9,7 +9,6 @@ use std::ops::Range;
 
 use tilework_backend::{Accumulator, try_room};
 use tilework_error::Result;
-use tilework_ops::PairState;
 use tilework_tape::{Per, SlotId};
 
 use super::fold::{Component, States};
@@ -17,6 +16,7 @@ use super::jit::{Arguments, Compiled, HIT_BYTES, HIT_NOTE, HITS};
 use super::lanes::Summed;
 use super::plan::GIVEN;
 use super::products::Number;
+use super::rows::Rows;
 use super::tile::{BUFFERS, Frame};
 use super::{Given, Job, position};
 use crate::map::moves;
@@ -39,12 +39,7 @@ struct Block<'f, 'p, 'a> {
 
 impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
     /// The states of a block of i over a range of j.
-    pub(super) fn piece(
-        &self,
-        batch: usize,
-        block: usize,
-        range: usize,
-    ) -> Result<Vec<PairState<A>>> {
+    pub(super) fn piece(&self, batch: usize, block: usize, range: usize) -> Result<Rows<A>> {
         if let Some(states) = self.nearest(batch, block, range)? {
             return Ok(states);
         }
@@ -78,7 +73,7 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         batch: &[usize],
         block: usize,
         range: usize,
-    ) -> Result<Vec<PairState<A>>> {
+    ) -> Result<Rows<A>> {
         let (plan, request) = (&self.plan, self.request);
         let (rows, js) = self.ranges(block, range);
         self.load(&frame, batch, Per::Once, 0);
@@ -117,10 +112,10 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
             self.go_on((of_block.lanes * rows.len()) as u64)?;
         }
         let start = request.start + js.start as i64;
-        let count = js.len() as u64;
-        let mut all = try_room(name, rows.len())?;
-        for (_, _, states) in tiles {
-            states.finish(count, start, &mut all)?;
+        let mut all = Rows::new(request, rows.len(), js.len() as u64)?;
+        for (_, of_tile, states) in tiles {
+            let part = of_tile.start - rows.start..of_tile.end - rows.start;
+            states.finish(start, all.part(part));
         }
         Ok(all)
     }

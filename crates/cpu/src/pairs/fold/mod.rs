@@ -6,13 +6,16 @@
 //! exponent; a block in which one exceeds it by [`LIMIT`] is done again with a new reference.
 //! Extremes keep the best values sorted, with their places in the range. A tile of one i takes the
 //! values of a tile in pairs instead. What each state means is said by the rows of
-//! `tilework_ops::pair_fold`; `jit::fold` records the same steps. Called by `pairs::piece`.
+//! `tilework_ops::pair_fold`; `jit::fold` records the same steps, `finish` writes the states when all
+//! blocks are in. Called by `pairs::piece`.
+
+mod finish;
 
 use smallvec::SmallVec;
-use tilework_backend::{Accumulator, try_filled, try_room};
+use tilework_backend::{Accumulator, try_filled};
 use tilework_error::Result;
 use tilework_ops::Id;
-use tilework_ops::pair_fold::{Monoid, PairShape, PairState};
+use tilework_ops::pair_fold::{Monoid, PairShape};
 
 use super::jit::Folding;
 use super::lanes::{Best, InOrder, Join, Largest, Shift, Summed, Tree, with_isa};
@@ -396,74 +399,6 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
     fn scale(&self, from: T, to: T) -> A {
         let (from, to) = (from.to_sum().f64(), to.to_sum().f64());
         A::of(if self.folding.strict { (from - to).exp() } else { (to - from).exp2() })
-    }
-
-    /// Adds the states of all lanes over `count` pairs each to those before; `start` is the index of
-    /// the first j.
-    pub(super) fn finish(
-        mut self,
-        count: u64,
-        start: i64,
-        all: &mut Vec<PairState<A>>,
-    ) -> Result<()> {
-        let Folding { monoid, shape, .. } = self.folding;
-        let mut total: Option<Vec<A>> = None;
-        for sums in self.levels.drain(..).rev().flatten() {
-            match &mut total {
-                Some(total) => join(self.isa, monoid, total, &sums),
-                None => total = Some(sums),
-            }
-        }
-        let total = total.unwrap_or_else(|| std::mem::take(&mut self.block));
-        let index = |at: u32| if at == NOWHERE { -1 } else { start + i64::from(at) };
-        for lane in 0..self.lanes {
-            let mut values = try_room(self.operation, monoid.values(shape))?;
-            let mut indices = try_room(self.operation, monoid.indices(shape))?;
-            let sums = total.iter().skip(lane).step_by(self.pitch).copied();
-            match monoid {
-                Monoid::Shifted => self.exponents(lane, sums, &mut values),
-                Monoid::Smallest | Monoid::Largest if shape.k > 1 => {
-                    for (k, c) in (0..shape.k).flat_map(|k| (0..shape.dim).map(move |c| (k, c))) {
-                        let (value, at) = self.kept[(c * self.lanes + lane) * shape.k + k];
-                        values.push(value.to_sum());
-                        indices.push(index(at));
-                    }
-                }
-                Monoid::Smallest | Monoid::Largest => {
-                    let of_lane = |c: usize| c * self.pitch + lane;
-                    values.extend((0..shape.dim).map(|c| self.best[of_lane(c)].to_sum()));
-                    indices.extend((0..shape.dim).map(|c| index(T::index(self.at[of_lane(c)]))));
-                }
-                _ => values.extend(sums),
-            }
-            all.push(PairState { count, values, indices });
-        }
-        Ok(())
-    }
-
-    /// Adds the largest exponent of a lane and its sums, relative to it.
-    fn exponents(&self, lane: usize, sums: impl Iterator<Item = A> + Clone, to: &mut Vec<A>) {
-        let max = self.max[lane].to_sum();
-        let is_nan = sums.clone().next().is_some_and(|sum| sum.is_nan());
-        let (max, factor) = match max.f64() {
-            _ if is_nan => (A::of(f64::NAN), A::ONE),
-            f64::NEG_INFINITY => (max, A::ZERO),
-            f64::INFINITY => (max, A::ONE),
-            // In float64, so that it undoes the rounding of the shift.
-            largest => {
-                let own = if self.folding.strict {
-                    largest
-                } else {
-                    -largest * T::of(LOG2_E).to_sum().f64()
-                };
-                let shift = self.shift[lane].to_sum().f64();
-                let power =
-                    if self.folding.strict { (shift - own).exp() } else { (own - shift).exp2() };
-                (max, A::of(power))
-            }
-        };
-        let scaled = |sum: A| if factor == A::ZERO { A::ZERO } else { sum * factor };
-        to.extend([max].into_iter().chain(sums.map(scaled)));
     }
 }
 
