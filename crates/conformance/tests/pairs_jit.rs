@@ -11,8 +11,8 @@ use tilework::pairs::{Accuracy, Genred, Options, SumScheme};
 use tilework::{Array, DType, Device, Result, Rng};
 use tilework_conformance::pairs_random::random_bits;
 
-const ALIASES: [&str; 6] =
-    ["x = Vi(3)", "y = Vj(3)", "s = Pm(1)", "a = Vi(1)", "b = Vj(2)", "c = Vj(1)"];
+const ALIASES: [&str; 7] =
+    ["x = Vi(3)", "y = Vj(3)", "s = Pm(1)", "a = Vi(1)", "b = Vj(2)", "c = Vj(1)", "w = Vj(37)"];
 
 /// Formulas of which every operation that formulas have is a part.
 const FORMULAS: &[&str] = &[
@@ -35,6 +35,9 @@ const FORMULAS: &[&str] = &[
     "TensorDot(TensorProd(x, b), y, [3,2], [3], [0], [0])",
     "Extract(Concat(x * y, b), 1, 3) + OneHot(a, 3) * c",
     "Sin(x * y)",
+    "Exp(-SqDist(x,y)) * w",
+    "w * (x|y)",
+    "Extract(w, 3, 16) * Exp(-SqDist(x,y))",
 ];
 
 const REDUCTIONS: &[(&str, Option<usize>)] = &[
@@ -89,9 +92,10 @@ fn corpus() {
     for dtype in [DType::Float32, DType::Float64] {
         for (number, (m, n)) in SIZES.into_iter().enumerate() {
             for special in [false, true] {
-                let shapes = [vec![m, 3], vec![n, 3], vec![1], vec![m, 1], vec![n, 2], vec![n, 1]];
-                let arrays: Vec<Array> =
+                let shapes = [[m, 3], [n, 3], [1, 1], [m, 1], [n, 2], [n, 1], [n, 37]];
+                let mut arrays: Vec<Array> =
                     shapes.iter().map(|s| awkward(&rng, s, dtype, special).unwrap()).collect();
+                arrays[2] = arrays[2].reshape(&[1]).unwrap();
                 let arrays: Vec<&Array> = arrays.iter().collect();
                 let run = |text: &str, name: &str, k, weight, options: &Options<'_>| {
                     let what = format!("{dtype} {m}x{n} {special} {name} of {text} {options:?}");

@@ -60,6 +60,10 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
             None => &self.operands.form,
         };
         line("form", form.to_owned());
+        if let Some(columns) = self.columns() {
+            let text = format!("sums of {} components of j by matrix products", columns.len);
+            line("columns", text);
+        }
         match &self.code {
             Ok(code) => line("loop", format!("assembled: {}", code.describe())),
             Err(why) => line("loop", format!("interpreted: {why}")),

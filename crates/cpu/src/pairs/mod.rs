@@ -10,6 +10,7 @@
 
 mod aligned;
 mod candidates;
+mod columns;
 mod explain;
 mod exponent;
 mod fold;
@@ -206,7 +207,8 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
             strict: request.accuracy == Accuracy::Strict,
         };
         let fuses = folding.monoid == Monoid::Add && request.sums == SumScheme::Blocks;
-        let plan = Plan::new(operands.tape, (m, n), fuses, operands.onto);
+        let mut plan = Plan::new(operands.tape, (m, n), fuses, operands.onto);
+        plan.columns = plan.columns.filter(|columns| columns.fits::<T>(&operands, batch.len()));
         let batches: usize = batch.iter().product();
         let tiles = match plan.lanes {
             1 => PIECES,

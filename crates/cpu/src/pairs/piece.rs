@@ -29,12 +29,14 @@ const REFERENCE_ROWS: usize = 16;
 struct Hits(MaybeUninit<[u8; HITS * HIT_BYTES]>);
 
 /// A block of j for a tile of i.
-struct Block<'f, 'p, 'a> {
-    tile: &'f Frame<'p, 'a>,
+pub(super) struct Block<'f, 'p, 'a> {
+    pub(super) tile: &'f Frame<'p, 'a>,
     /// How many j there are.
-    rows: usize,
+    pub(super) rows: usize,
     /// The place of the first in the range.
-    place: usize,
+    pub(super) place: usize,
+    /// The vector of the first j, where [`super::plan::Plan::columns`] is set.
+    pub(super) vector: *const u8,
 }
 
 impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
@@ -47,14 +49,16 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         let tiles = self.block / plan.lanes;
         let elements = plan.pairs.max(plan.block).max(plan.lanes).next_multiple_of(64);
         let buffer = elements * 8;
-        let [once, i, j, pair, given] = plan.bytes;
-        let buffers = once + j + pair + given + i * tiles;
+        let [once, i, j, pair, given, panel] = plan.bytes;
+        let of_pairs = once + j + pair;
+        let buffers = of_pairs + given + panel + i * tiles;
         moves::with_scratch(self.request.fold.row().name, buffers + BUFFERS * buffer, |arena| {
             let at = |offset: usize| arena.wrapping_add(offset);
             let frame = Frame {
                 plan,
                 isa: self.isa,
-                regions: [0, once + j + pair + given, once, once + j, once + j + pair].map(at),
+                regions: [0, of_pairs + given + panel, once, once + j, of_pairs, of_pairs + given]
+                    .map(at),
                 buffers: at(buffers),
                 buffer,
                 section: Per::Once,
@@ -98,9 +102,11 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
             of_block.lanes = plan.block.min(js.end - first);
             self.load(&of_block, batch, Per::J, first);
             of_block.run()?;
+            let vector = self.vector_of(batch, first);
             for (tile, of_tile, states) in &mut tiles {
                 self.fill(tile, batch, of_tile, first..first + of_block.lanes);
-                let block = Block { tile, rows: of_block.lanes, place: first - js.start };
+                let (rows, place) = (of_block.lanes, first - js.start);
+                let block = Block { tile, rows, place, vector };
                 if block.place == 0 && states.needs_reference() {
                     self.refer(&block, states)?;
                 }
@@ -123,6 +129,7 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
     /// Takes all pairs of a block into the states.
     fn take(&self, block: &Block<'_, '_, '_>, states: &mut States<T, A>) -> Result<()> {
         let assembled = match &self.code {
+            Ok(code) if self.columns().is_some() => self.run_columns(code, block, states),
             Ok(code) if states.is_plain() => self.run_code(code, block, states),
             _ => false,
         };
@@ -287,7 +294,10 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         for (slot, (source, input)) in
             self.operands.sources.iter().zip(self.operands.tape.inputs()).enumerate()
         {
-            if input.per != section {
+            // Vectors of j that products of matrices read are read where they are.
+            let elsewhere =
+                self.columns().is_some_and(|columns| usize::from(columns.vector) == slot);
+            if input.per != section || elsewhere {
                 continue;
             }
             let place = self.plan.places[slot];

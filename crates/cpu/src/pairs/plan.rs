@@ -12,6 +12,8 @@ use smallvec::SmallVec;
 use tilework_ops::Id;
 use tilework_tape::{Action, Per, SlotId, Step, Tape};
 
+use super::products::MOST_LANES;
+
 /// Pairs of a tile, where the formula is small.
 const PAIRS: usize = 1024;
 
@@ -27,11 +29,17 @@ const BLOCK: usize = 256;
 /// Bytes that a block of j may take.
 const BLOCK_BYTES: usize = 256 << 10;
 
+/// Components of a vector of j from which a sum of numbers times it is a matrix product.
+const COLUMNS: usize = 24;
+
 /// How many regions there are.
-pub(super) const REGIONS: usize = 5;
+pub(super) const REGIONS: usize = 6;
 
 /// The region of what is given for every pair.
 pub(super) const GIVEN: usize = 4;
+
+/// The region of a panel of numbers for every pair, where [`Plan::columns`] needs one.
+pub(super) const PANEL: usize = 5;
 
 /// Where the components of a slot are.
 #[derive(Debug, Clone, Copy)]
@@ -72,6 +80,16 @@ pub(super) struct Term {
     pub(super) len: usize,
 }
 
+/// A sum over j of a number times a vector of j, which is a product of matrices.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Columns {
+    /// The number of a pair.
+    pub(super) number: SlotId,
+    /// The vector of j, an input.
+    pub(super) vector: SlotId,
+    pub(super) len: usize,
+}
+
 /// Everything about a call that does not depend on where it is.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
@@ -82,6 +100,8 @@ pub(super) struct Plan<'a> {
     pub(super) onto: Option<SlotId>,
     /// What is folded, in order.
     pub(super) terms: Vec<Term>,
+    /// Set where what is folded is a long vector of j times a number.
+    pub(super) columns: Option<Columns>,
     /// The weights of a fold that has them.
     pub(super) weight: Option<SlotId>,
     /// i in a tile.
@@ -108,7 +128,7 @@ impl<'a> Plan<'a> {
         let sections = tape.sections();
         let (how, terms) = decide(tape, &sections, fuses, onto);
         let weight = tape.outputs().get(1).copied();
-        let (offsets, units) = assign(tape, &sections, &how, &terms);
+        let (offsets, mut units) = assign(tape, &sections, &how, &terms);
         // Room for whole cache lines of numbers of one byte keeps every component aligned.
         let mut pairs = PAIRS;
         while pairs > 64 && pairs * units[Per::Pair as usize] > PAIR_BYTES {
@@ -124,7 +144,7 @@ impl<'a> Plan<'a> {
         let (i, j) = (most_lanes.next_multiple_of(64), most_rows.next_multiple_of(64));
         // Columns of j some lines more than a power of two apart: the numbers of one j must not all
         // want the same few sets of the cache.
-        let room = [1, i, j + 64, pairs, i * j];
+        let room = [1, i, j + 64, pairs, i * j, j * MOST_LANES];
         let place = |slot: usize| {
             let (section, held) = (sections[slot], tape.slot(slot as SlotId));
             let (len, size) = (held.len as usize, held.dtype.size());
@@ -132,6 +152,10 @@ impl<'a> Plan<'a> {
             let (offset, stride) = (offsets[slot] * room[region], size * room[region]);
             Place { section, region, offset, stride, len, size }
         };
+        let columns = columns(tape, &sections, &terms);
+        if let Some(Columns { number, .. }) = columns {
+            units[PANEL] = tape.slot(number).dtype.size();
+        }
         let bytes =
             std::array::from_fn(|region| (units[region] * room[region]).next_multiple_of(64));
         Plan {
@@ -140,6 +164,7 @@ impl<'a> Plan<'a> {
             how,
             onto,
             terms,
+            columns,
             weight,
             lanes,
             rows,
@@ -157,6 +182,20 @@ impl<'a> Plan<'a> {
             let here = how != How::Skip && self.places[slot].section == section;
             here.then_some((slot as SlotId, how, step))
         })
+    }
+}
+
+/// What is folded as a number times a long vector of j, if it is that and nothing else.
+fn columns(tape: &Tape, sections: &[Per], terms: &[Term]) -> Option<Columns> {
+    let &[Term { slot, factor: Some(factor), len: len @ COLUMNS.. }] = terms else { return None };
+    let is_number = |slot: SlotId| tape.slot(slot).len == 1 && sections[slot as usize] == Per::Pair;
+    let is_vector = |slot: SlotId| {
+        tape.inputs().get(usize::from(slot)).is_some_and(|input| input.per == Per::J)
+    };
+    match (is_number(slot) && is_vector(factor), is_vector(slot) && is_number(factor)) {
+        (true, _) => Some(Columns { number: slot, vector: factor, len }),
+        (_, true) => Some(Columns { number: factor, vector: slot, len }),
+        _ => None,
     }
 }
 

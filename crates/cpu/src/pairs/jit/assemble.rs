@@ -4,8 +4,8 @@
 //! register as long as there are any; computed values get what is left, and the one that is needed
 //! last goes to the stack when nothing is. Numbers of j and constants are read from memory by the
 //! instructions that need them. `instructions` chooses machine instructions, `registers` keeps book of
-//! values. Assembled programs are run by `jit::Function`, which documents the
-//! arguments.
+//! values. Assembled programs are run by `jit::Compiled`; `jit::Arguments`
+//! says what they are given.
 
 mod instructions;
 mod registers;
@@ -163,6 +163,7 @@ impl<'p> Assembler<'p> {
             match self.schedule.items[time] {
                 Item::Compute(value, vector) => self.compute(value, vector)?,
                 Item::Hit(hit, vector) => self.hit(hit, vector)?,
+                Item::Store(value, vector) => self.store(value, vector)?,
             }
         }
         self.time = self.schedule.items.len();
@@ -172,6 +173,10 @@ impl<'p> Assembler<'p> {
         if self.program.leaves.iter().any(|leaf| matches!(leaf, Leaf::Given(_))) {
             let step = memory(ARGUMENTS, offset_of!(Arguments, given_step));
             self.push(Machine::with2(Code::Add_r64_rm64, GIVEN, step).ok()?)?;
+        }
+        if self.program.stored.is_some() {
+            let row = (self.schedule.vectors * target.bytes()) as i32;
+            self.push(Machine::with2(Code::Add_rm64_imm32, HIT, row).ok()?)?;
         }
         if let Some(register) = self.register_of_place() {
             let (code, _) = target.binary(Op::AddInt)?;

@@ -27,6 +27,8 @@ pub(in crate::pairs) struct Folding {
 pub(super) struct Folded {
     pub(super) next: Vec<Value>,
     pub(super) hits: Vec<Hit>,
+    /// A value that is written down for every pair instead.
+    pub(super) stored: Option<Value>,
 }
 
 /// Records one row: values are a term, or the product of two that sums take fused.

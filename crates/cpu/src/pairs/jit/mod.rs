@@ -23,6 +23,7 @@ use tilework_simd::Elem;
 use tilework_tape::{Action, SlotId, Tape};
 
 use super::plan::Plan;
+use super::products;
 use crate::isa::Isa;
 use encode::Target;
 pub(super) use fold::Folding;
@@ -49,7 +50,8 @@ pub(super) struct Arguments {
     pub(super) place: u64,
     /// Rows of the states, at the first lane.
     pub(super) states: *const *mut u8,
-    /// Where the next hit goes, and the last place from which a row of hits has room.
+    /// Where the next hit goes, and the last place from which a row of hits has room. Or where the
+    /// next row of numbers goes, if the program writes down one for every pair.
     pub(super) hit: *mut u8,
     pub(super) last_hit: *mut u8,
 }
@@ -83,8 +85,9 @@ pub(super) struct Compiled {
     pages: [OnceLock<Option<Page>>; VECTORS],
 }
 
-/// What programs are kept by: the tape, which product of it goes onto a number, and the fold.
-type Key = (Vec<u64>, Option<SlotId>, Folding, Isa);
+/// What programs are kept by: the tape, which product of it goes onto a number, whether numbers are
+/// written down for a product of matrices, and the fold.
+type Key = (Vec<u64>, Option<SlotId>, bool, Folding, Isa);
 
 /// Code, or why there is none.
 pub(super) type Outcome = Result<Arc<Compiled>, String>;
@@ -99,7 +102,7 @@ pub(super) fn compiled(plan: &Plan<'_>, folding: Folding, isa: Isa) -> Outcome {
     if *OFF {
         return Err("TILEWORK_JIT=0".to_owned());
     }
-    let key = (signature(plan.tape), plan.onto, folding, isa);
+    let key = (signature(plan.tape), plan.onto, plan.columns.is_some(), folding, isa);
     if let Some(known) = COMPILED.lock().get(&key) {
         return known.clone();
     }
@@ -125,7 +128,10 @@ fn compile(plan: &Plan<'_>, folding: Folding, isa: Isa) -> Result<Compiled, Stri
     if program.hits.len() * VECTORS > HITS / 2 {
         return Err(format!("{} components with several best are too many", program.hits.len()));
     }
-    let vectors = best_vectors(&program, target);
+    let vectors = match program.stored {
+        Some(_) => products::VECTORS,
+        None => best_vectors(&program, target),
+    };
     let compiled = Compiled { program, target, vectors, pages: Default::default() };
     match compiled.page(vectors) {
         Some(_) => Ok(compiled),

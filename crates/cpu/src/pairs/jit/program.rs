@@ -51,13 +51,15 @@ pub(super) struct Program {
     /// What each state becomes.
     pub(super) next: Vec<Value>,
     pub(super) hits: Vec<Hit>,
+    /// A value that is written down for every pair.
+    pub(super) stored: Option<Value>,
 }
 
 impl Program {
     /// The values that somebody wants.
     pub(super) fn results(&self) -> impl Iterator<Item = Value> + '_ {
         let hits = self.hits.iter().flat_map(|hit| [hit.mask, hit.value]);
-        self.next.iter().copied().chain(hits)
+        self.next.iter().copied().chain(hits).chain(self.stored)
     }
 }
 
@@ -86,7 +88,8 @@ fn record_as<V: Recording>(plan: &Plan<'_>, folding: Folding) -> Result<Program,
         recorder.all(folding)
     });
     let (leaves, folded) = recorded?;
-    Ok(Program { instructions, leaves, next: folded.next, hits: folded.hits })
+    let fold::Folded { next, hits, stored } = folded;
+    Ok(Program { instructions, leaves, next, hits, stored })
 }
 
 /// The components of a slot.
@@ -142,6 +145,11 @@ impl<V: Recording> Recorder<'_, '_, V> {
                 _ => self.step(step)?,
             };
             self.slots.insert(slot, made);
+        }
+        if let Some(columns) = plan.columns {
+            let stored = self.numbers(columns.number)?.first().map(|number| number.value());
+            let folded = fold::Folded { stored, ..fold::Folded::default() };
+            return Ok((std::mem::take(&mut self.leaves), folded));
         }
         let mut terms = Vec::new();
         for term in &plan.terms {

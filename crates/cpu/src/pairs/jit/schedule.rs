@@ -21,6 +21,8 @@ pub(super) enum Item {
     Compute(Value, usize),
     /// A look whether some lane of a vector is a hit, by the number of the hit.
     Hit(usize, usize),
+    /// The value of a vector that is written down.
+    Store(Value, usize),
 }
 
 /// The order of all items, and the uses of all instances.
@@ -81,6 +83,9 @@ impl Schedule {
                         schedule.items.extend(group.clone().map(|v| Item::Hit(number, v)));
                     }
                 }
+                if let Some(stored) = program.stored.filter(|&stored| stored as usize == k) {
+                    schedule.items.extend(group.clone().map(|v| Item::Store(stored, v)));
+                }
             }
         }
         schedule.count_uses(program);
@@ -102,6 +107,7 @@ impl Schedule {
                     (args.into_iter().filter(|&arg| arg != NONE).collect(), v)
                 }
                 Item::Hit(hit, v) => (vec![program.hits[hit].mask, program.hits[hit].value], v),
+                Item::Store(value, v) => (vec![value], v),
             };
             for value in read {
                 let instance = self.instance(value, vector);

@@ -338,6 +338,16 @@ impl Assembler<'_> {
         Some(())
     }
 
+    /// Writes the value of a vector down where the next hit would go.
+    pub(super) fn store(&mut self, value: Value, vector: usize) -> Option<()> {
+        let instance = self.schedule.instance(value, vector);
+        let register = self.register(instance)?;
+        let (register, to) = (self.vector(register), memory(HIT, vector * self.target.bytes()));
+        self.push(Machine::with2(self.target.store(), to, register).ok()?)?;
+        self.release(&[instance]);
+        Some(())
+    }
+
     fn move_mask(&mut self, register: Register) -> Option<()> {
         let code = match self.target.elem {
             Elem::F32 => Code::VEX_Vmovmskps_r32_ymm,
