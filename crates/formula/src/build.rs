@@ -11,6 +11,12 @@ use tilework_ops::{FoldId, Id};
 use crate::expr::{Bits, Category, Expr, Kind, Operands, Variable};
 use crate::{infer, intern, rules};
 
+/// Whether a number and its inverse are far from the ends of float32: only such factors are moved
+/// through products and joined, since others may make infinities and zeros where there were none.
+pub(crate) fn is_ordinary(number: &f64) -> bool {
+    (1e-30..1e30).contains(&number.abs())
+}
+
 impl Expr {
     /// The node of this kind on these operands, simplified.
     pub fn build(kind: Kind, operands: impl Into<Operands>) -> Result<Expr> {

@@ -9,6 +9,7 @@ use tilework_error::Result;
 use tilework_ops::{DType, Id};
 use tilework_tape::Per;
 
+use crate::build::is_ordinary;
 use crate::expr::{Expr, Kind, Map, Operands};
 
 /// What a tape is made for.
@@ -165,11 +166,6 @@ fn exponentials(outputs: &[Expr], purpose: Purpose) -> Result<Vec<Expr>> {
         }
         argument.unary(Id::Exp2Pair)
     })
-}
-
-/// Whether a number and its inverse are far from the ends of float32.
-fn is_ordinary(number: &f64) -> bool {
-    (1e-30..1e30).contains(&number.abs())
 }
 
 fn quotients(outputs: &[Expr], purpose: Purpose) -> Result<Vec<Expr>> {

@@ -240,6 +240,32 @@ mod tests {
     }
 
     #[test]
+    fn constants_stay_in_range() {
+        let aliases = ["x = Vi(3)", "y = Vj(3)", "s = Pm(1)", "t = Pm(1)"];
+        for c in ["1e30", "1e-30", "1e25", "1e-25", "1e200", "1e-200"] {
+            for text in [
+                "C*(C*x)*y",
+                "C*(x*(C*y))",
+                "(C*x)*(C*y)",
+                "Sum(C*(C*x))",
+                "(C*x|C*y)",
+                "-(C*(C*s))*x",
+                "C*(C*(s*t))*x",
+                "SqDist(C*x,y)*C",
+            ] {
+                let text = text.replace('C', c);
+                let simple = formula(&text, &aliases).unwrap();
+                // Joined constants are numbers in float32, or else they are those of the text.
+                for constant in Expr::order(&[simple]).iter().filter_map(Expr::as_constant) {
+                    let written = constant.abs() == c.parse::<f64>().unwrap();
+                    let ordinary = crate::build::is_ordinary(&constant);
+                    assert!(written || ordinary, "{text} has the constant {constant}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn deep_chains_do_not_recurse() {
         let (x, y) = (Expr::vi(0, 3).unwrap(), Expr::vj(1, 3).unwrap());
         let (mut a, mut b) = (x.clone(), y.clone());

@@ -4,6 +4,7 @@ use tilework_error::Result;
 use tilework_ops::Id;
 
 use super::Candidate;
+use crate::build::is_ordinary;
 use crate::evaluate::number;
 use crate::expr::{Expr, Kind};
 
@@ -89,7 +90,8 @@ pub(super) fn constants_together(c: &Candidate) -> Simpler {
     let Some((a, b)) = c.two(Id::Multiply) else { return Ok(None) };
     let Some(factor) = a.as_constant() else { return Ok(None) };
     if let Some((inner, rest)) = multiple(b) {
-        return rest.scale(factor * inner).map(Some);
+        let joined = factor * inner;
+        return if is_ordinary(&joined) { rest.scale(joined).map(Some) } else { Ok(None) };
     }
     match b.operands_of(Id::Negative) {
         Some(rest) => rest[0].scale(-factor).map(Some),
@@ -121,9 +123,12 @@ fn with_home(expr: &Expr, replace: impl FnOnce(&Expr) -> Result<Expr>) -> Simple
 
 pub(super) fn constant_inside(c: &Candidate) -> Simpler {
     match c.two(Id::Multiply) {
-        Some((a, b)) => match a.as_constant() {
-            Some(factor) => with_home(b, |factor_of| factor_of.scale(factor)),
-            None => Ok(None),
+        Some((a, b)) => match a.as_constant().filter(is_ordinary) {
+            // What could not be joined with a constant does not belong to it.
+            Some(factor) if multiple(b).is_none() => {
+                with_home(b, |factor_of| factor_of.scale(factor))
+            }
+            _ => Ok(None),
         },
         None => Ok(None),
     }
@@ -132,10 +137,11 @@ pub(super) fn constant_inside(c: &Candidate) -> Simpler {
 pub(super) fn constant_outside(c: &Candidate) -> Simpler {
     let Some((a, b)) = c.two(Id::Multiply) else { return Ok(None) };
     let home = home(a, b);
-    if let Some((factor, rest)) = multiple(a).filter(|_| home != Some(0)) {
+    let movable = |expr| multiple(expr).filter(|(factor, _)| is_ordinary(factor));
+    if let Some((factor, rest)) = movable(a).filter(|_| home != Some(0)) {
         return rest.multiply(b)?.scale(factor).map(Some);
     }
-    match multiple(b).filter(|_| home != Some(1)) {
+    match movable(b).filter(|_| home != Some(1)) {
         // A constant before a multiple has been folded into it before.
         Some((factor, rest)) if a.as_constant().is_none() => {
             a.multiply(rest)?.scale(factor).map(Some)
