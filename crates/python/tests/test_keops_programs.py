@@ -83,6 +83,17 @@ def test_results_go_where_they_are_told() -> None:
     close(narrow[:, :1], dense)
     with pytest.raises(ValueError, match="out takes one array"):
         k.min_argmin(axis=1, out=narrow)
+    # A result that would not fit is refused before there is any work.
+    told: list[float] = []
+    for call in (
+        lambda: k.sum(axis=1, out=narrow, progress=told.append),
+        lambda: k.argmin(axis=1, out=narrow[:, :1], progress=told.append),
+        lambda: k.matmul(B, out=narrow[:, :1], progress=told.append),
+        lambda: Genred("SqDist(x,y)", ["x=Vi(3)", "y=Vj(3)"])(X, Y, out=narrow, progress=told.append),
+    ):
+        with pytest.raises(ValueError, match="is wanted, not float64 of"):
+            call()
+    assert not told
     torch = pytest.importorskip("torch")
     out = torch.empty((M, 1), dtype=torch.float64)
     assert k.sum(axis=1, out=out) is out

@@ -7,7 +7,7 @@ use tilework::pairs::Genred;
 use tilework::{Array, Device};
 
 use super::operand::required_array;
-use super::reductions::result;
+use super::reductions::{fits_out, result};
 use super::settings::Settings;
 use super::work::watched;
 use crate::errors::OrRaise;
@@ -76,6 +76,7 @@ impl PyGenred {
         let arrays: Vec<&Array> = arrays.iter().collect();
         let device = arrays.first().map_or_else(Device::current, |array| array.device());
         let pairs = self.genred.pairs(&arrays).py()?;
+        fits_out(py, &settings, device, || self.genred.outline(&arrays))?;
         let reduced = watched(py, pairs, device, &settings, |options| {
             self.genred.call_with(&arrays, options)
         })?;

@@ -11,7 +11,7 @@ use tilework::pairs::{LazyArg, LazyTensor, Reduced};
 
 use super::lazy::PyLazy;
 use super::operand::{Operand, array, number, required_array};
-use super::reductions::{result, summed};
+use super::reductions::{fits_out, result, summed};
 use super::settings::Settings;
 use super::work::watched;
 use crate::array::PyArray;
@@ -214,6 +214,7 @@ impl PyLazy {
             return summed(py, &PyLazy(product), 1, settings);
         }
         let vector = required_array(v, self.0.dtype(), "matmul")?;
+        fits_out(py, &settings, self.device(), || self.0.matmul_outline(&vector))?;
         let product = self.times(py, &vector, false, &settings)?;
         result(py, Reduced { values: Some(product.0), indices: None }, &settings)
     }

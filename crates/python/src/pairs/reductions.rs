@@ -9,7 +9,8 @@ use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 use tilework::formula::functions::FUNCTIONS;
 use tilework::formula::reduction::{ReductionRow, Weight};
-use tilework::pairs::{Along, LazyArg, LazyTensor, Reduced};
+use tilework::pairs::{Along, LazyArg, LazyTensor, Outline, Reduced};
+use tilework::{Device, Result};
 
 use super::genred::count;
 use super::lazy::PyLazy;
@@ -169,19 +170,42 @@ fn compute(
     settings: &Settings,
 ) -> PyResult<Py<PyAny>> {
     let shown = PyLazy(tensor.clone());
+    fits_out(py, settings, shown.device(), || {
+        let weight = asked.weight.as_ref();
+        tensor.outline(asked.row.name, axis, weight, &settings.options())
+    })?;
     let reduced = watched(py, shown.pairs(), shown.device(), settings, |options| {
         tensor.reduce(asked.row.name, axis, asked.weight.as_ref(), options)
     })?;
     result(py, reduced, settings)
 }
 
+/// Refuses an `out` that the result does not fit into, before there is any work.
+pub fn fits_out(
+    py: Python<'_>,
+    settings: &Settings,
+    device: Device,
+    outline: impl FnOnce() -> Result<Outline>,
+) -> PyResult<()> {
+    let Some(out) = &settings.out else { return Ok(()) };
+    let Outline { shape, dtype, is_two } = outline().py()?;
+    if is_two {
+        let message = "out: the reduction gives values and indices, out takes one array";
+        return Err(PyValueError::new_err(message));
+    }
+    let to = target(out.bind(py), device)?;
+    if to.shape() != shape || to.dtype() != dtype {
+        let (held, held_shape) = (to.dtype(), to.shape());
+        let message =
+            format!("out: {dtype} of shape {shape:?} is wanted, not {held} of {held_shape:?}");
+        return Err(PyValueError::new_err(message));
+    }
+    Ok(())
+}
+
 /// What a reduction gives, as an object: an array, or values and indices.
 pub fn result(py: Python<'_>, reduced: Reduced, settings: &Settings) -> PyResult<Py<PyAny>> {
     match (reduced.values, reduced.indices) {
-        (Some(_), Some(_)) if settings.out.is_some() => {
-            let message = "out: the reduction gives values and indices, out takes one array";
-            Err(PyValueError::new_err(message))
-        }
         (Some(values), Some(indices)) => {
             let both = (PyArray(values), PyArray(indices)).into_pyobject(py)?;
             Ok(both.into_any().unbind())
@@ -191,18 +215,7 @@ pub fn result(py: Python<'_>, reduced: Reduced, settings: &Settings) -> PyResult
             let Some(out) = &settings.out else {
                 return PyArray(array).into_py_any(py);
             };
-            let to = target(out.bind(py), array.device())?;
-            if to.shape() != array.shape() || to.dtype() != array.dtype() {
-                let message = format!(
-                    "out: {} of shape {:?} is wanted, not {} of {:?}",
-                    array.dtype(),
-                    array.shape(),
-                    to.dtype(),
-                    to.shape()
-                );
-                return Err(PyValueError::new_err(message));
-            }
-            to.assign(&array).py()?;
+            target(out.bind(py), array.device())?.assign(&array).py()?;
             Ok(out.clone_ref(py))
         }
     }

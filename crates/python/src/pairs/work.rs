@@ -46,7 +46,7 @@ pub fn watched<T: Send>(
         let (finished, wait) = sync_channel::<()>(1);
         let (told, work) = (&told, &work);
         let options = settings.options();
-        let worker = scope.spawn(move || {
+        let worker = std::thread::Builder::new().spawn_scoped(scope, move || {
             let _scope = device.scope();
             let options = Options { progress: Some(Progress(told)), ..options };
             let result = catch_unwind(AssertUnwindSafe(|| work(&options)));
@@ -54,6 +54,10 @@ pub fn watched<T: Send>(
             let _ = finished.send(());
             result
         });
+        // Where the system has no thread left, the work is done here and heeds signals at its end.
+        let Ok(worker) = worker else {
+            return run(py, pairs, device, || work(&settings.options()));
+        };
         let mut bar = Bar { began: Instant::now(), drawn: false };
         let mut failure = None;
         let wait = Mutex::new(wait);

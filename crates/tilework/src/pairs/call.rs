@@ -73,6 +73,17 @@ impl Reduced {
     }
 }
 
+/// What a reduction will give, known before any work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outline {
+    /// The shape, of values and indices alike.
+    pub shape: Vec<usize>,
+    /// The dtype of what [`Reduced::only`] gives.
+    pub dtype: DType,
+    /// Whether there are values and indices.
+    pub is_two: bool,
+}
+
 /// What tapes are kept by: formulas, what they are lowered for, and whether i and j are exchanged.
 type Key = (SmallVec<[Expr; 2]>, Purpose, bool);
 
@@ -184,11 +195,27 @@ impl<'a> Call<'a> {
         Ok(Reduced { values: shaped(raw.values)?, indices: shaped(raw.indices)? })
     }
 
+    /// What the result will be.
+    pub(super) fn outline(&self) -> Outline {
+        let (reduction, row) = (self.reduction, self.reduction.row());
+        let rows = self.extent.rows(reduction.axis().survivor());
+        let mut shape: Vec<usize> = self.extent.batch.iter().copied().chain([rows]).collect();
+        match reduction.formula().dim() {
+            dim if row.takes_k && dim > 1 => shape.extend([reduction.k(), dim]),
+            _ => shape.push(reduction.width()),
+        }
+        let dtype = if row.gives_values { self.dtype() } else { DType::Int64 };
+        Outline { shape, dtype, is_two: row.gives_values && row.gives_indices }
+    }
+
     /// How the device would do it.
     pub(super) fn explain(&self, options: &Options<'_>) -> Result<String> {
         if let Some([first, ..]) = self.reduction.components()?.as_deref() {
             let how = Call::new(first, self.arrays, self.extent).explain(options)?;
             return Ok(format!("{} by components, the first of which:\n{how}", self.reduction));
+        }
+        if let Some(rows) = stream::block_rows(self)? {
+            return stream::explain(self, options, rows);
         }
         let purpose = self.purpose(options);
         let lowered = plan(self.reduction.outputs(), purpose, self.reduction.axis())?;
@@ -208,13 +235,11 @@ impl<'a> Call<'a> {
 
     /// The K values of each row on an axis of their own, if they are vectors.
     fn ranked(&self, array: Array) -> Result<Array> {
-        let dim = self.reduction.formula().dim();
-        if !self.reduction.row().takes_k || dim == 1 {
+        if !self.reduction.row().takes_k || self.reduction.formula().dim() == 1 {
             return Ok(array);
         }
-        let (_, rows) = array.shape().split_last().unwrap_or((&0, &[]));
-        let shape: Vec<isize> = rows.iter().map(|&n| n as isize).collect();
-        array.reshape(&[&shape[..], &[self.reduction.k() as isize, dim as isize]].concat())
+        let shape = self.outline().shape;
+        array.reshape(&shape.iter().map(|&n| n as isize).collect::<Vec<_>>())
     }
 
     /// Makes the request, asks the device through one of its doors, and gives the outputs.

@@ -5,7 +5,7 @@ use tilework_formula::declare::{Declaration, declaration, declarations};
 use tilework_formula::parse::{Meaning, parse};
 use tilework_formula::{Axis, Expr, Reduction};
 
-use super::call::{Call, Options, Reduced};
+use super::call::{Call, Options, Outline, Reduced};
 use super::variable::Extent;
 use crate::array::Array;
 
@@ -103,6 +103,11 @@ impl Genred {
     /// How [`Genred::call_with`] of the same arguments would go.
     pub fn explain(&self, arrays: &[&Array], options: &Options<'_>) -> Result<String> {
         self.with_call(arrays, |call| call.explain(options))
+    }
+
+    /// The shape and dtype of what [`Genred::call_with`] of the same arguments gives.
+    pub fn outline(&self, arrays: &[&Array]) -> Result<Outline> {
+        self.with_call(arrays, |call| Ok(call.outline()))
     }
 
     /// How many numbers the formula stands for with these arrays: pairs times components.

@@ -30,7 +30,7 @@ mod stream;
 mod together;
 mod variable;
 
-pub use call::{Options, Reduced};
+pub use call::{Options, Outline, Reduced};
 pub use genred::Genred;
 pub use lazy::{Along, LazyArg, LazyTensor};
 pub use partial::Partial;

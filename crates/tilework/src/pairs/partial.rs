@@ -7,11 +7,13 @@
 use tilework_backend::Accumulator;
 use tilework_error::{Error, Result, tuple};
 use tilework_formula::reduction::named;
-use tilework_ops::{DType, PairFoldId, PairShape, PairState};
+use tilework_ops::pair_fold::{Finish, Monoid};
+use tilework_ops::{DType, PairFoldId, PairShape};
 
 use super::call::{Call, Options};
 use super::lazy::LazyTensor;
 use crate::array::Array;
+use crate::s;
 
 /// A reduction over some of the indices.
 ///
@@ -142,78 +144,112 @@ impl Partial {
             let message = "the states are of different reductions, shapes or dtypes";
             return Err(Error::value("merge", message));
         }
-        match self.values.dtype() {
-            DType::Float64 => self.merge_in::<f64>(other),
-            _ => self.merge_in::<f32>(other),
+        let (values, indices) = match (&self.indices, &other.indices) {
+            (Some(at), Some(other_at)) => self.merged_extremes(at, (&other.values, other_at))?,
+            _ => (self.merged_sums(&other.values)?, None),
+        };
+        let count = self.count.saturating_add(other.count);
+        Ok(Partial { values, indices, count, ..self.clone() })
+    }
+
+    /// Values that are merged number by number, or sums of exponentials: where the arrays are, with
+    /// all that the device has.
+    fn merged_sums(&self, others: &Array) -> Result<Array> {
+        let values = &self.values;
+        match self.fold.row().monoid {
+            Monoid::Multiply => values * others,
+            // Truths are 0 and 1.
+            Monoid::Any => values.maximum(others),
+            Monoid::All => values.minimum(others),
+            Monoid::Shifted => {
+                let exponent = |values: &Array| values.slice(&s![Ellipsis, 0..1]);
+                let sums = |values: &Array| values.slice(&s![Ellipsis, 1..]);
+                let (held, taken) = (exponent(values)?, exponent(others)?);
+                let largest = held.maximum(&taken)?;
+                // Equal infinities would give inf - inf; their scale factor is one.
+                let scaled = |of: &Array, sums: Array| -> Result<Array> {
+                    let factor = (of - &largest)?.exp()?;
+                    &crate::select(&of.equal(&largest)?, 1.0, &factor)? * &sums
+                };
+                let sums = (&scaled(&held, sums(values)?)? + &scaled(&taken, sums(others)?)?)?;
+                crate::concat(&[&largest, &sums], -1)
+            }
+            _ => values + others,
         }
     }
 
-    fn merge_in<A: Accumulator>(&self, other: &Partial) -> Result<Partial> {
-        let (mut values, others) = (self.values.to_vec::<A>()?, other.values.to_vec::<A>()?);
-        let (mut indices, other_indices) = (self.indices_or_none()?, other.indices_or_none()?);
+    /// The best of both: one by one where the arrays are, several of each row by row on the host.
+    fn merged_extremes(
+        &self,
+        at: &Array,
+        (others, other_at): (&Array, &Array),
+    ) -> Result<(Array, Option<Array>)> {
+        if self.shape.k > 1 {
+            return match self.values.dtype() {
+                DType::Float64 => self.merged_rows::<f64>(at, (others, other_at)),
+                _ => self.merged_rows::<f32>(at, (others, other_at)),
+            };
+        }
+        let values = &self.values;
+        let better = match self.fold.row().monoid {
+            Monoid::Smallest => others.less(values)?,
+            _ => others.greater(values)?,
+        };
+        let earlier = others.equal(values)?.logical_and(&other_at.less(at)?)?;
+        let wins = better.logical_or(&earlier)?.logical_or(&at.less(0)?)?;
+        let wins = wins.logical_and(&other_at.greater_equal(0)?)?;
+        let indices = crate::select(&wins, other_at, at)?;
+        Ok((crate::select(&wins, others, values)?, Some(indices)))
+    }
+
+    fn merged_rows<A: Accumulator>(
+        &self,
+        at: &Array,
+        (others, other_at): (&Array, &Array),
+    ) -> Result<(Array, Option<Array>)> {
+        let (mut values, others) = (self.values.to_vec::<A>()?, others.to_vec::<A>()?);
+        let (mut indices, other_indices) = (at.to_vec::<i64>()?, other_at.to_vec::<i64>()?);
         let width = self.fold.row().monoid.values(self.shape).max(1);
-        let mut state = self.fold.init::<A>(self.shape);
-        let mut more = state.clone();
-        for row in 0..values.len() / width {
-            let part = row * width..(row + 1) * width;
-            state.values.copy_from_slice(&values[part.clone()]);
-            more.values.copy_from_slice(&others[part.clone()]);
-            if !indices.is_empty() {
-                state.indices.copy_from_slice(&indices[part.clone()]);
-                more.indices.copy_from_slice(&other_indices[part.clone()]);
-            }
-            self.fold.merge(self.shape, &mut state, &more);
-            values[part.clone()].copy_from_slice(&state.values);
-            if !indices.is_empty() {
-                indices[part].copy_from_slice(&state.indices);
-            }
-        }
+        let rows = values.chunks_exact_mut(width).zip(indices.chunks_exact_mut(width));
+        let others = others.chunks_exact(width).zip(other_indices.chunks_exact(width));
+        rows.zip(others).for_each(|(row, other)| self.fold.merge_row(self.shape, row, other));
         let shape = self.values.shape();
-        Ok(Partial {
-            values: self.array_of(&values, shape)?,
-            indices: self.indices.as_ref().map(|_| self.array_of(&indices, shape)).transpose()?,
-            count: self.count.saturating_add(other.count),
-            ..self.clone()
-        })
-    }
-
-    fn indices_or_none(&self) -> Result<Vec<i64>> {
-        self.indices.as_ref().map_or(Ok(Vec::new()), |indices| indices.to_vec::<i64>())
+        Ok((self.array_of(&values, shape)?, Some(self.array_of(&indices, shape)?)))
     }
 
     /// The result.
     pub fn finish(&self) -> Result<super::Reduced> {
-        match self.values.dtype() {
-            DType::Float64 => self.finish_in::<f64>(),
-            _ => self.finish_in::<f32>(),
-        }
-    }
-
-    fn finish_in<A: Accumulator>(&self) -> Result<super::Reduced> {
-        let (values, indices) = (self.values.to_vec::<A>()?, self.indices_or_none()?);
-        let (row, width) = (self.fold.row(), self.fold.row().monoid.values(self.shape).max(1));
-        let mut finished: (Vec<A>, Vec<i64>) = (Vec::new(), Vec::new());
-        for (k, values) in values.chunks_exact(width).enumerate() {
-            let indices = if indices.is_empty() { &[] } else { &indices[k * width..][..width] };
-            let state =
-                PairState { count: self.count, values: values.to_vec(), indices: indices.to_vec() };
-            let state = self.fold.finish(self.shape, state);
-            finished.0.extend(state.values);
-            finished.1.extend(state.indices);
-        }
-        let mut shape = self.values.shape().to_vec();
-        if let Some(width) = shape.last_mut() {
-            *width = self.fold.width(self.shape);
-        }
-        if row.takes_k && self.shape.dim > 1 {
-            shape.pop();
-            shape.extend([self.shape.k, self.shape.dim]);
-        }
-        let values = || self.array_of(&finished.0, &shape)?.to_dtype(self.dtype);
-        let indices = || self.array_of(&finished.1, &shape);
+        let row = self.fold.row();
+        // The sums that a reduction is about: the weighted ones, or the plain one without weights.
+        let first = if self.shape.weights == 0 { 1 } else { 2 };
+        let column = |k: isize| self.values.slice(&s![Ellipsis, k..k + 1]);
+        let sums = || self.values.slice(&s![Ellipsis, first..]);
+        let values = || match row.finish {
+            Finish::AsIs => Ok(self.values.clone()),
+            Finish::OverCount => &self.values / self.count as f64,
+            Finish::LogSums => {
+                let largest = column(0)?;
+                let log = (&largest + &sums()?.log()?)?;
+                crate::select(&largest.equal(f64::NEG_INFINITY)?, &largest, &log)
+            }
+            Finish::ShiftedSums => crate::concat(&[&column(0)?, &sums()?], -1),
+            Finish::SoftMean => &sums()? / &column(1)?,
+        };
+        // The K values of each row have an axis of their own, if they are vectors.
+        let ranked = |array: Array| match row.takes_k && self.shape.dim > 1 {
+            true => {
+                let (_, rows) = array.shape().split_last().unwrap_or((&0, &[]));
+                let own = [self.shape.k, self.shape.dim];
+                let shape: Vec<isize> = rows.iter().chain(&own).map(|&n| n as isize).collect();
+                array.reshape(&shape)
+            }
+            false => Ok(array),
+        };
+        let values = || ranked(values()?.to_dtype(self.dtype)?);
+        let indices = row.gives_indices.then_some(self.indices.as_ref()).flatten();
         Ok(super::Reduced {
             values: row.gives_values.then(values).transpose()?,
-            indices: row.gives_indices.then(indices).transpose()?,
+            indices: indices.map(|indices| ranked(indices.clone())).transpose()?,
         })
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use tilework_error::{Error, Result};
 use tilework_formula::{Category, Expr, Reduction, Variable};
 
-use super::call::{Call, Options, Reduced};
+use super::call::{Call, Options, Outline, Reduced};
 use super::genred::axis_of;
 use super::lazy::{Bound, LazyTensor};
 use super::variable::Extent;
@@ -35,6 +35,17 @@ impl LazyTensor {
         options: &Options<'_>,
     ) -> Result<String> {
         self.with_call(reduction, axis, weight, options.k, |call| call.explain(options))
+    }
+
+    /// The shape and dtype of what [`LazyTensor::reduce`] of the same arguments gives.
+    pub fn outline(
+        &self,
+        reduction: &str,
+        axis: usize,
+        weight: Option<&LazyTensor>,
+        options: &Options<'_>,
+    ) -> Result<Outline> {
+        self.with_call(reduction, axis, weight, options.k, |call| Ok(call.outline()))
     }
 
     pub(super) fn with_call<R>(
@@ -69,13 +80,27 @@ impl LazyTensor {
 
     /// The same with options.
     pub fn matmul_with(&self, b: &Array, options: &Options<'_>) -> Result<Array> {
+        let result = self.with_product(b, |call| call.run(options)?.only())?;
+        if b.ndim() == 1 { result.squeeze(Some(&[-1])) } else { Ok(result) }
+    }
+
+    /// The shape and dtype of what [`LazyTensor::matmul`] gives.
+    pub fn matmul_outline(&self, b: &Array) -> Result<Outline> {
+        let mut outline = self.with_product(b, |call| Ok(call.outline()))?;
+        if b.ndim() == 1 {
+            outline.shape.pop();
+        }
+        Ok(outline)
+    }
+
+    /// The sum over j of this times the rows of `b`.
+    fn with_product<R>(&self, b: &Array, door: impl FnOnce(&Call<'_>) -> Result<R>) -> Result<R> {
         if self.dim() != 1 {
             let message =
                 format!("the left operand must be a matrix, but has {} components", self.dim());
             return Err(Error::shape("matmul", message));
         }
-        let column = b.ndim() == 1;
-        let rows = if column { b.expand_dims(1)? } else { b.clone() };
+        let rows = if b.ndim() == 1 { b.expand_dims(1)? } else { b.clone() };
         let alone = self.alone()?;
         let dim = rows.shape().last().copied().unwrap_or(0);
         let of_b = Variable { position: alone.arrays.len(), dim, category: Category::J };
@@ -83,8 +108,7 @@ impl LazyTensor {
         let product = alone.exprs[0].multiply(&Expr::variable(of_b)?)?;
         let reduction = Reduction::new("Sum", &product, axis_of(1)?, None, None)?;
         let arrays: Vec<Array> = alone.arrays.iter().cloned().chain([rows]).collect();
-        let result = Call::new(&reduction, &arrays, &extent).run(options)?.only()?;
-        if column { result.squeeze(Some(&[-1])) } else { Ok(result) }
+        door(&Call::new(&reduction, &arrays, &extent))
     }
 
     /// The tensor of some rows of i and of j, as views of the arrays.

@@ -13,6 +13,7 @@ use tilework_formula::Expr;
 use super::call::{Call, Options, Reduced};
 use super::partial::Partial;
 use super::reduce::rows_of;
+use super::variable::Extent;
 use crate::array::Array;
 
 /// Bytes of the reduced side that are worked on at once.
@@ -53,8 +54,16 @@ pub(super) fn run(call: &Call<'_>, options: &Options<'_>, rows: usize) -> Result
     whole.finish()
 }
 
-/// The states of one block.
-fn part(call: &Call<'_>, options: &Options<'_>, block: &Range<usize>) -> Result<Partial> {
+/// How the first block would be done, and how many there are.
+pub(super) fn explain(call: &Call<'_>, options: &Options<'_>, rows: usize) -> Result<String> {
+    let (arrays, extent) = block_of(call, &(0..rows))?;
+    let how = Call::new(call.reduction, &arrays, &extent).explain(options)?;
+    let blocks = call.count().div_ceil(rows);
+    Ok(format!("{how}blocks    {blocks} of {rows} like this one, states merged in order\n"))
+}
+
+/// The arrays of one block, and their extent.
+fn block_of(call: &Call<'_>, block: &Range<usize>) -> Result<(Vec<Array>, Extent)> {
     let reduced = call.reduction.axis().reduced();
     let mut arrays: Vec<Array> = call.arrays.to_vec();
     for variable in Expr::variables_of(&call.reduction.outputs())? {
@@ -62,7 +71,12 @@ fn part(call: &Call<'_>, options: &Options<'_>, block: &Range<usize>) -> Result<
             arrays[variable.position] = rows_of(&arrays[variable.position], block)?;
         }
     }
-    let extent = call.extent.with_rows(reduced, block.len());
+    Ok((arrays, call.extent.with_rows(reduced, block.len())))
+}
+
+/// The states of one block.
+fn part(call: &Call<'_>, options: &Options<'_>, block: &Range<usize>) -> Result<Partial> {
+    let (arrays, extent) = block_of(call, block)?;
     let first = i64::try_from(block.start)
         .map_err(|_| Error::index("reduction", format!("{} is no index", block.start)))?;
     let states = Partial::of(&Call::new(call.reduction, &arrays, &extent), options, first)?;
