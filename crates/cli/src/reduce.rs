@@ -15,7 +15,7 @@ use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, FromArgMatches};
 use indicatif::{ProgressBar, ProgressStyle};
 use tilework::formula::reduction::{REDUCTIONS, ReductionRow, Weight};
 use tilework::pairs::{Accuracy, Genred, Options, Progress, Scheme, SumScheme};
-use tilework::{Array, DType};
+use tilework::{Array, DType, Device};
 
 /// What the command line says.
 pub(crate) struct Arguments {
@@ -28,6 +28,7 @@ pub(crate) struct Arguments {
     out: PathBuf,
     indices: Option<PathBuf>,
     options: Options<'static>,
+    device: String,
     quiet: bool,
     explain: bool,
 }
@@ -88,6 +89,11 @@ impl clap::Args for Arguments {
             .arg(choice("accuracy", &["declared", "strict"], "Which forms are allowed"))
             .arg(choice("scheme", &["auto", "1d", "2d"], "How the plane of pairs is cut"))
             .arg(choice("sums", &["blocks", "kahan", "double"], "How sums are taken"))
+            .arg(
+                Arg::new("device").long("device").default_value("cpu").help(
+                    "Where the work is done: cpu, or cuda:0, whose memory must hold the arrays",
+                ),
+            )
             .arg(flag("quiet", "Shows no progress").short('q'))
             .arg(flag("explain", "Says how it would be done, and does nothing"))
             .next_help_heading("Reductions (one of them; over i or over j)");
@@ -124,7 +130,7 @@ impl FromArgMatches for Arguments {
         let missing = || clap::Error::new(clap::error::ErrorKind::MissingRequiredArgument);
         let chosen = REDUCTIONS.iter().find_map(|row| Some((row, text(option(row))?)));
         let (row, axis) = chosen.ok_or_else(missing)?;
-        // In the order of the command line: positions do not matter, names do.
+        // Positions do not matter, names do.
         let of = |category: &'static str| {
             let given = found.get_many::<String>(category).into_iter().flatten();
             given.map(move |text| (category, text.clone()))
@@ -156,6 +162,7 @@ impl FromArgMatches for Arguments {
                 },
                 ..Options::default()
             },
+            device: text("device").ok_or_else(missing)?,
             quiet: found.get_flag("quiet"),
             explain: found.get_flag("explain"),
         })
@@ -206,13 +213,14 @@ fn variable(category: &str, text: &str, like: Option<DType>) -> Result<(String, 
 
 /// Reduces, and writes the result.
 pub(crate) fn run(out: &mut impl Write, arguments: &Arguments) -> Result<()> {
+    let device = Device::parse(&arguments.device).map_err(failed)?;
     let mut declarations = Vec::new();
     let mut arrays: Vec<Array> = Vec::new();
     for (category, text) in &arguments.variables {
         let like = arrays.first().map(Array::dtype);
         let (declaration, array) = variable(category, text, like)?;
         declarations.push(declaration);
-        arrays.push(array);
+        arrays.push(array.to_device(device).map_err(failed)?);
     }
     let declarations: Vec<&str> = declarations.iter().map(String::as_str).collect();
     let arrays: Vec<&Array> = arrays.iter().collect();
@@ -360,6 +368,7 @@ mod tests {
             (&["--sum", "j", "--weight", "b"][..], "takes no --weight"),
             (&["--min-argmin", "j"], "--indices FILE says where to"),
             (&["--sum", "j", "--indices", "at.npy"], "gives one array"),
+            (&["--sum", "j", "--device", "abacus"], "abacus"),
         ] {
             let error = run(&mut Vec::new(), &line(rest).unwrap()).unwrap_err().to_string();
             assert!(error.contains(says), "{rest:?}: {error}");
