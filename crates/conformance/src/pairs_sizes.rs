@@ -1,7 +1,7 @@
 //! Reductions over pairs at sizes that are cut: tiles, rows and ranges with their edges, every
 //! scheme and way to sum, against the CPU. Formulas are those whose kernels have golden files.
 
-use tilework::pairs::{Accuracy, Genred, Options, Reduced, Scheme, SumScheme};
+use tilework::pairs::{Accuracy, Genred, LazyTensor, Options, Reduced, Scheme, SumScheme};
 use tilework::{Array, DType, Device, Rng};
 
 use crate::pairs::floats;
@@ -316,6 +316,82 @@ fn nearest_at(device: Device, (m, n, dim): (usize, usize, usize)) {
             let expected = run(&here.iter().collect::<Vec<_>>());
             let got = run(&there.iter().collect::<Vec<_>>());
             agree(&format!("{name} of {what}, {m} x {n}, D = {dim}"), &got, &expected, 0.0);
+        }
+    }
+}
+
+/// The nearest by distance, root and all, go through the filter too, and are those of all distances.
+pub fn nearest_by_distance(device: Device) {
+    let (m, n, k) = (64, 900, 10);
+    let arrays = arguments(device, DType::Float32, m, n);
+    let (x, y) = (LazyTensor::vi(&arrays[0]).expect("x"), LazyTensor::vj(&arrays[1]).expect("y"));
+    let distance = x.sqdist(&y).and_then(|square| square.sqrt()).expect("distance");
+    let options = Options { k: Some(k), ..Options::default() };
+    let how = distance.explain("KMin_ArgKMin", 1, None, &options).expect("explain");
+    assert!(how.contains("filtered by the expanded square"), "{how}");
+    let found = distance.reduce("KMin_ArgKMin", 1, None, &options).expect("reduce");
+    let all = distance.dense().and_then(|all| all.to_vec::<f32>()).expect("dense");
+    let (mut values, mut indices) = (Vec::new(), Vec::new());
+    for row in all.chunks_exact(n) {
+        let mut order: Vec<usize> = (0..n).collect();
+        // Stable, so equal values stay in the order of their indices.
+        order.sort_by(|&a, &b| row[a].total_cmp(&row[b]));
+        values.extend(order[..k].iter().map(|&j| row[j]));
+        indices.extend(order[..k].iter().map(|&j| j as i64));
+    }
+    assert_eq!(found.values.expect("values").to_vec::<f32>().expect("values"), values);
+    assert_eq!(found.indices.expect("indices").to_vec::<i64>().expect("indices"), indices);
+}
+
+/// Gradients in narrow dtypes and over many j are those of the same numbers in float64, to the
+/// rounding of the result: indices and counts do not fit into the narrow ones.
+pub fn gradients(device: Device) {
+    let rng = Rng::new(21);
+    for n in [5, 300, 3000, 70_000] {
+        // Whole numbers, so that ties are ties in every dtype.
+        let whole = |rows: usize| {
+            let numbers = rng.normal(&[rows, 2], DType::Float64).and_then(|x| x.multiply(3.0));
+            numbers.and_then(|x| x.round_to(0)).and_then(|x| x.to_device(device)).expect("whole")
+        };
+        let points = [whole(4), whole(n)];
+        let gradient = |dtype: DType, name: &str, k: Option<usize>, of: usize| -> Vec<f64> {
+            let made = || -> tilework::Result<Array> {
+                let x = LazyTensor::vi(&points[0].astype(dtype)?)?;
+                let y = LazyTensor::vj(&points[1].astype(dtype)?)?;
+                // Small enough that sums stay in the range of float16.
+                let d = x.sqdist(&y)?.multiply(1.0 / 1024.0)?;
+                let options = Options { k, ..Options::default() };
+                let e = Array::full_on(device, &[4, k.unwrap_or(1)], 1.0, dtype)?;
+                d.reduction_grad(name, 1, None, [&x, &y][of], &e, &options)
+            };
+            floats(&made().unwrap_or_else(|error| panic!("{name} {dtype} {n}: {error}")))
+        };
+        for (name, k) in [
+            ("Min", None),
+            ("Max", None),
+            ("KMin", Some(3)),
+            ("KMax", Some(2)),
+            ("Sum", None),
+            ("Mean", None),
+            ("LogSumExp", None),
+        ] {
+            for of in [0, 1] {
+                let exact = gradient(DType::Float64, name, k, of);
+                let size = exact.iter().fold(0.0f64, |a, b| a.max(b.abs()));
+                // Four units in the last place of what the result is stored in, and its smallest
+                // number.
+                for (dtype, unit, least) in [
+                    (DType::Float16, 2f64.powi(-10), 2f64.powi(-24)),
+                    (DType::BFloat16, 2f64.powi(-7), 0.0),
+                    (DType::Float32, 2f64.powi(-20), 0.0),
+                ] {
+                    let got = gradient(dtype, name, k, of);
+                    for (a, b) in got.iter().zip(&exact) {
+                        let near = (a - b).abs() <= 4.0 * unit * size + least;
+                        assert!(near, "{name} towards {of} in {dtype}, N = {n}: {a} is not {b}");
+                    }
+                }
+            }
         }
     }
 }

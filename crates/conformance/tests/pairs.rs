@@ -62,6 +62,17 @@ fn nearest() {
 }
 
 #[test]
+fn nearest_by_distance() {
+    pairs_sizes::nearest_by_distance(Device::cpu());
+}
+
+#[test]
+fn gradients_of_narrow_types() {
+    pairs_sizes::gradients(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_sizes::gradients);
+}
+
+#[test]
 fn threads() {
     pairs::threads(Device::cpu());
 }
