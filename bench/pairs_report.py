@@ -1,4 +1,4 @@
-"""The page of reductions over pairs: the table of `bench/pairs.py`, growth with N and D, small calls.
+"""The page of reductions over pairs: the table of `bench/pairs.py`, memory, small calls, growth with N and D.
 
     python bench/pairs_report.py FOLDER [--quick] [--alone]
 
@@ -8,6 +8,7 @@ pair; those that do not are named. With --alone no peer is asked.
 
 import math
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -128,6 +129,43 @@ def small_calls() -> list[str]:
     ]  # fmt: skip
 
 
+# Prints the megabytes that a reduction needed at its peak beside its arrays, and its seconds.
+MEMORY = """
+import resource, sys, time
+import tilework as tw
+m, n = int(sys.argv[1]), int(sys.argv[2])
+rng = tw.random.default_rng(1)
+x, y, b = (rng.standard_normal((k, d), dtype=tw.float32) for k, d in ((m, 3), (n, 3), (n, 1)))
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+before, began = peak(), time.perf_counter()
+a = ((-tw.Vi(x).sqdist(tw.Vj(y)) / 3).exp() * tw.Vj(b)).sum(axis=1)
+print(peak() - before - a.nbytes / 2**20, time.perf_counter() - began)
+"""
+
+
+def memory(quick: bool) -> list[str]:
+    """What a long reduction needs beside its arrays, in a process of its own."""
+    m, n = (1000, 10_000_000) if quick else (10_000, 10_000_000)
+    command = [sys.executable, "-c", MEMORY, str(m), str(n)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    megabytes, seconds = map(float, found.split())
+    return [
+        f"Gaussian sums, float32, M = {m}, N = {n}, D = 3: {megabytes:.0f} MB at the peak beside the arrays",
+        f"(<= 200), {seconds:.1f} s. The matrix would have {m * n * 4 / 1e9:.0f} GB.",
+    ]
+
+
+def wanted(row: pairs.Row, peer: str) -> str:
+    """What the time of a peer over ours is to be."""
+    nearest = {("argmin", 10): 1.0, ("argkmin", 10): 5.0, ("argkmin", 64): 2.0}
+    if peer == "pykeops" and row.ratio:
+        return f" (>= {row.ratio:g})"
+    least = nearest.get((row.work, row.d)) if row.dtype == "float32" else None
+    if least and peer in (("faiss",) if row.work == "argmin" else ("faiss", "sklearn", "torch")):
+        return f" (>= {least:g})"
+    return ""
+
+
 def table(quick: bool, peers: list[str]) -> list[str]:
     """The rows of `pairs.py`."""
     contestants = [pairs.Contestant(peer, quick) for peer in peers]
@@ -141,14 +179,14 @@ def table(quick: bool, peers: list[str]) -> list[str]:
         pairs.measure(row, number, contestants)
         least = {peer: min(times) for peer, times in row.times.items()}
         mine = least[peers[0]]
-        wanted = f" (>= {row.share})" if row.share else ""
+        share = f" (>= {row.share})" if row.share else ""
         ratios = [
-            f"{least[peer] / mine:.1f}" if peer in least else "not checked"
+            f"{least[peer] / mine:.1f}{wanted(row, peer)}" if peer in least else "-"
             for peer in peers[1:]
         ]
         lines.append(
             f"| {row.name} | {mine * 1e3:.1f} | {row.m * row.n / mine * 1e-9:.2f} | "
-            f"{least['limit'] / mine:.2f}{wanted} | {pairs.error(row):.1e} | {' | '.join(ratios)} |"
+            f"{least['limit'] / mine:.2f}{share} | {pairs.error(row):.1e} | {' | '.join(ratios)} |"
         )
         print(lines[-1], flush=True)
     return lines
@@ -177,10 +215,10 @@ def main() -> None:
     page = [
         "# Reductions over pairs", "",
         f"Written by `python bench/pairs_report.py {folder}`: {pairs.THREADS} threads, contestants in turns, the best of",
-        f"{pairs.ROUNDS} rounds. Columns of peers are their time over ours. The limit counts the vector operations of the",
+        f"{pairs.ROUNDS} rounds. Columns of peers are their time over ours; a dash is work that they do not do. The limit counts the vector operations of the",
         "direct form at the rate of multiply-adds measured in the same rounds; the expanded form may exceed it. Errors are",
         "against float64, relative to the sum of absolute terms; of searches, the excess of the distances found.", "",
-        *table(quick, peers), "", "## Small calls", "", *small_calls(), "",
+        *table(quick, peers), "", "## Memory", "", *memory(quick), "", "## Small calls", "", *small_calls(), "",
         "## Growth", "",
         "![time against N](pairs_n.svg)", "", "![time against D](pairs_d.svg)", "",
         f"Neighbouring sizes whose time for a pair (against D: for a counted operation) differs by more than {NEIGHBOURS}:",
