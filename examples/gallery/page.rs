@@ -32,6 +32,26 @@ footer { color: var(--soft); font-size: .9rem; max-width: 46rem; }
 @media (max-width: 760px) { article { grid-template-columns: 1fr; } }
 ";
 
+/// A count with its thousands parted.
+pub(crate) fn counted(count: usize) -> String {
+    let digits = count.to_string();
+    let parts: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|three| std::str::from_utf8(three).unwrap_or_default())
+        .collect();
+    parts.join(",")
+}
+
+/// A large count as people say it.
+fn large(count: f64) -> String {
+    match count {
+        c if c >= 1e9 => format!("{:.1} billion", c / 1e9),
+        c => format!("{:.0} million", c / 1e6),
+    }
+}
+
 /// A number of bytes as people say it.
 pub(crate) fn bytes(count: f64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB"];
@@ -89,15 +109,15 @@ pub(crate) fn html(pieces: &[Piece]) -> String {
              <pre>{code}</pre><table><tr><th></th><th>time</th><th>memory</th></tr>\
              <tr><td>tilework</td><td class='ours'>{ours}</td><td class='ours'>the inputs</td></tr>\
              <tr><td>matrix stored</td><td>≈ {theirs}</td><td>{memory}</td></tr></table>\
-             <p style='margin:.7rem 0 0'>{pairs:.1e} pairs, {rate:.1e} a second</p></div></article>",
+             <p style='margin:.7rem 0 0'>{pairs} pairs, {rate} a second</p></div></article>",
             title = escaped(piece.title),
             story = escaped(&piece.story),
             code = escaped(piece.code),
             ours = seconds(piece.seconds),
             theirs = seconds(piece.dense.seconds),
             memory = bytes(piece.dense.bytes),
-            pairs = piece.pairs,
-            rate = piece.pairs / piece.seconds,
+            pairs = large(piece.pairs),
+            rate = large(piece.pairs / piece.seconds),
         );
     }
     let threads = tilework::num_threads();

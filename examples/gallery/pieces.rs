@@ -7,6 +7,7 @@ use tilework::{Array, DType, Result, Rng, s};
 
 use crate::dense::cost;
 use crate::draw::{Image, Plot, heat, hue};
+use crate::page::counted;
 use crate::{Picture, Piece, Watch};
 
 const FLOAT: DType = DType::Float32;
@@ -63,7 +64,10 @@ fn density() -> Result<Piece> {
     Ok(Piece {
         name: "density",
         title: "Kernel density",
-        story: format!("100,000 points, a Gaussian on each, summed in {} cells.", SIDE * SIDE),
+        story: format!(
+            "100,000 points, a Gaussian on each, summed in {} cells.",
+            counted(SIDE * SIDE)
+        ),
         code: "K = (-Vi(grid).sqdist(Vj(points)) / (2 * s**2)).exp()\ndensity = K.sum(axis=1)",
         picture: Picture::Png(Image::new(SIDE, SIDE, shade).scaled(3).png()),
         pairs: (SIDE * SIDE * 100_000) as f64,
@@ -101,7 +105,7 @@ fn neighbours() -> Result<Piece> {
         story: format!(
             "Each of {} places takes the colour of the {NEAREST} nearest among 20,000 points of \
              five kinds; it is paler where they disagree. Indices are exact.",
-            SIDE * SIDE
+            counted(SIDE * SIDE)
         ),
         code: "nearest = Vi(places).sqdist(Vj(points)).argKmin(15, axis=1)",
         picture: Picture::Png(Image::new(SIDE, SIDE, shade).scaled(3).png()),
@@ -189,9 +193,10 @@ fn regression() -> Result<Piece> {
         name: "regression",
         title: "Kernel ridge regression",
         story: format!(
-            "A surface from {POINTS} noisy samples: a linear system with a {POINTS} x {POINTS} \
+            "A surface from {points} noisy samples: a linear system with a {points} x {points} \
              matrix that is never stored, solved in {steps} products, then read off at {} places.",
-            SIDE * SIDE
+            counted(SIDE * SIDE),
+            points = counted(POINTS)
         ),
         code: "K = (-Vi(x).sqdist(Vj(x)) / (2 * s**2)).exp()\na = K.solve(b, alpha=1.0)",
         picture: Picture::Png(Image::new(SIDE, SIDE, shade).scaled(4).png()),
@@ -243,10 +248,12 @@ fn transport() -> Result<Piece> {
         name: "transport",
         title: "Optimal transport",
         story: format!(
-            "Where {POINTS} points of a spiral go when they become a Gaussian cloud at the least \
-             cost: {ROUNDS} rounds of Sinkhorn's algorithm in the log domain."
+            "Where {} points of a spiral go when they become a Gaussian cloud at the least \
+             cost: {ROUNDS} rounds of Sinkhorn's algorithm in the log domain.",
+            counted(POINTS)
         ),
-        code: "f = -eps * ((Vj(g) - Vi(x).sqdist(Vj(y))) / eps).logsumexp(axis=1)\n\
+        code: "score = (Vj(g) - Vi(x).sqdist(Vj(y))) / eps\n\
+               f = -eps * score.logsumexp(axis=1)\n\
                moved = score.sumsoftmaxweight(Vj(y), axis=1)",
         picture: Picture::Svg(plot.svg()),
         pairs: (POINTS * POINTS) as f64 * (2.0 * ROUNDS as f64 + 1.0),
