@@ -33,6 +33,9 @@ TESTS := $(CARGO) test --quiet $(ALL) --lib --bins --tests --examples
 SUITES := $(CARGO) test --quiet $(ALL) --exclude tilework-simd --exclude tilework-formula --tests
 endif
 
+# What runs tests of a build without x86 intrinsics, which has a folder of its own.
+SCALAR := RUSTFLAGS="--cfg tilework_scalar -D warnings" CARGO_TARGET_DIR=target/scalar $(CARGO) test --quiet --locked
+
 test-rust: ## Unit, property and integration tests, on the best instruction set.
 	$(TESTS)
 
@@ -40,9 +43,9 @@ test-isas: ## The suites of the CPU backend again, for each narrower instruction
 	TILEWORK_ISA=scalar $(SUITES)
 	TILEWORK_ISA=avx2 $(SUITES)
 
-test-scalar: ## A build without x86 intrinsics compiles without a warning and passes.
-	RUSTFLAGS="--cfg tilework_scalar -D warnings" CARGO_TARGET_DIR=target/scalar \
-	  $(CARGO) test --quiet --locked -p tilework-conformance --test devices --test tables
+test-scalar: ## A build without x86 intrinsics compiles without a warning and passes, from layouts to formulas.
+	$(SCALAR) -p tilework-layout -p tilework-simd -p tilework-backend -p tilework-cpu --lib --tests
+	$(SCALAR) -p tilework-conformance --test devices --test tables --test pairs
 
 test-doc: ## Examples in the documentation, and the documentation itself.
 	$(CARGO) test --quiet $(ALL) --doc
