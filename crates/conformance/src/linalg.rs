@@ -39,9 +39,7 @@ pub fn products(device: Device) {
                         a.to_dtype(wide(dtype))?.abs()?.matmul(&b.to_dtype(wide(dtype))?.abs()?)?;
                     Ok((a.matmul(&b)?, bound))
                 };
-                let (got, _) = run(device).expect(&what);
-                let (expected, bound) = run(Device::reference()).expect(&what);
-                assert_product(&what, &got, &expected, &bound);
+                held(&what, device, run);
             }
         }
     }
@@ -78,6 +76,14 @@ fn assert_product(what: &str, got: &Array, expected: &Array, bound: &Array) {
         let size = size.get::<f64>();
         assert!(error <= 8.0 * eps * size + 1e-300, "{what}: {a} is not {b} (|A||B| is {size})");
     }
+}
+
+/// That a device gives the product of the reference; `run` also gives that of the absolute values.
+fn held(what: &str, device: Device, run: impl Fn(Device) -> Result<(Array, Array)>) -> [Array; 2] {
+    let (got, _) = run(device).expect(what);
+    let (expected, bound) = run(Device::reference()).expect(what);
+    assert_product(what, &got, &expected, &bound);
+    [got, expected]
 }
 
 /// Batches that broadcast, vectors, views with any strides, targets, and errors.
@@ -137,8 +143,38 @@ pub fn shapes(device: Device) {
     assert!(a.matmul_into(&a, &out).is_err() && a.matmul_into(&a.transpose(), &out).is_err());
 }
 
-/// The textbook's kernels give the same products.
+/// The textbook's kernels give the products of the definition, in every dtype, shape and layout.
 pub fn textbook(device: Device) {
+    for dtype in DType::ALL {
+        let naive = |device| -> Result<(Array, Array)> {
+            let a = draw(device, &[2, 1, 5, 7], dtype, -3.0..3.0, 1)?.flip(Some(&[-1]))?;
+            let b = draw(device, &[3, 4, 7], dtype, -3.0..3.0, 2)?.matrix_transpose()?;
+            let size = |x: &Array| x.to_dtype(wide(dtype))?.abs();
+            Ok((a.matmul_naive(&b)?, size(&a)?.matmul(&size(&b)?)?))
+        };
+        let naive = held(&format!("naive product of {dtype}"), device, naive);
+        let tiled = |device| -> Result<(Array, Array)> {
+            let a = draw(device, &[3, 2, 3, 3], dtype, -3.0..3.0, 1)?.permute(&[1, 0, 3, 2])?;
+            let b =
+                draw(device, &[3, 4, 3, 6], dtype, -3.0..3.0, 2)?.slice(&s![.., .., .., ..;-2])?;
+            let size = |x: &Array| x.to_dtype(wide(dtype))?.abs();
+            Ok((matmul_tiled(&a, &b)?, matmul_tiled(&size(&a)?, &size(&b)?)?))
+        };
+        let tiled = held(&format!("tiled product of {dtype}"), device, tiled);
+        if device == Device::cpu() {
+            // In the order and the precision of the definition.
+            for [got, expected] in [naive, tiled] {
+                assert_close("textbook", &got, &expected, Tolerance::Exact);
+            }
+        }
+        let nothing = |device| -> Result<(Array, Array)> {
+            let zeros = |shape: &[usize]| Array::zeros_on(device, shape, dtype);
+            let product = matmul_tiled(&zeros(&[2, 0, 3, 3])?, &zeros(&[0, 4, 3, 3])?)?;
+            zeros(&[2, 0])?.matmul_naive(&zeros(&[0, 3])?)?;
+            Ok((product.copy()?, product.to_dtype(wide(dtype))?))
+        };
+        held(&format!("tiled sums of nothing in {dtype}"), device, nothing);
+    }
     let (a, b) = (
         draw(device, &[16, 24], DType::Float32, -1.0..1.0, 1),
         draw(device, &[24, 8], DType::Float32, -1.0..1.0, 2),

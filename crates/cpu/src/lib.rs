@@ -14,5 +14,6 @@ mod reduce;
 mod scan;
 mod scratch;
 mod sort;
+mod textbook;
 
 pub use backend::Cpu;

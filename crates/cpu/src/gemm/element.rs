@@ -7,7 +7,7 @@ use super::complex::Split;
 use super::family::{Bfloat16, Byte, Float16, Same};
 use super::lanes::{Baseline, Bit, Plain};
 use super::plan::{Batch, TileUnit, products};
-use super::{Parallel, Product, Terms};
+use super::{Parallel, Product};
 #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
 use super::{
     amx,
@@ -46,17 +46,16 @@ use plain_only::{BF16_UNIT, F32x8, F32x16, F64x4, F64x8, Int256, Int512, PIECES_
 /// A dtype that products are made of. Floats multiply and add; half floats do so in float32 and
 /// round once; integers wrap; bools are an or of ands.
 pub trait Element: Copy + Send + Sync + 'static + sealed::Sealed {
-    /// All sums of a batch: see [`super::batched_sums`], which is the way to call it.
+    /// All products of a batch: see [`super::batched`], which is the way to call it.
     ///
     /// # Safety
-    /// As [`super::batched_sums`].
+    /// As [`super::batched`].
     #[doc(hidden)]
     unsafe fn products(
         isa: Isa,
         parallel: &dyn Parallel,
         product: &Product<Self>,
         offsets: &[(isize, isize, isize)],
-        terms: Terms,
     ) -> Result<()>;
 }
 
@@ -77,9 +76,8 @@ macro_rules! elements {
                 parallel: &dyn Parallel,
                 product: &Product<Self>,
                 offsets: &[(isize, isize, isize)],
-                terms: Terms,
             ) -> Result<()> {
-                let batch = Batch { product: read_as(product), offsets, terms };
+                let batch = Batch { product: read_as(product), offsets };
                 // SAFETY: the same contract; a dtype lies in memory as the `Store` of its families.
                 unsafe {
                     match isa {
@@ -122,12 +120,12 @@ pub(super) unsafe fn products_by_pieces(
     product: &Product<f32>,
     offsets: &[(isize, isize, isize)],
 ) -> Result<()> {
-    let batch = Batch { product: *product, offsets, terms: Terms::ONE };
+    let batch = Batch { product: *product, offsets };
     // SAFETY: the same contract.
     unsafe {
         match isa {
             Isa::Avx512 => products::<Same<F32x16>>(parallel, &batch, PIECES_UNIT),
-            _ => f32::products(isa, parallel, product, offsets, Terms::ONE),
+            _ => f32::products(isa, parallel, product, offsets),
         }
     }
 }

@@ -115,23 +115,6 @@ impl Parallel for Serial {
     }
 }
 
-/// What is added up for one result of a batch: so many products, whose operands lie these many
-/// elements apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Terms {
-    /// How many products, at least one.
-    pub count: usize,
-    /// From A of one product to that of the next.
-    pub a_step: isize,
-    /// From B of one product to that of the next.
-    pub b_step: isize,
-}
-
-impl Terms {
-    /// Just the product.
-    pub const ONE: Terms = Terms { count: 1, a_step: 0, b_step: 0 };
-}
-
 /// Computes one product, or fails for want of memory with C as it was.
 ///
 /// # Safety
@@ -160,23 +143,8 @@ pub unsafe fn batched<T: Element>(
     product: &Product<T>,
     offsets: &[(isize, isize, isize)],
 ) -> Result<()> {
-    // SAFETY: the same contract, with sums of one term.
-    unsafe { batched_sums(isa, parallel, product, offsets, Terms::ONE) }
-}
-
-/// As [`batched`], but every result is a sum of products, added to C one after the other.
-///
-/// # Safety
-/// As [`batched`], for each of the products that are added up.
-pub unsafe fn batched_sums<T: Element>(
-    isa: Isa,
-    parallel: &dyn Parallel,
-    product: &Product<T>,
-    offsets: &[(isize, isize, isize)],
-    terms: Terms,
-) -> Result<()> {
     // SAFETY: the same contract.
-    unsafe { T::products(isa, parallel, product, offsets, terms) }
+    unsafe { T::products(isa, parallel, product, offsets) }
 }
 
 /// As [`batched`], for float32 by products of bfloat16 pieces on the CPU's tile unit: as accurate,

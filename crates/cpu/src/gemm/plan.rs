@@ -10,7 +10,7 @@ use super::blocking::{Blocking, CacheSizes, Shape};
 use super::family::{Elem, Family};
 use super::lanes::Lanes;
 use super::scratch::{Area, Room, Slots};
-use super::{Parallel, Product, Serial, Terms, matrix, vector};
+use super::{Parallel, Product, Serial, matrix, vector};
 use crate::scratch::Scratch;
 use tilework_error::Result;
 
@@ -42,11 +42,10 @@ pub(super) struct TileUnit<S> {
 /// The unit for a family.
 type Unit<F> = Option<&'static TileUnit<<F as Family>::Store>>;
 
-/// The arguments of [`super::batched_sums`].
+/// The arguments of [`super::batched`].
 pub(super) struct Batch<'a, S> {
     pub(super) product: Product<S>,
     pub(super) offsets: &'a [(isize, isize, isize)],
-    pub(super) terms: Terms,
 }
 
 /// A product as it will be computed.
@@ -55,8 +54,6 @@ struct Plan<F: Family> {
     /// Whether A and B have changed places.
     turned: bool,
     path: Path,
-    /// What is added up for a result.
-    terms: Terms,
     /// How many threads it is cut for.
     threads: usize,
     /// What may take the place of `matrix`.
@@ -112,7 +109,7 @@ fn mirror_columns<T: Copy>(p: &mut Product<T>) {
 impl<F: Family> Plan<F> {
     fn new(batch: &Batch<'_, F::Store>, threads: usize, unit: Unit<F>) -> Plan<F> {
         let (product, turned, path) = Self::path(&batch.product, threads);
-        Plan { product, turned, path, terms: batch.terms, threads, unit }
+        Plan { product, turned, path, threads, unit }
     }
 
     /// The way round, whether A and B have changed places for it, and the path.
@@ -211,20 +208,14 @@ impl<F: Family> Plan<F> {
     /// # Safety
     /// The contract of `gemm`, for the moved addresses; the area has the plan's room.
     unsafe fn run(&self, parallel: &dyn Parallel, offsets: (isize, isize, isize), area: &Area) {
-        for term in 0..self.terms.count {
-            let (a, b, c) = offsets;
-            let step = |of_one: isize| (term as isize).wrapping_mul(of_one);
-            let a = a.wrapping_add(step(self.terms.a_step));
-            let b = b.wrapping_add(step(self.terms.b_step));
-            let (a, b) = if self.turned { (b, a) } else { (a, b) };
-            let mut p = self.product;
-            p.a = p.a.wrapping_offset(a);
-            p.b = p.b.wrapping_offset(b);
-            p.c = p.c.wrapping_offset(c);
-            p.accumulate |= term > 0;
-            // SAFETY: the same contract.
-            unsafe { self.run_one(parallel, &p, area) };
-        }
+        let (a, b, c) = offsets;
+        let (a, b) = if self.turned { (b, a) } else { (a, b) };
+        let mut p = self.product;
+        p.a = p.a.wrapping_offset(a);
+        p.b = p.b.wrapping_offset(b);
+        p.c = p.c.wrapping_offset(c);
+        // SAFETY: the same contract.
+        unsafe { self.run_one(parallel, &p, area) };
     }
 
     /// Computes one product, whose addresses are where they belong.
@@ -290,15 +281,15 @@ const PIECE: usize = 1 << 18;
 /// Computes all products of a batch, or none if there is no memory for it.
 ///
 /// # Safety
-/// The contract of `batched_sums`; the family's level is available.
+/// The contract of `batched`; the family's level is available.
 pub(super) unsafe fn products<F: Family>(
     parallel: &dyn Parallel,
     batch: &Batch<'_, F::Store>,
     unit: Unit<F>,
 ) -> Result<()> {
-    let Batch { product: Product { m, n, k, .. }, offsets, terms } = *batch;
+    let Batch { product: Product { m, n, k, .. }, offsets } = *batch;
     let threads = parallel.threads();
-    let work = [m, n, k, terms.count].into_iter().fold(1, usize::saturating_mul).max(1);
+    let work = m.saturating_mul(n).saturating_mul(k).max(1);
     let count = offsets.len();
     let inside = count == 1
         || threads > 1
