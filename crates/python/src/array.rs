@@ -5,7 +5,7 @@
 
 use pyo3::exceptions::{PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyComplex, PyTuple};
+use pyo3::types::{PyComplex, PyTuple};
 use tilework::{Array, DType, Number};
 
 use crate::device::{DeviceArg, PyDevice};
@@ -340,11 +340,10 @@ impl PyArray {
         &self,
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let bytes = run(py, self.0.len(), self.0.device(), || crate::bytes::of(&self.0))?;
         let state = (
             self.0.dtype().name(),
             PyTuple::new(py, self.0.shape())?,
-            PyBytes::new(py, &bytes),
+            crate::bytes::of(py, &self.0)?,
             self.0.device().to_string(),
         );
         let restore = py.import("tilework._core")?.getattr("_restore")?;
@@ -434,7 +433,7 @@ fn _restore(
     let dtype: DType = dtype.parse::<DType>().py()?;
     // A pickle from a machine with other devices is welcome on this one.
     let device = tilework::Device::parse(device).unwrap_or_else(|_| tilework::Device::current());
-    let array = py.detach(|| crate::bytes::array(dtype, &shape, data, device)).py()?;
+    let array = py.detach(|| Array::from_bytes_on(device, dtype, &shape, data)).py()?;
     Ok(PyArray(array))
 }
 

@@ -10,3 +10,4 @@ pub mod manipulation;
 pub mod printing;
 pub mod reductions;
 pub mod searching;
+pub mod textbook;

@@ -52,6 +52,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     functions::reductions::register(module)?;
     functions::searching::register(module)?;
     functions::linalg::register(module)?;
+    functions::textbook::register(module)?;
     functions::extras::register(module)?;
     functions::printing::register(module)?;
     functions::files::register(module)?;

@@ -9,7 +9,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tilework::{Array, DType, Device, Error, Layout, Memory, Result, Storage};
 
-use crate::bytes;
 use crate::errors::OrRaise;
 
 /// An array in memory that somebody else owns.
@@ -64,7 +63,7 @@ pub unsafe fn array(
     if !fits {
         // SAFETY: the caller promises that every element may be read; `keep` lives until the end.
         let copied = unsafe { gather(foreign) }.py()?;
-        return bytes::array(dtype, shape, &copied, device).py();
+        return Array::from_bytes_on(device, dtype, shape, &copied).py();
     }
     let steps: Vec<isize> = strides
         .iter()

@@ -98,8 +98,7 @@ impl PyArray {
     /// >>> list(tw.asarray([1, 2], dtype=tw.uint8).tobytes())
     /// [1, 2]
     fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = run(py, self.0.len(), self.0.device(), || crate::bytes::of(&self.0))?;
-        Ok(PyBytes::new(py, &bytes))
+        crate::bytes::of(py, &self.0)
     }
 
     /// Sets every element.

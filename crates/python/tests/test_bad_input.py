@@ -7,6 +7,7 @@ never a panic, and the arrays that were passed keep their elements.
 
 import inspect
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -431,3 +432,10 @@ def test_odd_arguments_of_methods(name: str) -> None:
         for odd in ODD:
             harmless(getattr(array.copy(), name), odd)
             harmless(getattr(array.copy(), name), odd, odd)
+
+
+def test_bytes_beyond_memory_are_an_error() -> None:
+    many = tw.broadcast_to(tw.zeros(1), (1 << 59,))
+    for ask in (pickle.dumps, tw.Array.tobytes):
+        with pytest.raises(MemoryError):
+            ask(many)

@@ -130,6 +130,10 @@ PARTICULAR = {
     ("function std", "correction"): "builtins.float", ("function var", "correction"): "builtins.float",
     ("_restore", "dtype"): "builtins.str", ("_restore", "shape"): "Sequence[builtins.int]",
     ("_restore", "data"): "bytes", ("_restore", "device"): "builtins.str",
+    ("_matmul_tiled_flat", "a"): "Array", ("_matmul_tiled_flat", "b"): "Array",
+    ("_matmul_tiled_flat", "out"): "Array",
+    ("_matmul_tiled_flat", "sizes"): "builtins.tuple[builtins.int, ...]",
+    ("_matmul_tiled_flat", "tile"): "builtins.int",
     ("_restore_rng", "seed"): "builtins.int", ("_restore_rng", "taken"): "builtins.int",
     ("__array__", "dtype"): "Any", ("Vi", "dim"): "builtins.int | None",
     ("Vj", "dim"): "builtins.int | None", ("Pm", "dim"): "builtins.int | None",
@@ -159,6 +163,7 @@ PARTICULAR = {
 
 # What functions and methods return that do not return an array.
 RETURNS = {
+    "_matmul_tiled_flat": "None",
     "allclose": "builtins.bool", "array_equal": "builtins.bool", "can_cast": "builtins.bool",
     "isdtype": "builtins.bool", "shares_memory": "builtins.bool", "result_type": "dtype",
     "finfo": "finfo_object", "iinfo": "iinfo_object", "nonzero": "builtins.tuple[Array, ...]",

@@ -122,6 +122,28 @@ fn views_of_nothing_as_smaller_elements() {
     assert_eq!(empty.view_as(DType::Complex128).unwrap().shape(), [0, 1 << 60]);
 }
 
+/// Any number of decimals is one: numbers without so many stay, and units beyond all numbers give 0.
+#[test]
+fn rounding_to_any_number_of_decimals() {
+    for dtype in FLOATS {
+        let max = dtype.finfo().unwrap().max;
+        let x = Array::from_slice(&[max, -max, 0.5, f64::INFINITY]).unwrap().astype(dtype).unwrap();
+        for decimals in [1, 5, 39, 309, i32::MAX] {
+            let rounded = x.round_to(decimals).unwrap();
+            assert_eq!(rounded.dtype(), dtype);
+            let same = rounded.array_equal(&x, false).unwrap();
+            assert!(same, "{dtype} to {decimals} decimals is {rounded}");
+        }
+        for decimals in [-310, i32::MIN] {
+            let rounded = x.round_to(decimals).unwrap().astype(DType::Float64).unwrap();
+            let rounded = rounded.to_vec::<f64>().unwrap();
+            assert_eq!(rounded, [0.0, 0.0, 0.0, f64::INFINITY], "{dtype} to {decimals}");
+        }
+    }
+    let whole = Array::from_slice(&[25i64, -25, i64::MAX]).unwrap();
+    assert_eq!(whole.round_to(i32::MIN).unwrap().to_vec::<i64>().unwrap(), [0, 0, 0]);
+}
+
 /// Strides that are never walked may hold any number; parts of complex numbers have twice as many.
 #[test]
 fn parts_of_complex_arrays_with_strides_that_nobody_walks() {

@@ -157,13 +157,18 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
     ("std_keepdims", |d, x, _| done(x.std_keepdims(axes(d), f64::NAN))),
     ("ptp", |d, x, _| done(x.ptp(axes(d)))),
     ("var", |d, x, _| done(x.var(axes(d), d.integer() as f64))),
-    ("round_to", |d, x, _| done(x.round_to(d.integer().clamp(-400, 400) as i32))),
+    ("round_to", |d, x, _| done(x.round_to(d.integer() as i32))),
     ("array_equal", |_, x, y| done(x.array_equal(y, true))),
     ("isclose", |d, x, y| done(x.isclose(y, d.integer() as f64, f64::NAN, true))),
     ("allclose", |_, x, y| done(x.allclose(y, 1e-5, 0.0, false))),
     ("isin", |d, x, y| done(x.isin(y, d.roll(2) == 0))),
     ("matmul_by_pieces", |_, x, y| done(x.matmul_by_pieces(y))),
     ("from_shape", |d, _, _| done(Array::from_shape(&d.sizes(), &[1.5f32, 2.5, 3.5, 4.5]))),
+    ("read_bytes", |d, x, _| {
+        let size = if d.roll(2) == 0 { x.len() * x.dtype().size() } else { d.roll(99) };
+        done(x.read_bytes(&mut vec![0; size]))
+    }),
+    ("from_bytes", |d, _, _| done(Array::from_bytes(d.dtype(), &d.sizes(), &vec![7; d.roll(99)]))),
     ("from_slice", |d, _, _| done(Array::from_slice(&vec![true; d.roll(9)]))),
     ("from_nested", |d, _, _| {
         done(Array::from_nested(&vec![vec![1i64; d.roll(3)], vec![2; d.roll(3)]]))

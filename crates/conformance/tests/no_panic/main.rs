@@ -28,7 +28,7 @@ const EXCUSED: &[(&str, &str)] = &[
     ("how the arrays are made", "from_slice_on"),
     (
         "called by the forms without a device",
-        "ones_on arange_on linspace_on eye_on from_nested_on from_shape_on",
+        "ones_on arange_on linspace_on eye_on from_nested_on from_shape_on from_bytes_on",
     ),
     (
         "tests/io.rs: broken and truncated files",

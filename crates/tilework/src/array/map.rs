@@ -338,11 +338,21 @@ impl Array {
             let rounded = self.to_dtype(DType::Float64)?.round_to(decimals)?;
             return rounded.to_dtype(self.dtype());
         }
-        let scale = 10f64.powi(decimals.abs());
-        match decimals > 0 {
-            true => self.multiply(scale)?.round()?.divide(scale),
-            false => self.divide(scale)?.round()?.multiply(scale),
-        }
+        let wide = self.to_dtype(self.dtype().computes_in())?;
+        let most = wide.dtype().finfo()?.max.log10() as u32;
+        let digits = decimals.unsigned_abs();
+        let scale = 10f64.powi(digits.min(most).cast_signed());
+        let rounded = match decimals > 0 {
+            // Numbers that are too large to be scaled have no decimals.
+            true => {
+                let scaled = wide.multiply(scale)?;
+                select(&scaled.isfinite()?, &scaled.round()?.divide(scale)?, &wide)
+            }
+            false if digits <= most => wide.divide(scale)?.round()?.multiply(scale),
+            // Every number is nearer to zero than to a unit beyond all of them.
+            false => select(&wide.isfinite()?, &wide.multiply(0.0)?, &wide),
+        };
+        rounded?.to_dtype(self.dtype())
     }
 
     /// The real parts of a complex array, as a view; a real array itself.

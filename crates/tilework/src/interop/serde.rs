@@ -9,16 +9,18 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serialize, SerializeStruct, Serializer};
+use tilework_backend::try_filled;
 use tilework_ops::DType;
 
 use crate::array::Array;
-use crate::io::{from_little_endian, little_endian};
 
 const FIELDS: &[&str] = &["dtype", "shape", "data"];
 
 impl Serialize for Array {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let data = little_endian("serialize", self).map_err(S::Error::custom)?;
+        let count = self.len() * self.dtype().size();
+        let mut data = try_filled("serialize", 0, count).map_err(S::Error::custom)?;
+        self.read_bytes(&mut data).map_err(S::Error::custom)?;
         let mut fields = serializer.serialize_struct("Array", FIELDS.len())?;
         fields.serialize_field("dtype", self.dtype().name())?;
         fields.serialize_field("shape", self.shape())?;
@@ -141,5 +143,5 @@ impl<'de> Visitor<'de> for Fields {
 }
 
 fn build<E: serde::de::Error>(dtype: Name, shape: &[usize], data: Bytes) -> Result<Array, E> {
-    from_little_endian("deserialize", dtype.0, shape, data.0).map_err(E::custom)
+    Array::from_bytes(dtype.0, shape, &data.0).map_err(E::custom)
 }

@@ -3,9 +3,8 @@
 //! May assume nothing of what it reads: every number of a header is checked against the length of
 //! the file before memory is asked for, and nothing that a file says is ever executed. Called by
 //! users only. Rooms: `header` (the dict at the top of a `.npy`), `npy`, `npz`, `mapped`, `files`
-//! (writing through a temporary file), `bytes` (for the formats of serde).
+//! (writing through a temporary file), `bytes` (for other formats).
 
-#[cfg(feature = "serde")]
 mod bytes;
 mod files;
 mod header;
@@ -17,8 +16,6 @@ use std::fmt::Display;
 
 use tilework_error::Error;
 
-#[cfg(feature = "serde")]
-pub(crate) use bytes::{from_little_endian, little_endian};
 pub use mapped::{load_mapped, load_mapped_private};
 pub use npy::{load, read_npy, save, write_npy};
 pub use npz::{load_npz, read_npz, save_npz, save_npz_compressed, write_npz};

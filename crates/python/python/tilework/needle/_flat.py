@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 import tilework as tw
+from tilework import _core
 
 __all__ = ["Buffer", "Operations", "number"]
 
@@ -350,22 +351,11 @@ class Operations:
         tile: int,
     ) -> None:
         """`out = a @ b` for matrices that lie as dense square tiles, row by row of tiles."""
-        rows, inner, columns = _integers((m, n, p))
-        if rows % tile or inner % tile or columns % tile:
-            message = f"matmul_tiled: {rows}, {inner}, {columns} are not all multiples of {tile}"
-            raise ValueError(message)
-
-        def tiles(buffer: Buffer, height: int, width: int, what: str) -> Any:
-            return self._matrix(buffer, (height // tile, width // tile, tile, tile), what)
-
-        def whole(tiled: Any, height: int, width: int) -> Any:
-            return tw.reshape(tw.permute_dims(tiled, (0, 2, 1, 3)), (height, width))
-
-        left = whole(tiles(a, rows, inner, "a"), rows, inner)
-        right = whole(tiles(b, inner, columns, "b"), inner, columns)
-        target = tiles(out, rows, columns, "out")
-        result = tw.reshape(_product(left, right), (rows // tile, tile, columns // tile, tile))
-        target[...] = tw.permute_dims(result, (0, 2, 1, 3))
+        rows, inner, columns = sizes = _integers((m, n, p))
+        left = self._sized(a, _count((rows, inner)), "a")
+        right = self._sized(b, _count((inner, columns)), "b")
+        target = self._sized(out, _count((rows, columns)), "out")
+        _core._matmul_tiled_flat(left, right, target, sizes, tile)
 
     def _runs(self, a: Buffer, out: Buffer, reduce_size: SupportsIndex) -> tuple[Any, Any]:
         target, run = self._data(out), operator.index(reduce_size)
