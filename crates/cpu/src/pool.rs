@@ -1,10 +1,11 @@
 //! The one thread pool of the process.
 //!
 //! [`run`] calls a function for every piece of a job, on the calling thread and on workers that
-//! have time. Pieces are claimed from one counter, so a slow core does not hold up the rest, and
-//! the caller never waits for a worker that has not begun a piece: if none wakes up in time, the
-//! caller has done it all (`pool/claim.rs`). Workers are started by the first job, watch for the
-//! next for about 50 microseconds after each, and then sleep.
+//! have time. Pieces are claimed one by one, the first ones by the caller and the last ones by
+//! workers, so a slow core does not hold up the rest, and the caller never waits for a worker that
+//! has not begun a piece: if none wakes up in time, the caller has done it all (`pool/claim.rs`).
+//! Workers are started by the first job, watch for the next for about 50 microseconds after each,
+//! and then sleep.
 //!
 //! Which thread runs which piece is left to chance; what the pieces are must not be: cut by size,
 //! never by [`threads`], and results come out the same for any number of threads.

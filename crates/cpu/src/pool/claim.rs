@@ -1,9 +1,11 @@
 //! The claim protocol: how a caller and the workers share the pieces of a job.
 //!
-//! A caller publishes its job in a *slot* and takes part in it. Whoever has time claims the next
-//! piece from the slot's one atomic word, until none is left; the caller then waits for pieces
-//! that others have begun, and never for anybody who has not. With several slots, several callers
-//! share the workers. Idle workers watch one word, the *signal*, for a while and then sleep.
+//! A caller publishes its job in a *slot* and takes part in it. Whoever has time claims a piece from
+//! the slot's one atomic word, the caller at the front and workers at the back, until none is left;
+//! the caller then waits for pieces that others have begun, and never for anybody who has not. From
+//! two ends, calls on the same arrays find in each core's own cache what it had before. With several
+//! slots, several callers share the workers. Idle workers watch one word, the *signal*, for a while
+//! and then sleep.
 //!
 //! May assume: a [`Claims`] outlives the threads inside [`Claims::serve`]; pieces never call
 //! [`Claims::run`] (the pool runs nested calls inline). Starts no threads itself. Called by
@@ -23,13 +25,13 @@ use super::sync::{
 /// The work of a job, called once with the index of each piece.
 type Work<'a> = dyn Fn(usize) + Sync + 'a;
 
-/// The most pieces that one job may have: what the low bits of a slot's word can count.
+/// The most pieces that one job may have: what an end of a slot's word can count.
 pub const MAX_PIECES: usize = (1 << PIECE_BITS) - 1;
 
 /// The most workers: what the low bits of the signal can count.
 pub const MAX_WORKERS: usize = (1 << WORKER_BITS) - 1;
 
-const PIECE_BITS: u32 = 24;
+const PIECE_BITS: u32 = 14;
 const WORKER_BITS: u32 = 16;
 
 /// How many sleepers a caller wakes, and how many each of those: a tree, so that neither the
@@ -42,7 +44,6 @@ const CALLER_SLEEPS: usize = 1 << (usize::BITS - 1);
 /// A job, on its caller's stack.
 struct Job<'a> {
     work: &'a Work<'a>,
-    pieces: usize,
     /// What the first piece that panicked threw.
     panic: std::sync::Mutex<Option<Box<dyn Any + Send>>>,
     /// Whether a piece has panicked, so that the others need not begin.
@@ -93,11 +94,12 @@ impl Job<'_> {
 struct Slot {
     /// Whether a caller owns this slot.
     taken: AtomicBool,
-    /// High bits: the number of the job. Low bits: how many of its pieces nobody has claimed.
+    /// From the high bits down: the number of the job, the first of its pieces that nobody has
+    /// claimed, and the end of those pieces.
     ///
-    /// A claim takes one off by compare-and-swap. Since the number is part of the word, a thread
-    /// that was held up between looking and claiming cannot claim from a later job; and since
-    /// the count is, it cannot claim from a job that has no piece left.
+    /// A claim moves one of the two ends by compare-and-swap. Since the number is part of the word,
+    /// a thread that was held up between looking and claiming cannot claim from a later job; and
+    /// since both ends are, it cannot claim from a job that has no piece left.
     word: AtomicU64,
     /// The job. Valid while a claimed piece of it has not been reported to `unfinished`.
     job: AtomicPtr<Job<'static>>,
@@ -105,6 +107,15 @@ struct Slot {
     unfinished: AtomicUsize,
     gate: Mutex<()>,
     bell: Condvar,
+}
+
+/// Which of the unclaimed pieces a thread takes.
+#[derive(Clone, Copy)]
+enum End {
+    /// The first: the caller's.
+    Front,
+    /// The last: the workers'.
+    Back,
 }
 
 /// A piece that this thread, and no other, has to run.
@@ -129,43 +140,45 @@ impl Slot {
 
     /// Makes the pieces of `job` claimable. The caller owns the slot, and `job` stays where it is
     /// until [`Slot::wait`] has returned.
-    fn publish(&self, job: &Job<'_>) {
-        self.unfinished.store(job.pieces, Relaxed);
+    fn publish(&self, job: &Job<'_>, pieces: usize) {
+        self.unfinished.store(pieces, Relaxed);
         self.job.store(ptr::from_ref(job).cast_mut().cast(), Relaxed);
-        let number = (self.word.load(Relaxed) >> PIECE_BITS).wrapping_add(1);
-        self.word.store((number << PIECE_BITS) | job.pieces as u64, Release);
+        let number = (self.word.load(Relaxed) >> (2 * PIECE_BITS)).wrapping_add(1);
+        self.word.store((number << (2 * PIECE_BITS)) | pieces as u64, Release);
     }
 
-    /// Takes the next piece, if there is one.
-    fn claim(&self) -> Option<Claim> {
+    /// Takes the piece at one end, if there is one.
+    fn claim(&self, from: End) -> Option<Claim> {
         let mut word = self.word.load(Acquire);
         loop {
-            let unclaimed = word as usize & MAX_PIECES;
-            if unclaimed == 0 {
+            let first = (word >> PIECE_BITS) as usize & MAX_PIECES;
+            let end = word as usize & MAX_PIECES;
+            if first == end {
                 return None;
             }
+            let (piece, rest) = match from {
+                End::Front => (first, word + (1 << PIECE_BITS)),
+                End::Back => (end - 1, word - 1),
+            };
             // May be the pointer of a later job, but then the exchange fails: `word` has changed.
             let job: *const Job<'static> = self.job.load(Relaxed);
-            match self.word.compare_exchange_weak(word, word - 1, Acquire, Acquire) {
-                Ok(_) => {
-                    // SAFETY: a piece of this job has been claimed and not been reported, so its
-                    // caller waits inside `Claims::run` and the job is alive. It is the job that
-                    // belongs to `word`: the pointer was stored before `word` was, and the next
-                    // one is stored only after our report.
-                    let pieces = unsafe { (*job).pieces };
-                    return Some(Claim { job, piece: pieces - unclaimed, left: unclaimed - 1 });
-                }
+            match self.word.compare_exchange_weak(word, rest, Acquire, Acquire) {
+                // A piece of this job has been claimed and not been reported, so its caller waits
+                // inside `Claims::run` and the job is alive. It is the job that belongs to `word`:
+                // the pointer was stored before `word` was, and the next one is stored only after
+                // our report.
+                Ok(_) => return Some(Claim { job, piece, left: end - first - 1 }),
                 Err(now) => word = now,
             }
         }
     }
 
-    /// Runs pieces until none is left to claim; returns how many. Before the first one,
-    /// `on_first` hears how many are left for others.
-    fn take_part(&self, on_first: impl FnOnce(usize)) -> usize {
+    /// Runs pieces from one end until none is left to claim; returns how many. Before the first
+    /// one, `on_first` hears how many are left for others.
+    fn take_part(&self, from: End, on_first: impl FnOnce(usize)) -> usize {
         let mut on_first = Some(on_first);
         let mut ran = 0;
-        while let Some(claim) = self.claim() {
+        while let Some(claim) = self.claim(from) {
             if let Some(on_first) = on_first.take() {
                 on_first(claim.left);
             }
@@ -254,14 +267,14 @@ impl Claims {
             return false;
         };
         let slot = &self.slots[place];
-        let job = Job { work, pieces, panic: std::sync::Mutex::new(None), failed: false.into() };
-        slot.publish(&job);
+        let job = Job { work, panic: std::sync::Mutex::new(None), failed: false.into() };
+        slot.publish(&job, pieces);
         let signal = self.signal.0.fetch_add(NEWS, AcqRel);
         // In the first slot this is probably the only job, and who is awake has nothing to do.
         self.wake(signal, if place == 0 { pieces - 1 } else { usize::MAX });
         // From here to the end of `wait` nothing can unwind: pieces are caught, and the job must
         // not leave the stack while workers use it.
-        let ran = slot.take_part(|_| ());
+        let ran = slot.take_part(End::Front, |_| ());
         slot.wait(ran, || job.attempt(meanwhile));
         slot.taken.store(false, Release);
         let panic = job.panic.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -337,7 +350,7 @@ impl Claims {
     /// Takes part in the first job that has pieces left; says whether there was one.
     fn help(&self) -> bool {
         self.slots.iter().any(|slot| {
-            let ran = slot.take_part(|left| {
+            let ran = slot.take_part(End::Back, |left| {
                 self.wake(self.signal.0.load(Relaxed), left);
             });
             if ran > 0 {
@@ -376,5 +389,31 @@ impl Claims {
         for _ in 0..count {
             self.alarm.notify_one();
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_claimed_from_both_ends_until_these_meet() {
+        let slot = Slot::new();
+        let job = Job {
+            work: &|_| (),
+            panic: std::sync::Mutex::new(None),
+            failed: std::sync::atomic::AtomicBool::new(false),
+        };
+        let piece = |end| slot.claim(end).map(|claim| (claim.piece, claim.left));
+        slot.publish(&job, MAX_PIECES);
+        assert_eq!(piece(End::Front), Some((0, MAX_PIECES - 1)));
+        assert_eq!(piece(End::Back), Some((MAX_PIECES - 1, MAX_PIECES - 2)));
+        assert_eq!(piece(End::Back), Some((MAX_PIECES - 2, MAX_PIECES - 3)));
+        assert_eq!(piece(End::Front), Some((1, MAX_PIECES - 4)));
+        // What that job left is nobody's.
+        slot.publish(&job, 2);
+        assert_eq!(piece(End::Back), Some((1, 1)));
+        assert_eq!(piece(End::Front), Some((0, 0)));
+        assert_eq!((piece(End::Back), piece(End::Front)), (None, None));
     }
 }
