@@ -28,8 +28,11 @@ const fn several_rows<F: Family>() -> bool {
 
 /// Elements of B below which one thread does everything.
 const ONE_THREAD: usize = 1 << 16;
-/// Columns that a piece of [`rows`] sums up in L1.
-const STRIP: usize = 512;
+/// Bytes of sums that a piece of [`rows`] keeps in L1. Rows of B are read this far without a break:
+/// shorter ones end before the memory's prefetching has begun.
+const STRIP: usize = 8 << 10;
+/// The most bytes of results that blocks of K may have of their own in [`rows`].
+const PARTIALS: usize = 1 << 20;
 /// Length of a dot product that is summed over lanes without a break.
 const DOT_BLOCK: usize = 1 << 15;
 
@@ -62,8 +65,8 @@ struct RowsCut {
     blocks: usize,
     /// Strips of columns.
     strips: usize,
-    /// Few columns: the blocks of K go to the threads, each with a result of its own. Many blocks
-    /// are taken some at a time, so that the results stay small.
+    /// The blocks of K that go to the threads at a time, each with a result of its own, so that
+    /// threads read long stretches of B; 1 where there is one block, or the results are large.
     at_once: usize,
     /// From one row of a result to the next.
     pitch: usize,
@@ -77,12 +80,17 @@ impl RowsCut {
     fn new<F: Family>(p: &Product<F::Store>, threads: usize) -> RowsCut {
         let kc = Blocking::block_of_k(p.k, size_of::<Elem<F>>());
         let blocks = p.k.div_ceil(kc);
-        let strips = p.n.div_ceil(STRIP);
         let threads = if p.k.saturating_mul(p.n) < ONE_THREAD { 1 } else { threads };
-        let at_once = if threads > 1 && strips < 2 * threads { blocks.min(64) } else { 1 };
         let pitch = p.n.next_multiple_of(F::Lanes::WIDTH);
+        let one = pitch * p.m;
+        let results = PARTIALS / (one * size_of::<Elem<F>>());
+        let at_once = if threads > 1 { results.clamp(1, 64).min(blocks) } else { 1 };
+        // Pieces enough that a slow thread does not hold up the others.
+        let width = STRIP / (p.m * size_of::<Elem<F>>());
+        let fair = if threads > 1 { (4 * threads).div_ceil(at_once) } else { 1 };
+        let strips = p.n.div_ceil(width).max(fair.min(p.n.div_ceil(width / 4)));
         let a_room = room::<Elem<F>>(p.m.saturating_mul(p.k));
-        RowsCut { threads, kc, blocks, strips, at_once, pitch, one: pitch * p.m, a_room }
+        RowsCut { threads, kc, blocks, strips, at_once, pitch, one, a_room }
     }
 }
 
