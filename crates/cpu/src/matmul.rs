@@ -2,6 +2,8 @@
 //!
 //! May assume shapes, dtypes and overlap that the contract settles. Called by the backend.
 
+use std::ops::Deref;
+
 use tilework_backend::{Matmul, MatmulKernel, Session, try_room};
 use tilework_error::Result;
 use tilework_layout::{Layout, LoopNest};
@@ -50,11 +52,28 @@ fn batch_axes(layout: &Layout, keep: usize) -> Result<Layout> {
 /// The first product of a request, without its place, and where each product of it begins.
 struct Products<T> {
     product: Product<T>,
-    starts: Vec<Start>,
+    starts: Starts,
 }
 
 /// The positions of A, B and C.
 type Start = (isize, isize, isize);
+
+/// The positions of all products: usually of one, which takes no memory.
+enum Starts {
+    One([Start; 1]),
+    Many(Vec<Start>),
+}
+
+impl Deref for Starts {
+    type Target = [Start];
+
+    fn deref(&self) -> &[Start] {
+        match self {
+            Starts::One(one) => one,
+            Starts::Many(many) => many,
+        }
+    }
+}
 
 fn products<T: Element>(session: &Session<'_>, request: &Matmul<'_>) -> Result<Products<T>> {
     let (a, b, c) = (request.a.layout(), request.b.layout(), request.output.layout());
@@ -76,6 +95,10 @@ fn products<T: Element>(session: &Session<'_>, request: &Matmul<'_>) -> Result<P
         c_cols,
         accumulate: false,
     };
+    if axes == 2 {
+        let [a, b, c] = [a, b, c].map(|layout| layout.offset().cast_signed());
+        return Ok(Products { product, starts: Starts::One([(a, b, c)]) });
+    }
     let batch = batch_axes(c, 2)?;
     // Empty operands reach nothing, and their strides may hold any number.
     let nest = match product.k {
@@ -91,7 +114,7 @@ fn products<T: Element>(session: &Session<'_>, request: &Matmul<'_>) -> Result<P
         };
         starts.extend((0..len.cast_signed()).map(|i| (place(1, i), place(2, i), place(0, i))));
     });
-    Ok(Products { product, starts })
+    Ok(Products { product, starts: Starts::Many(starts) })
 }
 
 /// float32 by pieces, as the caller asks.

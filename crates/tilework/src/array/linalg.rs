@@ -1,5 +1,7 @@
 //! Products: matmul with NumPy's rules for ranks and batches, dot products, contractions.
 
+use std::borrow::Cow;
+
 use smallvec::SmallVec;
 use tilework_backend::{Matmul, MatmulKernel, Request, Target};
 use tilework_error::{Error, Result, tuple};
@@ -127,20 +129,22 @@ impl Array {
     }
 }
 
-/// Operands as matrices with equal batch axes, ready for a request.
-struct Product {
-    a: Array,
-    b: Array,
-    a_layout: Layout,
-    b_layout: Layout,
+/// Operands as matrices with equal batch axes, ready for a request. Small products take less time
+/// than the reference counts and layouts of copies: operands that are as they must be are borrowed.
+struct Product<'a> {
+    a: Cow<'a, Array>,
+    b: Cow<'a, Array>,
+    /// The layouts of operands that broadcast.
+    a_layout: Option<Layout>,
+    b_layout: Option<Layout>,
     /// With axes added for operands of one axis.
     shape: Dims,
     row_added: bool,
     column_added: bool,
 }
 
-impl Product {
-    fn new(a: &Array, b: &Array) -> Result<Product> {
+impl<'a> Product<'a> {
+    fn new(a: &'a Array, b: &'a Array) -> Result<Product<'a>> {
         common_device("matmul", &[Arg::Array(a), Arg::Array(b)])?;
         if a.ndim() == 0 || b.ndim() == 0 {
             let (a, b) = (tuple(a.shape()), tuple(b.shape()));
@@ -150,8 +154,12 @@ impl Product {
         }
         let dtype = a.dtype().promote(b.dtype());
         let (row_added, column_added) = (a.ndim() == 1, b.ndim() == 1);
-        let left = if row_added { a.expand_dims(0)? } else { a.clone() };
-        let right = if column_added { b.expand_dims(1)? } else { b.clone() };
+        let matrix = |array: &'a Array, added: Option<isize>| match added {
+            Some(axis) => array.expand_dims(axis).map(Cow::Owned),
+            None => Ok(Cow::Borrowed(array)),
+        };
+        let left = matrix(a, row_added.then_some(0))?;
+        let right = matrix(b, column_added.then_some(1))?;
         let (batch_a, m, k) = split(left.shape());
         let (batch_b, inner, n) = split(right.shape());
         if k != inner {
@@ -165,24 +173,26 @@ impl Product {
         let full = |rows: usize, columns: usize| -> Dims {
             batch.iter().copied().chain([rows, columns]).collect()
         };
-        let (a_layout, b_layout) = (full(m, k), full(k, n));
-        let (left, right) = (left.to_dtype(dtype)?, right.to_dtype(dtype)?);
-        let (a_layout, b_layout) =
-            (left.layout().broadcast_to(&a_layout)?, right.layout().broadcast_to(&b_layout)?);
-        Ok(Product {
-            shape: full(m, n),
-            a: left,
-            b: right,
-            a_layout,
-            b_layout,
-            row_added,
-            column_added,
-        })
+        let (a_shape, b_shape) = (full(m, k), full(k, n));
+        let cast = |array: Cow<'a, Array>| match array.dtype() == dtype {
+            true => Ok(array),
+            false => array.astype(dtype).map(Cow::Owned),
+        };
+        let broadcast = |array: &Array, shape: &[usize]| {
+            let same = array.shape() == shape;
+            (!same).then(|| array.layout().broadcast_to(shape)).transpose()
+        };
+        let (a, b) = (cast(left)?, cast(right)?);
+        let (a_layout, b_layout) = (broadcast(&a, &a_shape)?, broadcast(&b, &b_shape)?);
+        Ok(Product { a, b, a_layout, b_layout, shape: full(m, n), row_added, column_added })
     }
 
-    fn run(&self, kernel: MatmulKernel, output: Target<'_>) -> Result<()> {
-        let a = self.a.borrow().with_layout(&self.a_layout)?;
-        let b = self.b.borrow().with_layout(&self.b_layout)?;
+    fn run<'b>(&'b self, kernel: MatmulKernel, output: Target<'b>) -> Result<()> {
+        let view = |array: &'b Array, layout: &'b Option<Layout>| match layout {
+            Some(layout) => array.borrow().with_layout(layout),
+            None => Ok(array.borrow()),
+        };
+        let (a, b) = (view(&self.a, &self.a_layout)?, view(&self.b, &self.b_layout)?);
         self.a.device.run("matmul", &Request::Matmul(Matmul { a, b, output, kernel }))
     }
 
