@@ -145,9 +145,14 @@ static TABLE: [[ByIsa; DType::COUNT]; COUNT] = column::<Kernels>();
 #[derive(Clone, Copy)]
 pub(crate) struct Chosen {
     pub(crate) kernel: Kernel,
-    /// Whether an element costs far more than moving it.
-    pub(crate) slow: bool,
+    /// What an element costs beside its traffic, in bytes that could be moved meanwhile.
+    pub(crate) cost: usize,
 }
+
+/// [`Chosen::cost`] of arithmetic, of a function in vectors, and of one that has no vector form.
+pub(crate) const ARITHMETIC: usize = 4;
+const FUNCTION: usize = 16;
+pub(crate) const SLOW_FUNCTION: usize = 128;
 
 /// What is chosen, by operation and dtype.
 type Choices = [[Option<Chosen>; DType::COUNT]; COUNT];
@@ -162,8 +167,12 @@ fn choices() -> &'static Choices {
                 let (row, column) = (id as usize, dtype as usize);
                 let Some(compiled) = TABLE[row][column][isa as usize] else { continue };
                 let by_hand = by_hand::kernel(id, dtype, isa);
-                let slow = by_hand.is_none() && is_scalar_anyway(id.row(), dtype.class());
-                choices[row][column] = Some(Chosen { kernel: by_hand.unwrap_or(compiled), slow });
+                let cost = match (is_scalar_anyway(id.row(), dtype.class()), by_hand) {
+                    (false, _) => ARITHMETIC,
+                    (true, Some(_)) => FUNCTION,
+                    (true, None) => SLOW_FUNCTION,
+                };
+                choices[row][column] = Some(Chosen { kernel: by_hand.unwrap_or(compiled), cost });
             }
         }
         choices

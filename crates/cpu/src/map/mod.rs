@@ -28,24 +28,18 @@ use tilework_tape::{Action, Step};
 
 use crate::isa::Isa;
 use chunks::{CHUNK, Feed, Job};
-use kernels::{Chosen, Kernel};
+use kernels::{ARITHMETIC, Chosen, Kernel, SLOW_FUNCTION};
 use plan::Program;
 
 /// How much work is worth a piece of its own, in bytes read and written: the one threshold of
 /// elementwise work. A piece takes some ten microseconds, a few times what waking a thread costs.
 pub(crate) const PIECE: usize = 256 << 10;
 
-/// What a kernel call costs beside its traffic, per element, in bytes.
-const CALL_COST: usize = 4;
-
-/// What an element of a function that has no vector form costs, in bytes.
-const SLOW_CALL_COST: usize = 128;
-
 /// Does what a `Map` request asks.
 pub(crate) fn run(session: &Session<'_>, map: &Map<'_>) -> Result<()> {
     let only = OnlyCall::of(map);
     if let Some(only) = only
-        && !only.slow
+        && only.cost < SLOW_FUNCTION
         && run_contiguous(session, map, only)
     {
         return Ok(());
@@ -63,8 +57,8 @@ pub(crate) fn run(session: &Session<'_>, map: &Map<'_>) -> Result<()> {
 #[derive(Clone, Copy)]
 struct OnlyCall {
     kernel: Kernel,
-    /// Whether it is a function that has no vector form.
-    slow: bool,
+    /// What an element costs: see [`Chosen`].
+    cost: usize,
     /// Bytes of the operands' elements.
     sizes: [usize; 3],
 }
@@ -76,8 +70,8 @@ impl OnlyCall {
         let inputs = map.tape.inputs();
         if let Some(id) = map.tape.single() {
             let dtype = inputs[0].slot.dtype;
-            let Chosen { kernel, slow } = kernels::chosen(id, dtype)?;
-            return Some(OnlyCall { kernel, slow, sizes: [dtype.size(); 3] });
+            let Chosen { kernel, cost } = kernels::chosen(id, dtype)?;
+            return Some(OnlyCall { kernel, cost, sizes: [dtype.size(); 3] });
         }
         let [Step { action, operands, slot }] = map.tape.steps() else { return None };
         let kernel = match (action, &operands[..]) {
@@ -95,7 +89,7 @@ impl OnlyCall {
         for (size, input) in sizes.iter_mut().zip(inputs) {
             *size = input.slot.dtype.size();
         }
-        Some(OnlyCall { kernel, slow: false, sizes })
+        Some(OnlyCall { kernel, cost: ARITHMETIC, sizes })
     }
 }
 
@@ -213,12 +207,10 @@ fn run_tape(session: &Session<'_>, map: &Map<'_>, only: Option<OnlyCall>) -> Res
 
 fn calls_cost(steps: &[Step]) -> usize {
     let cost = |step: &Step| match step.action {
-        Action::Apply(id)
-            if kernels::chosen(id, step.slot.dtype).is_some_and(|chosen| chosen.slow) =>
-        {
-            SLOW_CALL_COST
+        Action::Apply(id) => {
+            kernels::chosen(id, step.slot.dtype).map_or(ARITHMETIC, |chosen| chosen.cost)
         }
-        _ => CALL_COST,
+        _ => ARITHMETIC,
     };
     steps.iter().map(cost).sum()
 }
