@@ -157,14 +157,21 @@ impl Job<'_> {
         }
         let mut partial = self.partial(operation, splits)?;
         let shared = Shared(partial.pointer());
-        pool::run(results * splits, &|item| {
-            let (result, split) = (item / splits, item % splits);
-            let range = split * PIECE..self.count.min((split + 1) * PIECE);
+        let part = |result: usize, range: Range<usize>| {
+            let split = range.start / PIECE;
             let state = shared.state(split * results + result, self.cell.state);
             each_piece(self.kept, result..result + 1, &mut |at, _| {
                 self.fold_rows(at[0], 1, range.clone(), state);
             });
-        });
+        };
+        if results == 1 {
+            pool::for_ranges(self.count, PIECE, &|range| part(0, range));
+        } else {
+            pool::run(results * splits, &|item| {
+                let (result, split) = (item / splits, item % splits);
+                part(result, split * PIECE..self.count.min((split + 1) * PIECE));
+            });
+        }
         self.merge_splits(shared, splits);
         Ok(())
     }
