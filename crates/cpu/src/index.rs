@@ -14,7 +14,7 @@ use tilework_error::Result;
 use tilework_layout::{Layout, LoopNest, resolve_index};
 
 use crate::map::{PIECE, moves};
-use crate::pool;
+use crate::{pool, prefetch};
 
 /// An address that pieces of work share.
 #[derive(Clone, Copy)]
@@ -284,9 +284,16 @@ unsafe fn elements<T: Copy, const GATHER: bool>(
     picked: *mut T,
     (size, step): (usize, isize),
 ) -> Result<(), i64> {
+    // Unlike reads, writes to places far apart do not overlap unless their lines are asked for.
+    let ahead = if GATHER { n } else { n.min(32) };
     for i in 0..n.cast_signed() {
         // SAFETY: the caller's promise.
         unsafe {
+            if !GATHER && i < (n - ahead).cast_signed() {
+                let index = indices.0.offset((i + ahead.cast_signed()) * indices.1).read();
+                let place = resolve_index(index, size).unwrap_or(0).cast_signed();
+                prefetch::into_l1(picked.wrapping_offset(place * step));
+            }
             let index = indices.0.offset(i * indices.1).read();
             let place = resolve_index(index, size).ok_or(index)?;
             let dense = dense.0.offset(i * dense.1);

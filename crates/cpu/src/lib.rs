@@ -9,6 +9,7 @@ mod map;
 mod matmul;
 mod pairs;
 pub mod pool;
+mod prefetch;
 mod random;
 mod reduce;
 mod scan;

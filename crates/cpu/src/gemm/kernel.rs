@@ -13,6 +13,7 @@ use super::{
     avx512::{F32x16, F64x8},
     integers::{Int256, Int512, Ints},
 };
+use crate::prefetch;
 use std::marker::PhantomData;
 
 /// What a micro-kernel works on.
@@ -143,7 +144,7 @@ impl<V: Lanes, const MR: usize, const NV: usize, const ACCESS: usize> Job
             while left > 0 {
                 let steps = if packed { left.min(STRETCH) } else { left };
                 if packed {
-                    prefetch_l2(ahead);
+                    prefetch::into_l2(ahead);
                     ahead = ahead.wrapping_offset(tile.ahead.step);
                 }
                 if fetch_c && left <= PREFETCH {
@@ -151,7 +152,7 @@ impl<V: Lanes, const MR: usize, const NV: usize, const ACCESS: usize> Job
                     for i in 0..MR {
                         let row = tile.c.wrapping_offset(i as isize * tile.c_rows);
                         for j in 0..NV {
-                            prefetch(row.wrapping_add(j * V::WIDTH));
+                            prefetch::into_l1(row.wrapping_add(j * V::WIDTH));
                         }
                     }
                 }
@@ -244,30 +245,6 @@ unsafe fn finish<V: Lanes>(sum: V, to: *mut V::Elem, count: usize, accumulate: b
         let sum = if accumulate { V::load_masked(to, mask).add(sum) } else { sum };
         sum.store_masked(to, mask);
     }
-}
-
-/// Asks for a cache line; any address will do.
-#[inline(always)]
-pub(super) fn prefetch<T>(at: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch never faults, and SSE is part of the target.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
-}
-
-/// Asks for a cache line in L2; any address will do.
-#[inline(always)]
-fn prefetch_l2(at: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch never faults, and SSE is part of the target.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
 }
 
 /// The kernel of one tile size and access, compiled for the lanes' level.

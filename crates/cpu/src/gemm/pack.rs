@@ -8,9 +8,10 @@
 
 use super::Product;
 use super::family::{Elem, Family};
-use super::kernel::{Ahead, STRETCH, prefetch};
+use super::kernel::{Ahead, STRETCH};
 use super::lanes::{Job, Lanes};
 use super::matrix::panel_width;
+use crate::prefetch;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -279,7 +280,7 @@ unsafe fn put<V: Lanes, const B: bool>(
 unsafe fn copy<F: Family, const B: bool>(panel: &Panel<F>, width: usize) {
     for k in 0..panel.depth {
         let from = panel.from.wrapping_offset(k as isize * panel.along);
-        prefetch(from.wrapping_offset(ROWS_AT_ONCE as isize * panel.along));
+        prefetch::into_l1(from.wrapping_offset(ROWS_AT_ONCE as isize * panel.along));
         let to = panel.to.wrapping_add(k * width);
         let mut lane = 0;
         while lane < panel.lanes {
