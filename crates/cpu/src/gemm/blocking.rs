@@ -4,86 +4,8 @@
 //! touches operands. The one cut that decides results, that of K, depends on K and the size of an
 //! element alone; all the others only move work between loops and threads.
 
-use std::sync::OnceLock;
-
-/// Data caches of one core (the last one possibly shared), in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CacheSizes {
-    /// First level.
-    pub l1: usize,
-    /// Second level.
-    pub l2: usize,
-    /// Last level.
-    pub l3: usize,
-}
-
-impl CacheSizes {
-    /// What is assumed where the system does not say: the smallest caches of the last ten years.
-    pub const FALLBACK: CacheSizes = CacheSizes { l1: 32 << 10, l2: 256 << 10, l3: 4 << 20 };
-
-    /// The caches of this machine, read once.
-    pub fn of_this_machine() -> CacheSizes {
-        static SIZES: OnceLock<CacheSizes> = OnceLock::new();
-        *SIZES.get_or_init(|| {
-            let from_system = |level| Self::from_sysfs(level).or_else(|| Self::from_cpuid(level));
-            CacheSizes {
-                l1: from_system(1).unwrap_or(Self::FALLBACK.l1),
-                l2: from_system(2).unwrap_or(Self::FALLBACK.l2),
-                l3: from_system(3).unwrap_or(Self::FALLBACK.l3),
-            }
-        })
-    }
-
-    fn from_sysfs(level: u32) -> Option<usize> {
-        (0..8).find_map(|index| {
-            let read = |name: &str| {
-                let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}");
-                std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
-            };
-            let holds_data = read("type")? != "Instruction";
-            if !holds_data || read("level")?.parse() != Ok(level) {
-                return None;
-            }
-            Self::parse_size(&read("size")?)
-        })
-    }
-
-    /// `48K`, `2M` or a plain number of bytes.
-    fn parse_size(text: &str) -> Option<usize> {
-        let (digits, unit) = match text.strip_suffix('K') {
-            Some(digits) => (digits, 1 << 10),
-            None => match text.strip_suffix('M') {
-                Some(digits) => (digits, 1 << 20),
-                None => (text, 1),
-            },
-        };
-        digits.parse::<usize>().ok()?.checked_mul(unit).filter(|bytes| *bytes > 0)
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    fn from_cpuid(level: u32) -> Option<usize> {
-        use std::arch::x86_64::{__cpuid, __cpuid_count};
-        if __cpuid(0).eax < 4 {
-            return None;
-        }
-        (0..8).find_map(|index| {
-            let leaf = __cpuid_count(4, index);
-            // Bits 0 to 4 are the kind (1 data, 3 unified), 5 to 7 the level.
-            if !matches!(leaf.eax & 0x1f, 1 | 3) || (leaf.eax >> 5) & 7 != level {
-                return None;
-            }
-            let ways = (leaf.ebx >> 22) as usize + 1;
-            let parts = (leaf.ebx >> 12) as usize % 1024 + 1;
-            let line = leaf.ebx as usize % 4096 + 1;
-            Some(ways * parts * line * (leaf.ecx as usize + 1))
-        })
-    }
-
-    #[cfg(not(target_arch = "x86_64"))]
-    fn from_cpuid(_level: u32) -> Option<usize> {
-        None
-    }
-}
+use super::caches::CacheSizes;
+use std::ops::Range;
 
 /// What the choice of blocks depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,13 +30,34 @@ pub struct Shape {
     pub a_by_columns: bool,
 }
 
+/// Pieces of C, or of a part of it: so many pieces of rows times so many of columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grid {
+    /// Pieces of rows.
+    pub rows: usize,
+    /// Pieces of columns.
+    pub columns: usize,
+}
+
+impl Grid {
+    /// All in one piece.
+    const WHOLE: Grid = Grid { rows: 1, columns: 1 };
+
+    fn pieces(self) -> usize {
+        self.rows * self.columns
+    }
+}
+
 /// The loops of a product, from the outermost inwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Blocking {
-    /// C is cut into this many pieces of columns ...
-    pub column_pieces: usize,
-    /// ... times this many pieces of rows; any thread may take a piece.
-    pub row_pieces: usize,
+    /// C is cut into these pieces, any of which any thread may take,
+    pub grid: Grid,
+    /// but for so many of its last rows,
+    pub last_rows: usize,
+    /// which are cut finer: two cores are seldom equally fast, and whoever has finished a piece of
+    /// the grid first finds something to do there.
+    pub finer: Grid,
     /// Columns of a piece are taken this many at a time (the last time fewer),
     pub nc: usize,
     /// K in blocks of this many (the last one shorter),
@@ -139,6 +82,11 @@ const UNPACKED_BYTES: usize = 2048;
 const NARROW: usize = 256;
 /// Columns at a time: more would leave L2 no room for what streams past.
 const MOST_COLUMNS: usize = 512;
+/// Multiplications that are worth a piece of their own where nothing is packed.
+const PIECE: usize = 1 << 18;
+/// One part in so many of C's rows is cut finer: enough for cores of which one has three quarters
+/// of the other's clock, little enough that packing for small pieces costs a hundredth.
+const LAST: usize = 8;
 /// The most that the results of K's blocks may take.
 const PARTIALS: usize = 4 << 20;
 
@@ -164,8 +112,9 @@ impl Blocking {
         if work < ONE_THREAD && kc == k && shape.a_in_place && shape.b_pitch.is_some() {
             // Nothing to cut, nothing to pack: such products take less time than choosing.
             return Blocking {
-                column_pieces: 1,
-                row_pieces: 1,
+                grid: Grid::WHOLE,
+                last_rows: 0,
+                finer: Grid::WHOLE,
                 nc: n,
                 kc,
                 pack_b: false,
@@ -191,7 +140,19 @@ impl Blocking {
         let nc = fitting.clamp(4 * nr, MOST_COLUMNS.max(4 * nr));
 
         let threads = if work < ONE_THREAD { 1 } else { threads.max(1) };
-        let (column_pieces, row_pieces) = Self::pieces(shape, nc, threads, pack_a || pack_b);
+        let mut grid = Grid::WHOLE;
+        let (mut last_rows, mut finer) = (0, Grid::WHOLE);
+        if threads > 1 && !(pack_a || pack_b) {
+            grid = Self::small_pieces(shape, work, threads);
+        } else if threads > 1 {
+            grid = Self::large_pieces(shape, threads);
+            if m >= LAST * 2 * mr {
+                last_rows = m - (m - m / LAST) / mr * mr;
+                let columns = n.div_ceil(NARROW).max(grid.columns);
+                let rows = (2 * threads).div_ceil(columns).min(last_rows / mr);
+                finer = Grid { rows, columns };
+            }
+        }
 
         // A row panel of A whose columns are contiguous touches a line per k for a few elements:
         // several panels at once use the whole line.
@@ -205,50 +166,73 @@ impl Blocking {
         } else {
             0
         };
-        Blocking { column_pieces, row_pieces, nc, kc, pack_b, mc, pack_a, k_at_once }
+        Blocking { grid, last_rows, finer, nc, kc, pack_b, mc, pack_a, k_at_once }
     }
 
-    /// Pieces of columns and of rows: enough for all threads, as little repacking as possible.
-    fn pieces(shape: &Shape, nc: usize, threads: usize, packs: bool) -> (usize, usize) {
+    /// How many pieces C is cut into.
+    pub(super) fn pieces(&self) -> usize {
+        self.grid.pieces() + if self.last_rows > 0 { self.finer.pieces() } else { 0 }
+    }
+
+    /// Rows and columns of a piece of C, which has `m` by `n` elements and tiles `nr` wide.
+    ///
+    /// The large pieces are those at the ends, which threads take first (see `pool`): the first for
+    /// the caller, the others for workers.
+    pub(super) fn piece(
+        &self,
+        (m, n): (usize, usize),
+        nr: usize,
+        index: usize,
+    ) -> (Range<usize>, Range<usize>) {
+        let upper = m - self.last_rows;
+        let small = self.pieces() - self.grid.pieces();
+        let (grid, place, first, rows) = match index {
+            0 => (self.grid, 0, 0, upper),
+            _ if index <= small => (self.finer, index - 1, upper, self.last_rows),
+            _ => (self.grid, index - small, 0, upper),
+        };
+        let rows = part(rows, grid.rows, 1, place / grid.columns);
+        (first + rows.start..first + rows.end, part(n, grid.columns, nr, place % grid.columns))
+    }
+
+    /// Pieces where nothing is packed, so that they cost nothing: some for each thread. Rows are
+    /// cut evenly, columns only at tiles.
+    fn small_pieces(shape: &Shape, work: usize, threads: usize) -> Grid {
         let Shape { m, n, mr, nr, .. } = *shape;
-        if threads == 1 {
-            return (1, 1);
+        let pieces = (work / PIECE).clamp(threads, 4 * threads);
+        if m >= n {
+            Grid { rows: pieces.min(m.div_ceil(2 * mr)), columns: 1 }
+        } else {
+            Grid { rows: 1, columns: pieces.min(n.div_ceil(nr)) }
         }
+    }
+
+    /// Pieces where operands are packed: one for each thread, with as little repacking as possible.
+    fn large_pieces(shape: &Shape, threads: usize) -> Grid {
+        let Shape { m, n, mr, nr, .. } = *shape;
         let most_columns = n.div_ceil(nr);
         let most_rows = m.div_ceil(mr);
         // p pieces of columns pack A p times, q pieces of rows pack B q times.
-        let mut best = (1, 1);
+        let mut best = Grid::WHOLE;
         let mut least = usize::MAX;
         for p in 1..=threads.min(most_columns) {
             let q = threads.div_ceil(p).min(most_rows);
             let missing = threads.saturating_sub(p * q);
-            let narrow = if packs && n / p < NARROW { n / 8 } else { 0 };
+            let narrow = if n / p < NARROW { n / 8 } else { 0 };
             let cost = (p * m + q * n).saturating_add(missing * (m + n)).saturating_add(narrow);
             // On a tie cut columns: a row of tiles then stays within few pages of C.
             if cost <= least {
                 least = cost;
-                best = (p, q);
+                best = Grid { rows: q, columns: p };
             }
         }
-        let (mut p, q) = best;
-        // Long pieces are cut at nc anyway; as pieces of their own, a late thread holds up less.
-        // Then there must be no odd piece for one thread while the others wait.
-        let wanted = n.div_ceil(nc);
-        if wanted > p {
-            p = if wanted * q < 4 * threads { wanted.next_multiple_of(p) } else { wanted };
-        }
-        (p.min(most_columns), q)
+        best
     }
 }
 
 /// The part `index` of `total`, cut into `parts` pieces that are multiples of `unit` (but for the
 /// end) and as even as that allows.
-pub(super) fn part(
-    total: usize,
-    parts: usize,
-    unit: usize,
-    index: usize,
-) -> std::ops::Range<usize> {
+pub(super) fn part(total: usize, parts: usize, unit: usize, index: usize) -> Range<usize> {
     let units = total.div_ceil(unit);
     let cut = |i: usize| (units * i / parts * unit).min(total);
     cut(index)..cut(index + 1)
@@ -308,8 +292,9 @@ mod tests {
     fn known_machines_get_known_blocks() {
         let large = Blocking::choose(&square(1024), SAPPHIRE, 2);
         let expected = Blocking {
-            column_pieces: 2,
-            row_pieces: 1,
+            grid: Grid { rows: 1, columns: 2 },
+            last_rows: 128,
+            finer: Grid { rows: 1, columns: 4 },
             nc: 512,
             kc: 512,
             pack_b: true,
@@ -321,19 +306,37 @@ mod tests {
 
         let small = Blocking::choose(&square(128), SAPPHIRE, 2);
         assert!(!small.pack_a && !small.pack_b);
-        assert_eq!((small.column_pieces, small.row_pieces), (2, 1));
+        assert_eq!((small.grid, small.last_rows), (Grid { rows: 5, columns: 1 }, 0));
 
         let tiny = Blocking::choose(&square(32), SAPPHIRE, 2);
-        assert_eq!((tiny.column_pieces, tiny.row_pieces), (1, 1));
+        assert_eq!(tiny.pieces(), 1);
 
         let laptop = Blocking::choose(&square(1024), CacheSizes::FALLBACK, 8);
         assert!(laptop.nc * laptop.kc * 4 <= 256 << 10);
-        assert!(laptop.column_pieces * laptop.row_pieces >= 8);
+        assert!(laptop.grid.pieces() >= 8);
 
         let long = Blocking::choose(&Shape { m: 64, n: 64, k: 4096, ..square(64) }, SAPPHIRE, 2);
         assert!(long.k_at_once >= 8);
         let flat = Blocking::choose(&Shape { k: 64, ..square(4096) }, SAPPHIRE, 2);
-        assert_eq!((flat.column_pieces, flat.kc, flat.k_at_once), (8, 64, 0));
+        assert_eq!((flat.grid.columns, flat.kc, flat.k_at_once), (2, 64, 0));
+    }
+
+    #[test]
+    fn pieces_cover_c_once() {
+        for (m, n) in [(1024, 1024), (1025, 700), (4096, 64), (230, 9000), (128, 128)] {
+            for threads in [1, 2, 3, 16] {
+                let shape = Shape { m, n, ..square(2000) };
+                let blocking = Blocking::choose(&shape, SAPPHIRE, threads);
+                let mut covered = vec![0u8; m * n];
+                for index in 0..blocking.pieces() {
+                    let (rows, columns) = blocking.piece((m, n), 32, index);
+                    rows.for_each(|i| {
+                        covered[i * n..][columns.clone()].iter_mut().for_each(|at| *at += 1);
+                    });
+                }
+                assert!(covered.iter().all(|at| *at == 1), "{m} x {n}, {threads} threads");
+            }
+        }
     }
 
     #[test]
@@ -359,14 +362,5 @@ mod tests {
             }
             assert_eq!(next, total);
         }
-    }
-
-    #[test]
-    fn cache_sizes_are_read() {
-        assert_eq!(CacheSizes::parse_size("48K"), Some(48 << 10));
-        assert_eq!(CacheSizes::parse_size("2M"), Some(2 << 20));
-        assert_eq!(CacheSizes::parse_size("nonsense"), None);
-        let here = CacheSizes::of_this_machine();
-        assert!(here.l1 >= 4 << 10 && here.l2 >= here.l1);
     }
 }

@@ -6,7 +6,7 @@
 //! nothing, so no thread ever waits for another inside of a product. They are cut for the caches and
 //! may take seconds, so they ask between blocks whether they are still wanted.
 
-use super::blocking::{Blocking, part, widest};
+use super::blocking::{Blocking, widest};
 use super::family::{Elem, Family, Same};
 use super::finish::{Finish, FinishArgs, Shared, finish};
 use super::kernel::{Ahead, Tile, Tiled, access};
@@ -61,7 +61,7 @@ pub(super) fn need<F: Family>(p: &Product<F::Store>, blocking: &Blocking) -> Roo
         return Room { whole: room::<Elem<F>>(results.one * (results.at_once + 1)), each };
     }
     let (_, nr) = tile_size::<F>();
-    let columns = widest(p.n, blocking.column_pieces, nr);
+    let columns = widest(p.n, blocking.grid.columns, nr);
     let sums = Sums::new::<F>(p, blocking).map_or(0, |sums| sums.room::<F>());
     Room { whole: 0, each: sums + a_room::<F>(blocking) + b_room::<F>(blocking, columns) }
 }
@@ -93,7 +93,7 @@ impl Sums {
             return None;
         }
         let (mr, nr) = tile_size::<F>();
-        let columns = widest(p.n, blocking.column_pieces, nr);
+        let columns = widest(p.n, blocking.grid.columns, nr);
         let pitch = columns.next_multiple_of(F::Lanes::WIDTH);
         let fitting = (1 << 20) / (pitch * size_of::<Elem<F>>());
         Some(Sums { pitch, height: fitting.next_multiple_of(mr).max(8 * mr).min(p.m) })
@@ -119,15 +119,14 @@ pub(super) unsafe fn product<F: Family>(
         if blocking.k_at_once > 0 {
             return cut_k::<F>(parallel, p, blocking, area);
         }
-        let (rows, columns) = (blocking.row_pieces, blocking.column_pieces);
-        if rows * columns == 1 {
+        let pieces = blocking.pieces();
+        if pieces == 1 {
             return area.slots.with(|slot| piece::<F>(p, blocking, 0..p.m, 0..p.n, slot));
         }
-        let (mr, nr) = tile_size::<F>();
         let slots = &area.slots;
-        parallel.run(rows * columns, &|index| {
-            let rows = part(p.m, rows, mr, index / columns);
-            let columns = part(p.n, columns, nr, index % columns);
+        let (_, nr) = tile_size::<F>();
+        parallel.run(pieces, &|index| {
+            let (rows, columns) = blocking.piece((p.m, p.n), nr, index);
             slots.with(|slot| piece::<F>(p, blocking, rows, columns, slot));
         });
     }

@@ -18,6 +18,7 @@
 //! B contiguous) sum over lanes, and AMX sums pairs inside of a tile.
 
 mod blocking;
+mod caches;
 mod complex;
 mod element;
 mod family;
@@ -43,7 +44,8 @@ mod split;
 #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
 mod tiles;
 
-pub use blocking::{Blocking, CacheSizes, Shape};
+pub use blocking::{Blocking, Grid, Shape};
+pub use caches::CacheSizes;
 pub use element::Element;
 
 use crate::isa::Isa;

@@ -6,7 +6,8 @@
 //! batch decides once for all its products. Called by `element`, calls `matrix` and `vector`, and
 //! the tile unit through [`TileUnit`].
 
-use super::blocking::{Blocking, CacheSizes, Shape};
+use super::blocking::{Blocking, Shape};
+use super::caches::CacheSizes;
 use super::family::{Elem, Family};
 use super::lanes::Lanes;
 use super::scratch::{Area, Room, Slots};
