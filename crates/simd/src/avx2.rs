@@ -3,6 +3,8 @@
 //! May assume that every use is inlined below a function with these target features (the rule of
 //! [`Vector`]). Called by the drivers of level `Avx2`.
 
+use crate::instructions::rounding::{DOWN, NEAREST, UP, ZERO};
+use crate::instructions::{binary, compare, ins, integer, negative, operator, ternary, unary};
 use crate::twin::Twin;
 use crate::vector::{Lanes, Single, Vector, exponent_ops};
 use std::arch::x86_64::*;
@@ -20,26 +22,6 @@ pub(crate) struct Mask32(pub __m256);
 /// A mask of four lanes. Only the sign bit of a lane counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mask64(pub __m256d);
-
-/// An intrinsic without memory operands, called from code that has no feature of its own.
-macro_rules! ins {
-    ($e:expr) => {{
-        // SAFETY: the rule of `Vector`: this is only inlined into functions with AVX2 and FMA.
-        unsafe { $e }
-    }};
-}
-
-macro_rules! operator {
-    ($name:ident, $trait:ident, $method:ident, $f:ident) => {
-        impl $trait for $name {
-            type Output = $name;
-            #[inline(always)]
-            fn $method(self, b: $name) -> $name {
-                $name(ins!($f(self.0, b.0)))
-            }
-        }
-    };
-}
 
 operator!(Avx2F32, Add, add, _mm256_add_ps);
 operator!(Avx2F32, Sub, sub, _mm256_sub_ps);
@@ -68,71 +50,8 @@ impl Not for Mask64 {
         Mask64(ins!(_mm256_xor_pd(self.0, _mm256_castsi256_pd(_mm256_set1_epi32(-1)))))
     }
 }
-impl Neg for Avx2F32 {
-    type Output = Self;
-    #[inline(always)]
-    fn neg(self) -> Self {
-        self.xor(Self::lit(-0.0))
-    }
-}
-impl Neg for Avx2F64 {
-    type Output = Self;
-    #[inline(always)]
-    fn neg(self) -> Self {
-        self.xor(Self::lit(-0.0))
-    }
-}
-
-macro_rules! unary {
-    ($name:ident, $($method:ident = $f:expr;)*) => {
-        $(#[inline(always)]
-        fn $method(self) -> $name {
-            $name(ins!($f(self.0)))
-        })*
-    };
-}
-
-macro_rules! binary {
-    ($name:ident, $($method:ident = $f:expr;)*) => {
-        $(#[inline(always)]
-        fn $method(self, b: $name) -> $name {
-            $name(ins!($f(self.0, b.0)))
-        })*
-    };
-}
-
-macro_rules! ternary {
-    ($name:ident, $($method:ident = $f:ident;)*) => {
-        $(#[inline(always)]
-        fn $method(self, b: $name, c: $name) -> $name {
-            $name(ins!($f(self.0, b.0, c.0)))
-        })*
-    };
-}
-
-macro_rules! compare {
-    ($name:ident, $mask:ident, $f:ident, $($method:ident = $op:ident;)*) => {
-        $(#[inline(always)]
-        fn $method(self, b: $name) -> $mask {
-            $mask(ins!($f::<$op>(self.0, b.0)))
-        })*
-    };
-}
-
-/// Bit operations through the integer view of the register.
-macro_rules! integer {
-    ($name:ident, $to:ident, $from:ident, $($method:ident = $f:ident;)*) => {
-        $(#[inline(always)]
-        fn $method(self, b: $name) -> $name {
-            $name(ins!($from($f($to(self.0), $to(b.0)))))
-        })*
-    };
-}
-
-const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-const DOWN: i32 = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
-const UP: i32 = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC;
-const ZERO: i32 = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
+negative!(Avx2F32);
+negative!(Avx2F64);
 
 impl Vector for Avx2F32 {
     type Elem = f32;
@@ -159,7 +78,7 @@ impl Vector for Avx2F32 {
         min = _mm256_min_ps; max = _mm256_max_ps;
         and = _mm256_and_ps; or = _mm256_or_ps; xor = _mm256_xor_ps;
     }
-    compare! { Avx2F32, Mask32, _mm256_cmp_ps,
+    compare! { Avx2F32, Mask32, Mask32, _mm256_cmp_ps,
         lt = _CMP_LT_OQ; le = _CMP_LE_OQ; eq = _CMP_EQ_OQ; unordered = _CMP_UNORD_Q;
     }
     integer! { Avx2F32, _mm256_castps_si256, _mm256_castsi256_ps,
@@ -224,7 +143,7 @@ impl Vector for Avx2F64 {
         min = _mm256_min_pd; max = _mm256_max_pd;
         and = _mm256_and_pd; or = _mm256_or_pd; xor = _mm256_xor_pd;
     }
-    compare! { Avx2F64, Mask64, _mm256_cmp_pd,
+    compare! { Avx2F64, Mask64, Mask64, _mm256_cmp_pd,
         lt = _CMP_LT_OQ; le = _CMP_LE_OQ; eq = _CMP_EQ_OQ; unordered = _CMP_UNORD_Q;
     }
     integer! { Avx2F64, _mm256_castpd_si256, _mm256_castsi256_pd,

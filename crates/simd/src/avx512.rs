@@ -3,6 +3,8 @@
 //! May assume that every use is inlined below a function with these target features (the rule of
 //! [`Vector`]). Called by the drivers of level `Avx512`.
 
+use crate::instructions::rounding::{DOWN, NEAREST, UP, ZERO};
+use crate::instructions::{binary, compare, ins, integer, negative, operator, ternary, unary};
 use crate::twin::Twin;
 use crate::vector::{Lanes, Single, Vector, estimate_ops};
 use std::arch::x86_64::*;
@@ -15,101 +17,17 @@ pub(crate) struct Avx512F32(pub __m512);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Avx512F64(pub __m512d);
 
-/// An intrinsic without memory operands, called from code that has no feature of its own.
-macro_rules! ins {
-    ($e:expr) => {{
-        // SAFETY: the rule of `Vector`: this is only inlined into functions with AVX-512 enabled.
-        unsafe { $e }
-    }};
-}
+operator!(Avx512F32, Add, add, _mm512_add_ps);
+operator!(Avx512F32, Sub, sub, _mm512_sub_ps);
+operator!(Avx512F32, Mul, mul, _mm512_mul_ps);
+operator!(Avx512F32, Div, div, _mm512_div_ps);
+operator!(Avx512F64, Add, add, _mm512_add_pd);
+operator!(Avx512F64, Sub, sub, _mm512_sub_pd);
+operator!(Avx512F64, Mul, mul, _mm512_mul_pd);
+operator!(Avx512F64, Div, div, _mm512_div_pd);
 
-macro_rules! binary_operator {
-    ($name:ident, $trait:ident, $method:ident, $f:ident) => {
-        impl $trait for $name {
-            type Output = $name;
-            #[inline(always)]
-            fn $method(self, b: $name) -> $name {
-                $name(ins!($f(self.0, b.0)))
-            }
-        }
-    };
-}
-
-macro_rules! unary {
-    ($name:ident, $($method:ident = $f:expr;)*) => {
-        $(#[inline(always)]
-        fn $method(self) -> $name {
-            #[allow(clippy::redundant_closure_call)]
-            $name(ins!($f(self.0)))
-        })*
-    };
-}
-
-macro_rules! binary {
-    ($name:ident, $($method:ident = $f:expr;)*) => {
-        $(#[inline(always)]
-        fn $method(self, b: $name) -> $name {
-            $name(ins!($f(self.0, b.0)))
-        })*
-    };
-}
-
-macro_rules! ternary {
-    ($name:ident, $($method:ident = $f:ident;)*) => {
-        $(#[inline(always)]
-        fn $method(self, b: $name, c: $name) -> $name {
-            $name(ins!($f(self.0, b.0, c.0)))
-        })*
-    };
-}
-
-macro_rules! compare {
-    ($name:ident, $mask:ident, $f:ident, $($method:ident = $op:ident;)*) => {
-        $(#[inline(always)]
-        fn $method(self, b: $name) -> $mask {
-            ins!($f::<$op>(self.0, b.0))
-        })*
-    };
-}
-
-/// Bit operations through the integer view of the register.
-macro_rules! integer {
-    ($name:ident, $to:ident, $from:ident, $($method:ident = $f:ident;)*) => {
-        $(#[inline(always)]
-        fn $method(self, b: $name) -> $name {
-            $name(ins!($from($f($to(self.0), $to(b.0)))))
-        })*
-    };
-}
-
-binary_operator!(Avx512F32, Add, add, _mm512_add_ps);
-binary_operator!(Avx512F32, Sub, sub, _mm512_sub_ps);
-binary_operator!(Avx512F32, Mul, mul, _mm512_mul_ps);
-binary_operator!(Avx512F32, Div, div, _mm512_div_ps);
-binary_operator!(Avx512F64, Add, add, _mm512_add_pd);
-binary_operator!(Avx512F64, Sub, sub, _mm512_sub_pd);
-binary_operator!(Avx512F64, Mul, mul, _mm512_mul_pd);
-binary_operator!(Avx512F64, Div, div, _mm512_div_pd);
-
-impl Neg for Avx512F32 {
-    type Output = Self;
-    #[inline(always)]
-    fn neg(self) -> Self {
-        self.xor(Self::lit(-0.0))
-    }
-}
-impl Neg for Avx512F64 {
-    type Output = Self;
-    #[inline(always)]
-    fn neg(self) -> Self {
-        self.xor(Self::lit(-0.0))
-    }
-}
-
-const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-const DOWN: i32 = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
-const UP: i32 = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC;
-const ZERO: i32 = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
+negative!(Avx512F32);
+negative!(Avx512F64);
 
 impl Vector for Avx512F32 {
     type Elem = f32;
@@ -143,7 +61,7 @@ impl Vector for Avx512F32 {
         let normal = ins!(_mm512_cmp_ps_mask::<_CMP_NLT_UQ>(t.0, _mm512_set1_ps(-126.0)));
         Avx512F32(ins!(_mm512_maskz_scalef_ps(normal, self.0, t.0)))
     }
-    compare! { Avx512F32, __mmask16, _mm512_cmp_ps_mask,
+    compare! { Avx512F32, __mmask16, std::convert::identity, _mm512_cmp_ps_mask,
         lt = _CMP_LT_OQ; le = _CMP_LE_OQ; eq = _CMP_EQ_OQ; unordered = _CMP_UNORD_Q;
     }
     integer! { Avx512F32, _mm512_castps_si512, _mm512_castsi512_ps,
@@ -215,7 +133,7 @@ impl Vector for Avx512F64 {
         let normal = ins!(_mm512_cmp_pd_mask::<_CMP_NLT_UQ>(t.0, _mm512_set1_pd(-1022.0)));
         Avx512F64(ins!(_mm512_maskz_scalef_pd(normal, self.0, t.0)))
     }
-    compare! { Avx512F64, __mmask8, _mm512_cmp_pd_mask,
+    compare! { Avx512F64, __mmask8, std::convert::identity, _mm512_cmp_pd_mask,
         lt = _CMP_LT_OQ; le = _CMP_LE_OQ; eq = _CMP_EQ_OQ; unordered = _CMP_UNORD_Q;
     }
     integer! { Avx512F64, _mm512_castpd_si512, _mm512_castsi512_pd,

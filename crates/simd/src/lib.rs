@@ -14,6 +14,8 @@ mod avx2;
 mod avx512;
 pub mod convert;
 mod functions;
+#[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+mod instructions;
 pub mod kernels;
 pub mod math;
 pub mod order;

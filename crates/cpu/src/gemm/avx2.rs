@@ -5,118 +5,61 @@
 
 use super::family::HalfLanes;
 use super::lanes::{Avx2, Lanes, RealLanes};
+use super::register::register_lanes;
 use std::arch::x86_64::*;
 
-/// Eight float32.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub(super) struct F32x8(__m256);
+register_lanes! {
+    /// Eight float32.
+    F32x8(__m256) = f32 x 8, Avx2, __m256i;
+    _mm256_setzero_ps, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps,
+    _mm256_add_ps, _mm256_fmadd_ps, _mm256_fnmadd_ps;
+    load |from, mask| _mm256_maskload_ps(from, mask);
+    store |to, mask, value| _mm256_maskstore_ps(to, mask, value);
+    first_f32, transpose_f32
+}
 
-impl Lanes for F32x8 {
-    type Elem = f32;
-    type Mask = __m256i;
-    type Level = Avx2;
-
-    const WIDTH: usize = 8;
-    const TRANSPOSES: bool = true;
-    const ZERO: f32 = 0.0;
-
-    #[inline(always)]
-    unsafe fn zero() -> Self {
-        // SAFETY: the caller has AVX2.
-        F32x8(unsafe { _mm256_setzero_ps() })
-    }
-
-    #[inline(always)]
-    unsafe fn splat(from: *const f32) -> Self {
-        // SAFETY: the caller has AVX2 and a valid pointer.
-        F32x8(unsafe { _mm256_set1_ps(*from) })
-    }
-
-    #[inline(always)]
-    unsafe fn load(from: *const f32) -> Self {
-        // SAFETY: the caller has AVX2 and a valid pointer.
-        F32x8(unsafe { _mm256_loadu_ps(from) })
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, to: *mut f32) {
-        // SAFETY: the caller has AVX2 and a valid pointer.
-        unsafe { _mm256_storeu_ps(to, self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn mask(count: usize) -> __m256i {
-        // SAFETY: the caller has AVX2.
-        unsafe {
-            let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-            _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), lanes)
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn load_masked(from: *const f32, mask: __m256i) -> Self {
-        // SAFETY: the caller has AVX2; lanes outside of the mask are not accessed.
-        F32x8(unsafe { _mm256_maskload_ps(from, mask) })
-    }
-
-    #[inline(always)]
-    unsafe fn store_masked(self, to: *mut f32, mask: __m256i) {
-        // SAFETY: the caller has AVX2; lanes outside of the mask are not accessed.
-        unsafe { _mm256_maskstore_ps(to, mask, self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn mul_add(self, other: Self, sum: Self) -> Self {
-        // SAFETY: the caller has FMA.
-        F32x8(unsafe { _mm256_fmadd_ps(self.0, other.0, sum.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn add(self, other: Self) -> Self {
-        // SAFETY: the caller has AVX2.
-        F32x8(unsafe { _mm256_add_ps(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    fn add_elems(left: f32, right: f32) -> f32 {
-        left + right
-    }
-
-    #[inline(always)]
-    unsafe fn transpose(square: &mut [Self; 16]) {
-        // SAFETY: the caller has AVX2.
-        unsafe {
-            // After two rounds of interleaving, word 4i + j holds in its 128-bit part p rows 4i to
-            // 4i + 3 of column 4p + j.
-            let zero = _mm256_setzero_ps();
-            let mut pairs = [zero; 8];
-            for i in 0..4 {
-                pairs[2 * i] = _mm256_unpacklo_ps(square[2 * i].0, square[2 * i + 1].0);
-                pairs[2 * i + 1] = _mm256_unpackhi_ps(square[2 * i].0, square[2 * i + 1].0);
-            }
-            let mut quads = [zero; 8];
-            for i in 0..2 {
-                for half in 0..2 {
-                    let left = _mm256_castps_pd(pairs[4 * i + half]);
-                    let right = _mm256_castps_pd(pairs[4 * i + 2 + half]);
-                    quads[4 * i + 2 * half] = _mm256_castpd_ps(_mm256_unpacklo_pd(left, right));
-                    quads[4 * i + 2 * half + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(left, right));
-                }
-            }
-            for j in 0..4 {
-                square[j].0 = _mm256_permute2f128_ps::<0x20>(quads[j], quads[4 + j]);
-                square[4 + j].0 = _mm256_permute2f128_ps::<0x31>(quads[j], quads[4 + j]);
-            }
-        }
+/// The mask of the first `count` lanes.
+///
+/// # Safety
+/// The CPU has AVX2.
+#[inline(always)]
+unsafe fn first_f32(count: usize) -> __m256i {
+    // SAFETY: the caller has AVX2.
+    unsafe {
+        let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), lanes)
     }
 }
 
-impl RealLanes for F32x8 {
-    #[inline(always)]
-    unsafe fn neg_mul_add(self, other: Self, sum: Self) -> Self {
-        // SAFETY: the caller has FMA.
-        F32x8(unsafe { _mm256_fnmadd_ps(self.0, other.0, sum.0) })
+/// Transposes the first eight vectors as a square matrix.
+///
+/// # Safety
+/// The CPU has AVX2.
+#[inline(always)]
+unsafe fn transpose_f32(square: &mut [F32x8; 16]) {
+    // SAFETY: the caller has AVX2.
+    unsafe {
+        // After two rounds of interleaving, word 4i + j holds in its 128-bit part p rows 4i to
+        // 4i + 3 of column 4p + j.
+        let zero = _mm256_setzero_ps();
+        let mut pairs = [zero; 8];
+        for i in 0..4 {
+            pairs[2 * i] = _mm256_unpacklo_ps(square[2 * i].0, square[2 * i + 1].0);
+            pairs[2 * i + 1] = _mm256_unpackhi_ps(square[2 * i].0, square[2 * i + 1].0);
+        }
+        let mut quads = [zero; 8];
+        for i in 0..2 {
+            for half in 0..2 {
+                let left = _mm256_castps_pd(pairs[4 * i + half]);
+                let right = _mm256_castps_pd(pairs[4 * i + 2 + half]);
+                quads[4 * i + 2 * half] = _mm256_castpd_ps(_mm256_unpacklo_pd(left, right));
+                quads[4 * i + 2 * half + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(left, right));
+            }
+        }
+        for j in 0..4 {
+            square[j].0 = _mm256_permute2f128_ps::<0x20>(quads[j], quads[4 + j]);
+            square[4 + j].0 = _mm256_permute2f128_ps::<0x31>(quads[j], quads[4 + j]);
+        }
     }
 }
 
@@ -167,103 +110,42 @@ impl HalfLanes for F32x8 {
     }
 }
 
-/// Four float64.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub(super) struct F64x4(__m256d);
-
-impl Lanes for F64x4 {
-    type Elem = f64;
-    type Mask = __m256i;
-    type Level = Avx2;
-
-    const WIDTH: usize = 4;
-    const TRANSPOSES: bool = true;
-    const ZERO: f64 = 0.0;
-
-    #[inline(always)]
-    unsafe fn zero() -> Self {
-        // SAFETY: the caller has AVX2.
-        F64x4(unsafe { _mm256_setzero_pd() })
-    }
-
-    #[inline(always)]
-    unsafe fn splat(from: *const f64) -> Self {
-        // SAFETY: the caller has AVX2 and a valid pointer.
-        F64x4(unsafe { _mm256_set1_pd(*from) })
-    }
-
-    #[inline(always)]
-    unsafe fn load(from: *const f64) -> Self {
-        // SAFETY: the caller has AVX2 and a valid pointer.
-        F64x4(unsafe { _mm256_loadu_pd(from) })
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, to: *mut f64) {
-        // SAFETY: the caller has AVX2 and a valid pointer.
-        unsafe { _mm256_storeu_pd(to, self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn mask(count: usize) -> __m256i {
-        // SAFETY: the caller has AVX2.
-        unsafe {
-            let lanes = _mm256_setr_epi64x(0, 1, 2, 3);
-            _mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), lanes)
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn load_masked(from: *const f64, mask: __m256i) -> Self {
-        // SAFETY: the caller has AVX2; lanes outside of the mask are not accessed.
-        F64x4(unsafe { _mm256_maskload_pd(from, mask) })
-    }
-
-    #[inline(always)]
-    unsafe fn store_masked(self, to: *mut f64, mask: __m256i) {
-        // SAFETY: the caller has AVX2; lanes outside of the mask are not accessed.
-        unsafe { _mm256_maskstore_pd(to, mask, self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn mul_add(self, other: Self, sum: Self) -> Self {
-        // SAFETY: the caller has FMA.
-        F64x4(unsafe { _mm256_fmadd_pd(self.0, other.0, sum.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn add(self, other: Self) -> Self {
-        // SAFETY: the caller has AVX2.
-        F64x4(unsafe { _mm256_add_pd(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    fn add_elems(left: f64, right: f64) -> f64 {
-        left + right
-    }
-
-    #[inline(always)]
-    unsafe fn transpose(square: &mut [Self; 16]) {
-        // SAFETY: the caller has AVX2.
-        unsafe {
-            let mut pairs = [_mm256_setzero_pd(); 4];
-            for i in 0..2 {
-                pairs[2 * i] = _mm256_unpacklo_pd(square[2 * i].0, square[2 * i + 1].0);
-                pairs[2 * i + 1] = _mm256_unpackhi_pd(square[2 * i].0, square[2 * i + 1].0);
-            }
-            for j in 0..2 {
-                square[j].0 = _mm256_permute2f128_pd::<0x20>(pairs[j], pairs[2 + j]);
-                square[2 + j].0 = _mm256_permute2f128_pd::<0x31>(pairs[j], pairs[2 + j]);
-            }
-        }
-    }
+register_lanes! {
+    /// Four float64.
+    F64x4(__m256d) = f64 x 4, Avx2, __m256i;
+    _mm256_setzero_pd, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd,
+    _mm256_add_pd, _mm256_fmadd_pd, _mm256_fnmadd_pd;
+    load |from, mask| _mm256_maskload_pd(from, mask);
+    store |to, mask, value| _mm256_maskstore_pd(to, mask, value);
+    first_f64, transpose_f64
 }
 
-impl RealLanes for F64x4 {
-    #[inline(always)]
-    unsafe fn neg_mul_add(self, other: Self, sum: Self) -> Self {
-        // SAFETY: the caller has FMA.
-        F64x4(unsafe { _mm256_fnmadd_pd(self.0, other.0, sum.0) })
+/// The mask of the first `count` lanes.
+///
+/// # Safety
+/// The CPU has AVX2.
+#[inline(always)]
+unsafe fn first_f64(count: usize) -> __m256i {
+    // SAFETY: the caller has AVX2.
+    unsafe { _mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), _mm256_setr_epi64x(0, 1, 2, 3)) }
+}
+
+/// Transposes the first four vectors as a square matrix.
+///
+/// # Safety
+/// The CPU has AVX2.
+#[inline(always)]
+unsafe fn transpose_f64(square: &mut [F64x4; 16]) {
+    // SAFETY: the caller has AVX2.
+    unsafe {
+        let mut pairs = [_mm256_setzero_pd(); 4];
+        for i in 0..2 {
+            pairs[2 * i] = _mm256_unpacklo_pd(square[2 * i].0, square[2 * i + 1].0);
+            pairs[2 * i + 1] = _mm256_unpackhi_pd(square[2 * i].0, square[2 * i + 1].0);
+        }
+        for j in 0..2 {
+            square[j].0 = _mm256_permute2f128_pd::<0x20>(pairs[j], pairs[2 + j]);
+            square[2 + j].0 = _mm256_permute2f128_pd::<0x31>(pairs[j], pairs[2 + j]);
+        }
     }
 }

@@ -40,6 +40,8 @@ mod avx512;
 #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
 mod integers;
 #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+mod register;
+#[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
 mod split;
 #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
 mod tiles;
