@@ -320,6 +320,22 @@ fn nearest_at(device: Device, (m, n, dim): (usize, usize, usize)) {
     }
 }
 
+/// Ways to sum do not get in each other's way: the same formula in one process, one after the other.
+pub fn ways_to_sum(device: Device) {
+    let arrays = arguments(device, DType::Float64, 1000, 1000);
+    let arrays: Vec<&Array> = arrays.iter().collect();
+    for formula in ["Exp(-SqDist(x,y) * s) * v", "Exp(-SqDist(x,y)) * b", "Exp(-SqDist(u,v)) * v"] {
+        let call = Genred::with(formula, &ALIASES, "Sum", 1, None, None).expect(formula);
+        let sum = |sums: SumScheme| {
+            call.call_with(&arrays, &Options { sums, ..Options::default() }).expect(formula)
+        };
+        let first = sum(SumScheme::Kahan);
+        for sums in [SumScheme::Blocks, SumScheme::Double, SumScheme::Blocks, SumScheme::Kahan] {
+            agree(&format!("{formula} by {sums:?}"), &sum(sums), &first, 1e-12);
+        }
+    }
+}
+
 /// The nearest by distance, root and all, go through the filter too, and are those of all distances.
 pub fn nearest_by_distance(device: Device) {
     let (m, n, k) = (64, 900, 10);

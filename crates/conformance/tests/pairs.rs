@@ -27,8 +27,10 @@ macro_rules! device {
                     // Two threads, since a device may compile.
                     std::thread::scope(|scope| {
                         for half in [0, 1] {
-                            let seeds = half * $random / 2..(half + 1) * $random / 2;
-                            scope.spawn(move || pairs_random::random_formulas(device, seeds));
+                            let all = pairs_random::seeds($random);
+                            let middle = all.start + (all.end - all.start) / 2;
+                            let part = [all.start..middle, middle..all.end][half].clone();
+                            scope.spawn(move || pairs_random::random_formulas(device, part));
                         }
                     });
                 });
@@ -59,6 +61,12 @@ fn weighed() {
 #[test]
 fn nearest() {
     on(Device::parse("cuda:0"), pairs_sizes::nearest);
+}
+
+#[test]
+fn ways_to_sum() {
+    pairs_sizes::ways_to_sum(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_sizes::ways_to_sum);
 }
 
 #[test]

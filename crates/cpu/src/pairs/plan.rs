@@ -4,8 +4,8 @@
 //! block of j, or a tile of pairs. Components lie one after the other, each with room for a whole
 //! tile, so that kernels run along lanes. Places of pairs are reused when their value is dead;
 //! everything else stays. Inputs that are given for every pair have a region of their own, with room
-//! for a tile of i and a whole block of j, row after row of lanes. Rooms depend on the tape only, so
-//! that assembled code finds everything at the same place in every call. Sizes depend on the tape and on M and N only, never on threads, so that
+//! for a tile of i and a whole block of j, row after row of lanes. Rooms depend on the tape and
+//! on what is fused only, so that assembled code finds everything at the same place in every call. Sizes depend on the tape and on M and N only, never on threads, so that
 //! the order of every sum does too. Made once a call by `pairs::run`.
 
 use smallvec::SmallVec;
@@ -96,6 +96,8 @@ pub(super) struct Plan<'a> {
     pub(super) tape: &'a Tape,
     pub(super) places: Vec<Place>,
     pub(super) how: Vec<How>,
+    /// Whether the fold takes products fused, which decides what is stored and so where things are.
+    pub(super) fuses: bool,
     /// The sum that an inner product goes onto, if there is one.
     pub(super) onto: Option<SlotId>,
     /// What is folded, in order.
@@ -162,6 +164,7 @@ impl<'a> Plan<'a> {
             places: (0..tape.slots()).map(place).collect(),
             tape,
             how,
+            fuses,
             onto,
             terms,
             columns,
@@ -189,8 +192,11 @@ impl<'a> Plan<'a> {
 fn columns(tape: &Tape, sections: &[Per], terms: &[Term]) -> Option<Columns> {
     let &[Term { slot, factor: Some(factor), len: len @ COLUMNS.. }] = terms else { return None };
     let is_number = |slot: SlotId| tape.slot(slot).len == 1 && sections[slot as usize] == Per::Pair;
+    // One that nobody else reads, since it is not loaded.
     let is_vector = |slot: SlotId| {
-        tape.inputs().get(usize::from(slot)).is_some_and(|input| input.per == Per::J)
+        let readers = tape.steps().iter().filter(|step| step.operands.contains(&slot)).count();
+        let input = tape.inputs().get(usize::from(slot));
+        input.is_some_and(|input| input.per == Per::J) && readers == 1
     };
     match (is_number(slot) && is_vector(factor), is_vector(slot) && is_number(factor)) {
         (true, _) => Some(Columns { number: slot, vector: factor, len }),

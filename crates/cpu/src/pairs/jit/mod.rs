@@ -85,9 +85,10 @@ pub(super) struct Compiled {
     pages: [OnceLock<Option<Page>>; VECTORS],
 }
 
-/// What programs are kept by: the tape, which product of it goes onto a number, whether numbers are
-/// written down for a product of matrices, and the fold.
-type Key = (Vec<u64>, Option<SlotId>, bool, Folding, Isa);
+/// What programs are kept by, which is all that a plan depends on beside M and N: the tape, whether
+/// products are fused with the fold, which one goes onto a number, whether numbers are written down
+/// for a product of matrices; and the fold.
+type Key = (Vec<u64>, bool, Option<SlotId>, bool, Folding, Isa);
 
 /// Code, or why there is none.
 pub(super) type Outcome = Result<Arc<Compiled>, String>;
@@ -102,7 +103,8 @@ pub(super) fn compiled(plan: &Plan<'_>, folding: Folding, isa: Isa) -> Outcome {
     if *OFF {
         return Err("TILEWORK_JIT=0".to_owned());
     }
-    let key = (signature(plan.tape), plan.onto, plan.columns.is_some(), folding, isa);
+    let Plan { fuses, onto, .. } = *plan;
+    let key = (signature(plan.tape), fuses, onto, plan.columns.is_some(), folding, isa);
     if let Some(known) = COMPILED.lock().get(&key) {
         return known.clone();
     }
