@@ -131,9 +131,10 @@ memcheck: ## Storage and the CPU backend under valgrind (some ten minutes; needs
 	  $(CARGO) test --quiet --locked -p tilework-conformance --test memory -- --test-threads=1 \
 	  $$(test $$jit = 1 && echo pairs) || exit 1; done; done
 
-slow: ## Exhaustive checks of the vector mathematics (hours).
+slow: ## Exhaustive checks of the vector mathematics, many more random formulas (hours).
 	TILEWORK_SLOW_TESTS=1 $(CARGO) test --release --locked -p tilework-simd
-	TILEWORK_SLOW_TESTS=1 $(CARGO) test --release --locked -p tilework-conformance --test pairs_memory
+	TILEWORK_SLOW_TESTS=1 $(CARGO) test --release --locked -p tilework-conformance --test pairs_memory \
+	  --test pairs --test pairs_jit
 
 clean: ## Removes what was built.
 	$(CARGO) clean

@@ -27,6 +27,14 @@ impl Dice {
     }
 }
 
+/// So many seeds, or ten times as many others where tests may be slow.
+pub fn seeds(count: u64) -> Range<u64> {
+    match std::env::var_os("TILEWORK_SLOW_TESTS") {
+        Some(_) => count..11 * count,
+        None => 0..count,
+    }
+}
+
 /// Rows of i and of j.
 const M: usize = 3;
 const N: usize = 5;
