@@ -73,9 +73,9 @@ pub struct Blocking {
     pub k_at_once: usize,
 }
 
-/// Below this many multiplications a product stays on the calling thread: waking another one costs
-/// more.
-const ONE_THREAD: usize = 64 * 64 * 64;
+/// Below this many multiplications, times the bytes of an element, a product stays on the calling
+/// thread: another one would take longer to see it than to help.
+const ONE_THREAD: usize = 64 * 64 * 64 * 8;
 /// Sizes up to which nothing is packed if A and B can be read in place; in bytes of a row.
 const UNPACKED_BYTES: usize = 2048;
 /// Columns below which repacking A for every piece of columns costs too much.
@@ -109,7 +109,8 @@ impl Blocking {
         let Shape { m, n, k, size, mr, nr, .. } = *shape;
         let work = m.saturating_mul(n).saturating_mul(k);
         let kc = Self::block_of_k(k, size);
-        if work < ONE_THREAD && kc == k && shape.a_in_place && shape.b_pitch.is_some() {
+        let brief = work.saturating_mul(size) < ONE_THREAD;
+        if brief && kc == k && shape.a_in_place && shape.b_pitch.is_some() {
             // Nothing to cut, nothing to pack: such products take less time than choosing.
             return Blocking {
                 grid: Grid::WHOLE,
@@ -139,7 +140,7 @@ impl Blocking {
         let fitting = caches.l2 / 2 / (kc.max(1) * size) / nr * nr;
         let nc = fitting.clamp(4 * nr, MOST_COLUMNS.max(4 * nr));
 
-        let threads = if work < ONE_THREAD { 1 } else { threads.max(1) };
+        let threads = if brief { 1 } else { threads.max(1) };
         let mut grid = Grid::WHOLE;
         let (mut last_rows, mut finer) = (0, Grid::WHOLE);
         if threads > 1 && !(pack_a || pack_b) {
@@ -195,15 +196,16 @@ impl Blocking {
         (first + rows.start..first + rows.end, part(n, grid.columns, nr, place % grid.columns))
     }
 
-    /// Pieces where nothing is packed, so that they cost nothing: some for each thread. Rows are
-    /// cut evenly, columns only at tiles.
+    /// Pieces where nothing is packed, so that they cost nothing: equally many for each thread, and
+    /// of columns where there are enough, so that a thread reads a part of B and not all of it.
     fn small_pieces(shape: &Shape, work: usize, threads: usize) -> Grid {
         let Shape { m, n, mr, nr, .. } = *shape;
         let pieces = (work / PIECE).clamp(threads, 4 * threads);
-        if m >= n {
-            Grid { rows: pieces.min(m.div_ceil(2 * mr)), columns: 1 }
-        } else {
-            Grid { rows: 1, columns: pieces.min(n.div_ceil(nr)) }
+        let fair = |most: usize| pieces.min(most) / threads * threads;
+        match (n.div_ceil(nr), m.div_ceil(mr)) {
+            (columns, _) if columns >= threads => Grid { rows: 1, columns: fair(columns) },
+            (_, rows) if rows >= threads => Grid { rows: fair(rows), columns: 1 },
+            (columns, rows) => Grid { rows, columns },
         }
     }
 
@@ -306,7 +308,7 @@ mod tests {
 
         let small = Blocking::choose(&square(128), SAPPHIRE, 2);
         assert!(!small.pack_a && !small.pack_b);
-        assert_eq!((small.grid, small.last_rows), (Grid { rows: 5, columns: 1 }, 0));
+        assert_eq!((small.grid, small.last_rows), (Grid { rows: 1, columns: 4 }, 0));
 
         let tiny = Blocking::choose(&square(32), SAPPHIRE, 2);
         assert_eq!(tiny.pieces(), 1);
