@@ -18,6 +18,9 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+# Files beside this one are no libraries, whatever their names.
+del sys.path[0]
+
 THREADS = int(sys.argv[1]) if len(sys.argv) > 1 else 2
 
 
