@@ -77,7 +77,7 @@ cuda-bundle: wheel ## A folder with the CUDA test suites, the wheel and its test
 	  -d cuda-bundle/wheels pytest
 	mkdir cuda-bundle/tests
 	cp -r crates/python/tests/*.py crates/python/tests/programs cuda-bundle/tests
-	cp bench/cuda.py cuda-bundle/speed.py
+	cp bench/card.py cuda-bundle/speed.py
 	cp scripts/cuda-bundle.sh cuda-bundle/run.sh
 	du -sh cuda-bundle
 

@@ -1,6 +1,6 @@
 """Every row of docs/benchmarks/cuda.md: PyTorch and tilework in turn, on the first CUDA device.
 
-    python bench/cuda.py [--rows PATTERN] [--rounds 5]
+    python bench/card.py [--rows PATTERN] [--rounds 5]
 
 Prints a table in Markdown. A time is the best of several rounds of many calls, and a round ends when
 the device is done; the ratio is PyTorch's time over ours, and products of PyTorch are float32's own.
