@@ -142,6 +142,9 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
             .and(done(a.weighted_sqdist(&b, &a)))
             .and(done(a.weighted_sqnorm(&b)))
     }),
+    ("outline", |d, x, y| {
+        done(formula(d, x, y)?.outline(reduction(d), d.roll(3), None, &options(d)))
+    }),
     ("explain", |d, x, y| {
         done(formula(d, x, y)?.explain(reduction(d), d.roll(3), None, &options(d)))
     }),
@@ -151,6 +154,7 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
     }),
     ("dense", |d, x, y| done(formula(d, x, y)?.dense())),
     ("matmul", |d, x, y| done(formula(d, x, y)?.matmul(y))),
+    ("matmul_outline", |d, x, y| done(formula(d, x, y)?.matmul_outline(y))),
     ("reduce", |d, x, y| {
         let weight = LazyTensor::vj(y)?;
         let weight = (d.roll(2) == 0).then_some(&weight);
