@@ -44,6 +44,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     __shared__ OfJ tiles[2][TILE];
     u64 at[OPERANDS];
     u32 block = shape.first + blockIdx.x, batch = block / shape.blocks;
+    u32 range = shape.first_range + blockIdx.y;
     locate(batches, (u64)batch, at);
     Once p;
     once(in, at, p);
@@ -55,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
         of_i(in, at, p, i < shape.m ? i : shape.m - 1, x[r]);
         s[r].init();
     }
-    i64 begin = blockIdx.y * shape.range, end = begin + shape.range;
+    i64 begin = range * shape.range, end = begin + shape.range;
     if (end > shape.n) end = shape.n;
     i32 count = (i32)(end - begin);
     u32 runs = 0;
@@ -85,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
             if (shape.ranges == 1) {
                 give(s[r], shape, at, i, shape.start + begin, values, indices);
             } else {
-                i64 row = ((i64)blockIdx.y * shape.batches + batch) * shape.m + i;
+                i64 row = ((i64)range * shape.batches + batch) * shape.m + i;
                 ALONG(k, VALUES) partial.values[row * VALUES + k] = s[r].value(k);
                 ALONG(k, INDICES) partial.indices[row * INDICES + k] = s[r].index(k, shape.start + begin);
             }

@@ -10,7 +10,7 @@ struct Shape {
     u32 ranges;
     u32 lanes;         // threads that merge a row
     u32 batches;
-    u32 first, unused; // the first block of this launch
+    u32 first, first_range; // the first block and range of this launch
 };
 struct Output { void* base; i64 row, component; };
 struct Partial { A* values; i64* indices; };

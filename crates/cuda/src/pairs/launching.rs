@@ -141,7 +141,7 @@ impl Job<'_> {
         let args = Args::new()
             .bytes(&self.batches.encode(Width::Wide))
             .bytes(&self.inputs(session))
-            .bytes(&self.shape(plan.cut, 0))
+            .bytes(&self.shape(plan.cut, [0, 0]))
             .pointer(largest);
         let rows = self.sizes.batches * (self.sizes.m + self.sizes.n);
         let blocks = rows.div_ceil(4 * MEASURE_THREADS).min(8 * self.sizes.multiprocessors);
@@ -193,21 +193,24 @@ impl Job<'_> {
         let inputs = self.inputs(session);
         let function = cuda.function(self.name, &module, c"reduce")?;
         let blocks = self.sizes.batches * cut.blocks;
-        let piece = self.piece(plan, blocks);
-        for first in (0..blocks).step_by(piece) {
+        let [piece, few] = self.piece(plan, blocks);
+        let firsts = (0..blocks).step_by(piece);
+        for first in firsts.flat_map(|first| (0..cut.ranges).step_by(few).map(move |k| [first, k]))
+        {
             let shape = self.shape(cut, first);
             let args = ends(Args::new().bytes(batches).bytes(&inputs).bytes(&shape));
-            let here = [piece.min(blocks - first), cut.ranges];
+            let here = [piece.min(blocks - first[0]), few.min(cut.ranges - first[1])];
             let grid = launch::grid(self.name, here, plan.tiling.threads)?;
             // SAFETY: the source declares these arguments; rows are those of checked layouts, and
             // the buffer has room for a state of every row and range.
             unsafe { cuda.launch(self.name, function, grid, args)? };
             if self.is_long() {
-                self.go_on(cuda, (first + piece).min(blocks) as f64 / blocks as f64)?;
+                let done = first[0] * cut.ranges + here[0] * (first[1] + here[1]);
+                self.go_on(cuda, done as f64 / (blocks * cut.ranges) as f64)?;
             }
         }
         if cut.ranges > 1 {
-            let args = ends(Args::new().bytes(batches).bytes(&self.shape(cut, 0)));
+            let args = ends(Args::new().bytes(batches).bytes(&self.shape(cut, [0, 0])));
             let blocks = (rows * cut.lanes).div_ceil(MERGE_THREADS);
             let grid = launch::grid(self.name, [blocks, 1], MERGE_THREADS)?;
             let function = cuda.function(self.name, &module, c"merge")?;
@@ -237,11 +240,13 @@ impl Job<'_> {
         is_much(pairs * self.direct.body as f64)
     }
 
-    /// How many blocks a launch has: all of them unless the work is long. Cutting over i changes no
-    /// bit of a result.
-    fn piece(&self, plan: &Plan<'_>, blocks: usize) -> usize {
-        let pairs = self.sizes.m as f64 * self.sizes.n as f64 / plan.cut.blocks as f64;
-        ((STEPS / (pairs * plan.body as f64).max(1.0)) as usize).clamp(1, blocks.max(1))
+    /// How many blocks and ranges a launch has: all of them unless the work is long, and then some
+    /// blocks, or one block and some of its ranges. So cut, no bit of a result changes.
+    fn piece(&self, plan: &Plan<'_>, blocks: usize) -> [usize; 2] {
+        let Cut { blocks: of_batch, ranges, .. } = plan.cut;
+        let pairs = self.sizes.m as f64 * self.sizes.n as f64 / (of_batch * ranges) as f64;
+        let most = (STEPS / (pairs * plan.body as f64).max(1.0)) as usize;
+        [(most / ranges).clamp(1, blocks.max(1)), most.clamp(1, ranges)]
     }
 
     /// Waits for what was launched, and tells how far the work is; an error if it is to be stopped.
@@ -274,23 +279,23 @@ impl Job<'_> {
         if bytes.is_empty() { words(&[0, 0, 0]) } else { bytes }
     }
 
-    /// `Shape` of the kernels, for a launch over the whole call that begins with this block.
-    fn shape(&self, cut: Cut, first: usize) -> Vec<u8> {
+    /// `Shape` of the kernels, for a launch over the whole call that begins with this block and range.
+    fn shape(&self, cut: Cut, first: [usize; 2]) -> Vec<u8> {
         let Sizes { batches, m, n, .. } = self.sizes;
-        shape([m, n], self.request.start, cut, [batches, first])
+        shape([m, n], self.request.start, cut, [batches, first[0], first[1]])
     }
 }
 
-/// `Shape` of the kernels: rows and j, the index of the first j, batches and the first block.
+/// `Shape` of the kernels: rows and j, the index of the first j; batches, the first block and range.
 pub(super) fn shape(
     rows: [usize; 2],
     start: i64,
     cut: Cut,
-    [batches, first]: [usize; 2],
+    [batches, first, range]: [usize; 3],
 ) -> Vec<u8> {
     let mut bytes = words(&[rows[0], rows[1], cut.range].map(|number| number as u64));
     bytes.extend(start.to_le_bytes());
-    let short = [cut.blocks, cut.ranges, cut.lanes, batches, first, 0];
+    let short = [cut.blocks, cut.ranges, cut.lanes, batches, first, range];
     bytes.extend(short.iter().flat_map(|&number| (number as u32).to_le_bytes()));
     bytes
 }

@@ -250,7 +250,7 @@ impl Job<'_> {
         Args::new()
             .bytes(&self.offsets(nest, part).encode(Width::Wide))
             .bytes(&self.inputs(session))
-            .bytes(&shape([part.rows, part.columns], start, cut, [1, 0]))
+            .bytes(&shape([part.rows, part.columns], start, cut, [1, 0, 0]))
     }
 
     /// A nest of one batch, whose operands begin where the part does.
@@ -338,7 +338,7 @@ impl Launch<'_, '_> {
         let cut = Cut { lanes: if few_rows { 32 } else { 1 }, ..self.cut };
         let args = Args::new()
             .bytes(&job.offsets(self.nest, &part).encode(Width::Wide))
-            .bytes(&shape([part.rows, job.sizes.n], job.request.start, cut, [1, 0]));
+            .bytes(&shape([part.rows, job.sizes.n], job.request.start, cut, [1, 0, 0]));
         let args = job.ends(self.session, args, scratch.states, self.choice);
         let blocks = (part.rows * cut.lanes).div_ceil(MERGE_THREADS);
         self.launch(c"merge", [blocks, 1], [MERGE_THREADS, 0], args)
