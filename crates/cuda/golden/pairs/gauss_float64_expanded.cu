@@ -1,10 +1,13 @@
 typedef f64 T;
 typedef f64 A;
 typedef f64 R;
-enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, THREADS = 128, ROWS = 4, TILE = 128, GROUP = 8, AHEAD = 1, OPERANDS = 6, LONG = 64, FEW = 16, EXPANDED = 1 };
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, THREADS = 128, ROWS = 4, TILE = 128, GROUP = 2, AHEAD = 1, OPERANDS = 6, LONG = 64, FEW = 16, EXPANDED = 1 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[4]; };
-FN A shifted_exp(A x) { return exp(x); }
+FN A lift_shift(A shift) { return shift; }
+FN A exp_below(A v, A lifted) { return exp(v - lifted); }
+FN A unlifted_exp(A x) { return exp(x); }
+FN A lift_error(A shift, A lifted) { return 1; }
 typedef Added<Cascade<DIM> > State;
 typedef Added<Cascade<DIM> > Merged;
 template <class S> FN A result(const S& s, int k, A count) { return s.value(k) / count; }

@@ -166,31 +166,34 @@ template <bool LARGEST, class X> struct Ranked {
 
 // The largest exponent m, the sum of exp(F - m) and of its products with the weights. Sums are
 // scaled by `shift`, which is m unless there is none yet; exponents up to `limit` need no new one.
+// `lifted` is the shift as `exp_below` takes it, rounded: what that costs is made good at the end.
 template <class Sums> struct Shifted : WithoutIndices {
-    A shift, limit;
+    A shift, lifted, limit, moved; // `moved` is what all exponents lack of their part outside
     Sums sums;
     METHOD void init() {
-        shift = 0;
+        shift = lifted = moved = 0;
         limit = -infinity<A>();
         sums.init();
     }
     METHOD A largest() const { return shift != shift || limit != -infinity<A>() ? shift : limit; }
-    METHOD A factor(A v) const { return v == shift ? (A)1 : shifted_exp(v - shift); }
+    METHOD A factor(A v) const { return v == infinity<A>() ? (A)1 : exp_below(v, lifted); }
     METHOD void raise(A v) {
         A m = largest();
         if (v <= m || m != m) return;
         // NaN wins, and stays; an infinite exponent leaves nothing of finite ones.
-        sums.scale(m == -infinity<A>() ? (A)1 : shifted_exp(m - v));
+        sums.scale(m == -infinity<A>() ? (A)1 : unlifted_exp(lifted - lift_shift(v)));
         if (v != v) sums.scale(v);
         shift = v;
+        lifted = lift_shift(v);
         limit = v != v ? -infinity<A>() : v == infinity<A>() ? greatest(v) : v;
     }
     template <int G> METHOD void steps(const T (&v)[G][DIM], const T (&w)[G][WEIGHTS + 1], i32) {
         bool low = true;
         EACH(u, G) low = low && (A)v[u][0] <= limit;
         A e[G];
-        if (low) {
-            EACH(u, G) e[u] = shifted_exp((A)v[u][0] - shift);
+        // Where pairs come in groups, all lanes of a warp are here: one way for all costs less than two.
+        if (G > 1 ? __all_sync(~0u, low) : low) {
+            EACH(u, G) e[u] = exp_below(v[u][0], lifted);
         } else {
             A top = v[0][0];
             EACH(u, G) top = v[u][0] <= top || top != top ? top : (A)v[u][0];
@@ -207,5 +210,7 @@ template <class Sums> struct Shifted : WithoutIndices {
         A e = factor(values[0]);
         ALONG(k, 1 + WEIGHTS) sums.add(k, values[1 + k] * e);
     }
-    METHOD A value(int k) const { return k == 0 ? largest() : sums.total(k - 1); }
+    METHOD A value(int k) const {
+        return k == 0 ? largest() + moved : sums.total(k - 1) * (isfinite(shift) ? lift_error(shift, lifted) : (A)1);
+    }
 };

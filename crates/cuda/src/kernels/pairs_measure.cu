@@ -7,14 +7,19 @@ extern "C" __global__ void __launch_bounds__(256) measure(
     __shared__ u64 most[2];
     if (threadIdx.x < 2) most[threadIdx.x] = 0;
     __syncthreads();
-    u64 own[2] = {0, 0}, at[OPERANDS];
+    u64 own[2] = {0, 0}, at[OPERANDS], batch = 0;
+    Once p;
+    locate(batches, batch, at);
+    once(in, at, p);
     u64 step = (u64)gridDim.x * 256, first = (u64)blockIdx.x * 256 + threadIdx.x;
     for (u64 k = first; k < shape.batches * (u64)(shape.m + shape.n); k += step) {
-        u64 batch = k / (u64)(shape.m + shape.n);
-        i64 row = k % (u64)(shape.m + shape.n);
-        locate(batches, batch, at);
-        Once p;
-        once(in, at, p);
+        i64 row = k;
+        if (shape.batches > 1) {
+            batch = k / (u64)(shape.m + shape.n);
+            row = k % (u64)(shape.m + shape.n);
+            locate(batches, batch, at);
+            once(in, at, p);
+        }
         f64 norm;
         if (row < shape.m) {
             OfI x;

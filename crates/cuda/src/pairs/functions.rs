@@ -73,7 +73,7 @@ impl Printer<'_, '_> {
         let outside = self.sections.square.is_some_and(|square| square.outside);
         let completed = match (outside, folding.monoid(), folding.computes) {
             (false, ..) => "",
-            (_, Monoid::Shifted, _) => "s.shift += x.norm; ",
+            (_, Monoid::Shifted, _) => "s.moved = x.norm; ",
             (_, _, DType::Float32) => "s.sums.scale(op_exp2_pair_f32(x.norm)); ",
             _ => "s.sums.scale(exp2(x.norm)); ",
         };

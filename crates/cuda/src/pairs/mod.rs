@@ -7,6 +7,7 @@
 //! data where there is a choice, and launches `reduce` over blocks of i and ranges of j, then `merge`
 //! where a row has several ranges; `launching_wide` does the same part by part. Called by `device.rs`.
 
+mod cost;
 mod explain;
 mod functions;
 mod key;
@@ -135,6 +136,13 @@ impl<'r> Job<'r> {
         batches.merge();
         if batches.lens.len() > MAX_AXES {
             return Err(too_many_axes(name));
+        }
+        if let Some(bytes) = direct.too_many_bytes(&sizes) {
+            let message = format!(
+                "two tiles of j take {bytes} bytes, more than the card has of shared memory for a \
+                 block; move the arrays to the CPU"
+            );
+            return Err(Error::unsupported(name, message));
         }
         if sizes.batches.saturating_mul(direct.cut.blocks) >= 1 << 31 {
             let message =

@@ -5,13 +5,14 @@
 //! by `pairs::run`; what goes into the kernel's text is in [`Tiling`], the rest is arguments.
 
 use tilework_backend::{Accuracy, PairReduce, Scheme, SumScheme};
+use tilework_ops::DType;
 use tilework_ops::pair_fold::{Monoid, PairFoldId, PairShape};
-use tilework_ops::{DType, Id};
-use tilework_tape::{Action, Per, Tape};
+use tilework_tape::{Per, Tape};
 
+use super::cost::body;
 use super::functions::Does;
 use super::right::Right;
-use super::sections::{LONG, Sections, bytes};
+use super::sections::{LONG, Sections};
 use super::slices::Slices;
 use super::square::Square;
 use super::wide::{self, SIDE, Wide};
@@ -19,9 +20,13 @@ use super::wide::{self, SIDE, Wide};
 /// Threads of a block, where there are enough rows.
 const THREADS: usize = 128;
 
-/// Rows of i that a thread may own, most first; the first for sums of expanded squares only, which
-/// keep little of a row.
+/// Rows of i that a thread may own, most first; the first for sums of one number only, which keep little
+/// of a row, and those above `ROWS_OF_DOUBLES` not for float64.
 const ROWS: [usize; 5] = [8, 6, 4, 2, 1];
+const ROWS_OF_DOUBLES: usize = 4;
+
+/// Blocks that a call has, if with fewer rows for a thread.
+const LEAST_BLOCKS: usize = 16;
 
 /// Words of registers that the rows of a thread may take, with their states.
 const ROW_WORDS: usize = 96;
@@ -35,8 +40,15 @@ const GROUP_WORDS: usize = 48;
 /// Steps that the body of the inner loop may have, counted by their cost.
 const BODY: usize = 640;
 
+/// Steps of a pair that are few beside a branch.
+const SHORT_BODY: usize = 8;
+
 /// Bytes of shared memory for the two tiles of a block.
 const TILE_BYTES: usize = 40 << 10;
+
+/// Bytes of shared memory that a kernel may declare, on older cards and since Hopper.
+const DECLARED: usize = 48 << 10;
+const DECLARED_ON_HOPPER: usize = 227 << 10;
 
 /// Bytes of a j that a thread may hold in registers while its tile is not free yet.
 const AHEAD_BYTES: usize = 64;
@@ -231,6 +243,13 @@ impl<'a> Plan<'a> {
         Plan { sections, folding, tiling, cut, body, right, slices: None }
     }
 
+    /// Bytes of the tiles of j that a block declares, where they are more than the card has.
+    pub(super) fn too_many_bytes(&self, sizes: &Sizes) -> Option<usize> {
+        let each = self.sections.bytes(Per::J).next_multiple_of(16);
+        let most = if sizes.capability.0 < 9 { DECLARED } else { DECLARED_ON_HOPPER };
+        Some(2 * self.tiling.tile * each).filter(|bytes| *bytes > most)
+    }
+
     /// What the kernel does with pairs.
     pub(super) fn does(&self) -> Does {
         match self.sections.square {
@@ -245,10 +264,17 @@ fn tiling(sections: &Sections<'_>, folding: &Folding, m: usize) -> Tiling {
     let body = body(sections).max(1);
     let long = is_long(sections);
     let words = sections.bytes(Per::I).div_ceil(4) + folding.words();
-    let adds_squares = sections.square.is_some() && folding.monoid() == Monoid::Add;
+    let adds = folding.monoid() == Monoid::Add;
+    let adds_squares = sections.square.is_some() && adds;
+    let adds_cheaply = adds && folding.shape.dim == 1 && !folding.strict;
+    let doubles = folding.computes == DType::Float64;
+    // Sums of exponentials compare and branch for every group: few steps for a pair, and that shows.
+    let branches = folding.monoid() == Monoid::Shifted && body <= SHORT_BODY;
     let fits = |rows: &usize| {
         let room = if *rows == 2 { TWO_ROWS_WORDS } else { ROW_WORDS };
-        let most = *rows < ROWS[0] || adds_squares;
+        let most = (*rows < ROWS[0] || adds_squares || adds_cheaply)
+            && (*rows <= ROWS_OF_DOUBLES || !doubles)
+            && (*rows <= 2 || !branches);
         rows * words <= room && rows * body <= BODY && !long && most
     };
     let mut rows = ROWS.into_iter().find(fits).unwrap_or(1);
@@ -261,6 +287,13 @@ fn tiling(sections: &Sections<'_>, folding: &Folding, m: usize) -> Tiling {
     while let Some(fewer) = ROWS.into_iter().find(|fewer| *fewer < rows && 32 * fewer >= m) {
         rows = fewer;
     }
+    while rows > 4 && m > THREADS && m.div_ceil(threads * rows) < LEAST_BLOCKS {
+        rows = ROWS.into_iter().find(|fewer| *fewer < rows).unwrap_or(1);
+    }
+    // Two warps bring a tile in half the time.
+    if (threads, rows) == (32, 4) {
+        (threads, rows) = (64, 2);
+    }
     let of_pair = sections.steps(Per::Pair).map(|(slot, _)| {
         if sections.passing[usize::from(slot)] { 0 } else { sections.tape.slot(slot).len as usize }
     });
@@ -271,7 +304,8 @@ fn tiling(sections: &Sections<'_>, folding: &Folding, m: usize) -> Tiling {
         _ if long || folding.strict => 4,
         Monoid::Smallest | Monoid::Largest if folding.shape.k * folding.shape.dim <= FEW_RANKS => 4,
         // So little is left to do for a pair that the loop itself would show.
-        Monoid::Add if sections.square.is_some() => 8,
+        Monoid::Add if sections.square.is_some() && !doubles => 8,
+        Monoid::Shifted if branches => 4,
         _ => 2,
     };
     let fits = |group: &usize| group * pair_words <= GROUP_WORDS && rows * group * body <= BODY;
@@ -289,39 +323,6 @@ fn tiling(sections: &Sections<'_>, folding: &Folding, m: usize) -> Tiling {
 /// Whether there are vectors that are not kept in registers.
 fn is_long(sections: &Sections<'_>) -> bool {
     (0..sections.tape.slots()).any(|slot| sections.tape.slot(slot as u16).len > LONG)
-}
-
-/// Steps of a pair, counted by what they cost.
-fn body(sections: &Sections<'_>) -> usize {
-    let steps = sections.steps(Per::Pair).map(|(_, step)| {
-        let operands = step.operands.iter().map(|&slot| sections.tape.slot(slot).len);
-        let len = operands.max().unwrap_or(1).max(step.slot.len) as usize;
-        let each = match &step.action {
-            Action::Apply(id) => cost(*id),
-            Action::Contract(contraction) => {
-                contraction.left.iter().map(|&n| n as usize).product::<usize>().max(1)
-            }
-            _ => 1,
-        };
-        each * len
-    });
-    let square = sections.square.map_or(0, |square| square.dim(sections.tape) as usize);
-    steps.sum::<usize>() + square + bytes(sections.tape, sections.tape.outputs()[0]) / 4
-}
-
-/// What a step on one number costs, roughly, in instructions.
-fn cost(id: Id) -> usize {
-    match id {
-        Id::Add | Id::Subtract | Id::Multiply | Id::Fma | Id::Negative | Id::Square => 1,
-        Id::Exp2Pair | Id::RcpPair | Id::RsqrtPair | Id::SqrtPair => 2,
-        Id::Exp | Id::Exp2 | Id::Divide | Id::Sqrt | Id::SqrtFlat | Id::Reciprocal => 10,
-        Id::FloorDivide | Id::Remainder | Id::ModFrom | Id::Pow | Id::Hypot | Id::Cbrt => 80,
-        Id::Rsqrt | Id::RsqrtOrZero | Id::Expm1 | Id::LogAddExp | Id::Sigmoid | Id::Erf => 80,
-        Id::Log | Id::Log1p | Id::Log2 | Id::Log10 | Id::XLogX | Id::SinXDivX => 80,
-        Id::Sin | Id::Cos | Id::Tan | Id::Asin | Id::Acos | Id::Atan | Id::Atan2 => 80,
-        Id::Sinh | Id::Cosh | Id::Tanh | Id::Asinh | Id::Acosh | Id::Atanh => 80,
-        _ => 3,
-    }
 }
 
 fn cut(tiling: &Tiling, folding: &Folding, sizes: Sizes) -> Cut {
@@ -348,7 +349,7 @@ fn cut(tiling: &Tiling, folding: &Folding, sizes: Sizes) -> Cut {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilework_ops::DType;
+    use tilework_ops::{DType, Id};
     use tilework_tape::{Builder, Slot};
 
     fn gaussian(dim: u32) -> Tape {
@@ -426,6 +427,6 @@ mod tests {
         assert_eq!(plan.sections.passing, [false, false, false, true, false, false, false]);
         assert_eq!(plan.sections.terms.len(), 1);
         assert!(plan.sections.terms[0].factor.is_some());
-        assert_eq!((plan.tiling.rows, plan.tiling.group), (6, 2));
+        assert_eq!((plan.tiling.rows, plan.tiling.group), (8, 2));
     }
 }

@@ -157,11 +157,26 @@ fn tiles(plan: &Plan<'_>, wide: Wide) -> impl Iterator<Item = (&'static str, usi
     })
 }
 
-/// The exponential of shifted sums.
+/// The exponential of shifted sums: exp(v - shift), where the card has an exponential to the base 2 as
+/// that of v times a constant, less the shift times it (`lift_shift`), in one operation. `lift_error` is what
+/// the rounding of that shift has cost all of them.
 fn exponential(folding: &Folding) -> String {
     let cheap = !folding.strict && folding.accumulates == DType::Float32;
-    let of = if cheap { "op_exp2_pair_f32(x * 1.44269504f)" } else { "exp(x)" };
-    format!("FN A shifted_exp(A x) {{ return {of}; }}\n")
+    let [lift, below, unlifted, error] = match cheap {
+        true => [
+            "shift * 1.44269504f",
+            "op_exp2_pair_f32(fma(v, 1.44269504f, -lifted))",
+            "op_exp2_pair_f32(x)",
+            "op_exp2_pair_f32(-fma(shift, 1.44269504f, -lifted))",
+        ],
+        false => ["shift", "exp(v - lifted)", "exp(x)", "1"],
+    };
+    format!(
+        "FN A lift_shift(A shift) {{ return {lift}; }}\n\
+         FN A exp_below(A v, A lifted) {{ return {below}; }}\n\
+         FN A unlifted_exp(A x) {{ return {unlifted}; }}\n\
+         FN A lift_error(A shift, A lifted) {{ return {error}; }}\n"
+    )
 }
 
 /// The state, the same with wide indices for merging, and what it becomes.

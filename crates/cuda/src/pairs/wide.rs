@@ -82,7 +82,7 @@ pub(super) fn by_tiles(
     let panel = sizes.n * (square.dim(tape) as usize + 2) * SPLIT_BYTES <= PANEL_BYTES;
     let enough = panel || sizes.m >= 2 * SIDE * sizes.multiprocessors;
     let ranks = !square.is_filter() || (square.outside && folding.shape.k <= FEW_RANKS && enough);
-    let least = if square.is_filter() && folding.shape.k == 1 { SMALLEST } else { OTHERS };
+    let least = if square.is_filter() { SMALLEST } else { OTHERS };
     let suits = suits(square, tape, folding, sizes)
         && square.dim(tape) >= least
         && work >= WORTH
@@ -152,7 +152,7 @@ pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, right: usize) -
     let deep = if depths == 0 { 1 } else { dim.div_ceil(depths) };
     let ranked = folding.shape.k > 1;
     let (groups, columns) = match folding.monoid() {
-        _ if right > 0 => (if right <= 32 && depths == 0 { 3 } else { 2 }, 64),
+        _ if right > 0 => (if right <= 32 && depths == 0 { 4 } else { 2 }, 64),
         Monoid::Smallest if ranked && deep == 1 => (3, 64),
         Monoid::Smallest if ranked => (2, 64),
         Monoid::Smallest if deep == 1 => (4, 64),
@@ -185,7 +185,11 @@ pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, right: usize) -
         threads: 128 * (groups + 1),
         rows: 2,
         tile: columns,
-        group: if right > 0 { 2 } else { 4 },
+        group: match folding.monoid() {
+            _ if right > 0 => 2,
+            Monoid::Shifted if folding.shape.weights == 0 => 8,
+            _ => 4,
+        },
         ahead: 0,
         wide: Some(wide),
     }
