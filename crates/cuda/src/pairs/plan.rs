@@ -410,6 +410,18 @@ mod tests {
     }
 
     #[test]
+    fn tiles_fit_shared_memory_or_are_refused() {
+        for (dim, old, new) in [(784, true, true), (8192, false, true), (40_000, false, false)] {
+            let tape = gaussian(dim);
+            for (capability, fits) in [((8, 0), old), ((9, 0), new)] {
+                let sizes = Sizes { capability, ..sizes(1, 1000, 1000, Scheme::Auto) };
+                let plan = Plan::new(&tape, sum(1), sizes, None);
+                assert_eq!(plan.too_many_bytes(&sizes).is_none(), fits, "{dim}, {capability:?}");
+            }
+        }
+    }
+
+    #[test]
     fn schemes_follow_the_sizes() {
         let tape = gaussian(3);
         let ranges =

@@ -164,3 +164,43 @@ fn parts(tape: &Tape, slot: SlotId) -> Vec<SlotId> {
         _ => vec![slot],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilework_formula::parse::formula;
+    use tilework_formula::{Axis, Purpose, Reduction, lower_for};
+
+    fn right(text: &str) -> Option<Right> {
+        let aliases = ["x = Vi(10)", "y = Vj(10)", "b = Vj(12)", "c = Vj(1)", "e = Vi(1)"];
+        let parsed = formula(text, &aliases).unwrap();
+        let reduction = Reduction::new("Sum", &parsed, Axis::J, None, None).unwrap();
+        let purpose = Purpose { dtype: DType::Float32, cheap: true };
+        Right::new(&lower_for(&reduction.outputs(), purpose).unwrap().tape)
+    }
+
+    #[test]
+    fn weights_and_their_right_hand_sides_are_told_apart() {
+        let many = right("Exp(-SqDist(x,y)) * b").unwrap();
+        assert_eq!((many.columns(), many.difference), (16, None));
+        let both = right("Concat(Exp(-SqDist(x,y)) * c, Grad(Exp(-SqDist(x,y)) * c, x, c))");
+        let both = both.unwrap();
+        let difference = both.difference.unwrap();
+        assert_eq!((both.columns(), difference.from, difference.len), (16, 1, 10));
+        for tape in [&many.weight, &many.sides, &both.weight, &both.sides] {
+            tape.check().unwrap();
+        }
+    }
+
+    #[test]
+    fn other_sums_are_left_alone() {
+        // Too few components; a factor of i; two weights.
+        for text in [
+            "Exp(-SqDist(x,y)) * c",
+            "Exp(-SqDist(x,y)) * e * b",
+            "Concat(Exp(-SqDist(x,y)) * b, Sqrt(SqDist(x,y)) * b)",
+        ] {
+            assert!(right(text).is_none(), "{text}");
+        }
+    }
+}
