@@ -7,39 +7,18 @@ by the device's module.
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-import tilework as tw
 from tilework.needle._devices import BackendDevice, check_dtype, default_device
 from tilework.needle._errors import IndexKindError, ShapeError
 from tilework.needle._flat import number
 from tilework.needle._settings import keeps_axes
+from tilework.needle._shapes import Axes, axis_numbers, integers
 
 __all__ = ["NDArray"]
-
-Axes = SupportsIndex | Sequence[SupportsIndex]
-
-
-def _integers(values: Any) -> tuple[int, ...]:
-    try:
-        return (operator.index(values),)
-    except TypeError:
-        return tuple(map(operator.index, values))
-
-
-def _axis_numbers(operation: str, axes: Axes, ndim: int) -> tuple[int, ...]:
-    """Axes as numbers from 0; an error for those that do not exist or are named twice."""
-    numbers = []
-    for axis in _integers(axes):
-        if not -ndim <= axis < ndim:
-            raise tw.AxisError(f"{operation}: there is no axis {axis} among {ndim}")
-        numbers.append(axis % ndim)
-    if len(set(numbers)) != len(numbers):
-        raise tw.AxisError(f"{operation}: {tuple(numbers)} names an axis twice")
-    return tuple(numbers)
 
 
 class NDArray:
@@ -101,7 +80,7 @@ class NDArray:
     ) -> "NDArray":
         """A plain array from its fields; with a buffer of its own if there is no handle."""
         array = NDArray.__new__(NDArray)
-        array._shape = _integers(shape)
+        array._shape = integers(shape)
         array._strides = (
             NDArray.compact_strides(array._shape) if strides is None else tuple(strides)
         )
@@ -215,14 +194,14 @@ class NDArray:
         if len(shape) != len(strides):
             given = f"shape {tuple(shape)} and strides {tuple(strides)}"
             raise ShapeError(f"as_strided: {given} differ in length")
-        return self._view(_integers(shape), _integers(strides), self._offset)
+        return self._view(integers(shape), integers(strides), self._offset)
 
     def _view(self, shape: Sequence[int], strides: Sequence[int] | None, offset: int) -> "NDArray":
         return NDArray.make(shape, strides, self._device, self._handle, offset)
 
     def reshape(self, new_shape: Any) -> "NDArray":
         """A view of another shape; the array must be compact. One length may be -1."""
-        asked = _integers(new_shape)
+        asked = integers(new_shape)
         shape = list(asked)
         if shape.count(-1) == 1:
             at = shape.index(-1)
@@ -237,7 +216,7 @@ class NDArray:
 
     def permute(self, new_axes: Sequence[int]) -> "NDArray":
         """A view with all axes in another order."""
-        axes = _integers(new_axes)
+        axes = integers(new_axes)
         ndim = self.ndim
         if sorted(axis + ndim if axis < 0 else axis for axis in axes) != list(range(ndim)):
             raise ShapeError(f"permute: {axes} is not an order of {ndim} axes")
@@ -246,7 +225,7 @@ class NDArray:
 
     def broadcast_to(self, new_shape: Any) -> "NDArray":
         """A view in which axes of length 1 repeat; new axes may come first."""
-        shape = _integers(new_shape)
+        shape = integers(new_shape)
         extra = len(shape) - self.ndim
         fits = extra >= 0 and all(length >= 0 for length in shape)
         strides = [0] * extra
@@ -434,7 +413,7 @@ class NDArray:
             view = self.compact().reshape((1,) * (self.ndim - 1) + (self.size,))
             out = (1,) * (self.ndim if keepdims else 1)
             return view, NDArray.make(out, device=self.device)
-        axes = _axis_numbers("reduction", axis, self.ndim)
+        axes = axis_numbers("reduction", axis, self.ndim)
         if not axes:
             raise ValueError("reduction: an empty tuple names no axis")
         kept = tuple(other for other in range(self.ndim) if other not in axes)
@@ -470,14 +449,14 @@ class NDArray:
     def flip(self, axes: Axes) -> "NDArray":
         """A compact copy with some axes reversed."""
         strides, offset = list(self._strides), self._offset
-        for axis in _axis_numbers("flip", axes, self.ndim):
+        for axis in axis_numbers("flip", axes, self.ndim):
             offset += max(self._shape[axis] - 1, 0) * strides[axis]
             strides[axis] = -strides[axis]
         return self._view(self._shape, strides, offset)._copy()
 
     def pad(self, axes: Sequence[tuple[int, int]]) -> "NDArray":
         """A new array with zeros around: one pair (before, after) for every axis."""
-        pairs = [_integers(pair) for pair in axes]
+        pairs = [integers(pair) for pair in axes]
         if len(pairs) != self.ndim or any(len(p) != 2 or min(p) < 0 for p in pairs):
             message = f"pad: {axes} is not a pair (before, after) for each of {self.ndim} axes"
             raise ShapeError(message)

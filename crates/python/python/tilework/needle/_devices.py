@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = [
     "BackendDevice",
     "all_devices",
-    "check_dtype",
     "cpu",
     "cpu_numpy",
     "cuda",

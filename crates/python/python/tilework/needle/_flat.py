@@ -9,6 +9,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
@@ -179,6 +180,14 @@ class Operations:
             )
         return tw.as_strided(data, lengths, [step * _ITEM for step in steps], offset=first)
 
+    def functions(self, tile: int | None = None) -> dict[str, Callable[..., Any]]:
+        """The operations by name, as a module has them; the tiled product where there are tiles."""
+        public = [name for name in vars(Operations) if not name.startswith("_")]
+        named = {name: getattr(self, name) for name in public if name != "functions"}
+        if tile is not None:
+            named["matmul_tiled"] = partial(self._matmul_tiled, tile)
+        return named
+
     # Transfers and strided copies.
 
     def from_numpy(self, a: npt.ArrayLike, out: Buffer) -> None:
@@ -340,15 +349,15 @@ class Operations:
         left, right = self._matrix(a, (rows, inner), "a"), self._matrix(b, (inner, columns), "b")
         self._matrix(out, (rows, columns), "out")[...] = _product(left, right)
 
-    def matmul_tiled(
+    def _matmul_tiled(
         self,
+        tile: int,
         a: Buffer,
         b: Buffer,
         out: Buffer,
         m: SupportsIndex,
         n: SupportsIndex,
         p: SupportsIndex,
-        tile: int,
     ) -> None:
         """`out = a @ b` for matrices that lie as dense square tiles, row by row of tiles."""
         rows, inner, columns = sizes = _integers((m, n, p))

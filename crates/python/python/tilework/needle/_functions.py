@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tilework.needle._array import Axes, NDArray
+from tilework.needle._array import NDArray
 from tilework.needle._devices import BackendDevice, check_dtype, default_device
+from tilework.needle._shapes import Axes
 
 __all__ = [
     "array",
@@ -26,7 +27,12 @@ __all__ = [
 
 
 def prod(x: Iterable[Any]) -> Any:
-    """Product of numbers; 1 if there are none."""
+    """Product of numbers; 1 if there are none.
+
+    >>> import tilework.needle as nd
+    >>> nd.prod((2, 3, 4))
+    24
+    """
     return math.prod(x)
 
 
@@ -51,7 +57,12 @@ def array(a: Any, dtype: object = "float32", device: BackendDevice | None = None
 def empty(
     shape: Sequence[int], dtype: object = "float32", device: BackendDevice | None = None
 ) -> NDArray:
-    """A new compact array whose elements are not set."""
+    """A new compact array whose elements are not set.
+
+    >>> import tilework.needle as nd
+    >>> nd.empty((2, 3)).shape
+    (2, 3)
+    """
     return (default_device() if device is None else device).empty(shape, dtype)
 
 
@@ -61,45 +72,91 @@ def full(
     dtype: object = "float32",
     device: BackendDevice | None = None,
 ) -> NDArray:
-    """A new compact array of one value."""
+    """A new compact array of one value.
+
+    >>> import tilework.needle as nd
+    >>> nd.full((2,), 1.5)
+    NDArray([1.5 1.5], device=cpu_numpy())
+    """
     return (default_device() if device is None else device).full(shape, fill_value, dtype)
 
 
 def broadcast_to(array: NDArray, new_shape: Sequence[int]) -> NDArray:
-    """A view in which axes of length 1 repeat."""
+    """A view in which axes of length 1 repeat.
+
+    >>> import tilework.needle as nd
+    >>> nd.broadcast_to(nd.array([[1], [2]]), (2, 3)).strides
+    (1, 0)
+    """
     return array.broadcast_to(new_shape)
 
 
 def reshape(array: NDArray, new_shape: Sequence[int]) -> NDArray:
-    """A view of another shape."""
+    """A view of another shape.
+
+    >>> import tilework.needle as nd
+    >>> nd.reshape(nd.array([1, 2, 3, 4]), (2, 2))
+    NDArray([[1. 2.]
+     [3. 4.]], device=cpu_numpy())
+    """
     return array.reshape(new_shape)
 
 
 def maximum(a: NDArray, b: Any) -> NDArray:
-    """The larger of the elements of two arrays, or of an array and a number."""
+    """The larger of the elements of two arrays, or of an array and a number.
+
+    >>> import tilework.needle as nd
+    >>> nd.maximum(nd.array([-1, 2]), 0)
+    NDArray([0. 2.], device=cpu_numpy())
+    """
     return a.maximum(b)
 
 
 def log(a: NDArray) -> NDArray:
-    """Natural logarithm."""
+    """Natural logarithm.
+
+    >>> import tilework.needle as nd
+    >>> nd.log(nd.array([1, 0]))
+    NDArray([  0. -inf], device=cpu_numpy())
+    """
     return a.log()
 
 
 def exp(a: NDArray) -> NDArray:
-    """Exponential."""
+    """Exponential.
+
+    >>> import tilework.needle as nd
+    >>> nd.exp(nd.array([0, -1000]))
+    NDArray([1. 0.], device=cpu_numpy())
+    """
     return a.exp()
 
 
 def tanh(a: NDArray) -> NDArray:
-    """Hyperbolic tangent."""
+    """Hyperbolic tangent.
+
+    >>> import tilework.needle as nd
+    >>> nd.tanh(nd.array([0, 1000]))
+    NDArray([0. 1.], device=cpu_numpy())
+    """
     return a.tanh()
 
 
 def sum(a: NDArray, axis: Axes | None = None, keepdims: bool | None = None) -> NDArray:
-    """Sum over all axes or some. What `keepdims=None` means depends on the edition."""
+    """Sum over all axes or some. What `keepdims=None` means depends on the edition.
+
+    >>> import tilework.needle as nd
+    >>> nd.sum(nd.array([[1, 2], [3, 4]]), axis=0, keepdims=True)
+    NDArray([[4. 6.]], device=cpu_numpy())
+    """
     return a.sum(axis=axis, keepdims=keepdims)
 
 
 def flip(a: NDArray, axes: Axes) -> NDArray:
-    """A compact copy with some axes reversed."""
+    """A compact copy with some axes reversed.
+
+    >>> import tilework.needle as nd
+    >>> nd.flip(nd.array([1, 2, 3]), 0)
+    NDArray([3. 2. 1.], device=cpu_numpy())
+    """
     return a.flip(axes)

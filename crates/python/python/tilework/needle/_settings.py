@@ -7,7 +7,7 @@ decides at import, `set_edition` at any time.
 
 import os
 
-__all__ = ["get_edition", "keeps_axes", "set_edition"]
+__all__ = ["get_edition", "set_edition"]
 
 _EDITIONS = (2021, 2022, 2023, 2024)
 _edition = _EDITIONS[-1]
