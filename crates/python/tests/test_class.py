@@ -32,7 +32,8 @@ def test_every_way_makes_objects_of_the_class() -> None:
         x == None, x @ x.T, np.exp(x), next(iter(x)), next(reversed(x)), x.flat[0], x.flat[1:], x.copy(),
         x.to_device("reference"), x.real, x.imag, round(x), tw.exp(x), tw.matmul(x, x.T), x.astype("int8"),
         *tw.meshgrid(x[0], x[0]), *divmod(x, 2), tw.random.default_rng(0).random(3), tw.from_dlpack(x),
-        tw.Vi(x).sum(axis=0), *tw.unique_counts(x),
+        tw.Vi(x).sum(axis=0), tw.Vi(x).sqdist(tw.Vj(x)) @ x, x.T @ tw.Vi(x).sqdist(tw.Vj(x)), *tw.unique_counts(x),
+        n[0, :2] @ tw.Vi(x).sqdist(tw.Vj(x)), *tw.unstack(x), (-tw.Vi(x).sqdist(tw.Vj(x))).exp().solve(n[:, 0], alpha=9.0),
     ]  # fmt: skip
     assert {type(one) for one in made} == {tw.Array}
 

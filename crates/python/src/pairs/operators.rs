@@ -2,6 +2,7 @@
 
 #![allow(unsafe_op_in_unsafe_fn, reason = "in what PyO3 makes of the macro below")]
 
+use pyo3::IntoPyObjectExt;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
@@ -133,6 +134,10 @@ impl PyLazy {
     }
 
     /// To the power of a number or a formula.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.Vi(0, 2).power(3).formula
+    /// 'Pow(Vi(0,2), 3)'
     #[pyo3(signature = (other, /))]
     fn power(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let made = PyLazy::power_of(slf, other)?;
@@ -195,11 +200,17 @@ impl PyLazy {
                 PyArray(product.0.matrix_transpose().py()?)
             }
         };
-        Ok(Py::new(py, result)?.into_any())
+        result.into_py_any(py)
     }
 
     /// The sum over j of this times an array of N numbers or rows, or times another tensor: `K @ v`,
     /// with the keywords of reductions.
+    ///
+    /// >>> import tilework as tw
+    /// >>> x = tw.asarray([[0.0], [1.0]])
+    /// >>> k = tw.Vi(x) + tw.Vj(x)
+    /// >>> k.matmul([1.0, 1.0]).tolist()
+    /// [1.0, 3.0]
     #[pyo3(signature = (v, /, **options))]
     fn matmul(
         &self,
@@ -220,30 +231,59 @@ impl PyLazy {
     }
 
     /// `K @ v`, cast to the tensor's dtype: SciPy's name.
+    ///
+    /// >>> import tilework as tw
+    /// >>> x = tw.asarray([[0.0], [1.0]])
+    /// >>> k = tw.Vi(x) + tw.Vj(x)
+    /// >>> k.matvec([1, 1]).tolist()
+    /// [1.0, 3.0]
     #[pyo3(signature = (v, /))]
     fn matvec(&self, py: Python<'_>, v: &Bound<'_, PyAny>) -> PyResult<PyArray> {
         self.operator(py, v)
     }
 
     /// `K.T @ v`, cast to the tensor's dtype: SciPy's name.
+    ///
+    /// >>> import tilework as tw
+    /// >>> x = tw.asarray([[0.0], [1.0]])
+    /// >>> k = tw.Vi(x) + tw.Vj(x)
+    /// >>> k.rmatvec([1, 2]).tolist()
+    /// [2.0, 5.0]
     #[pyo3(signature = (v, /))]
     fn rmatvec(&self, py: Python<'_>, v: &Bound<'_, PyAny>) -> PyResult<PyArray> {
         self.t()?.operator(py, v)
     }
 
     /// `K @ v` for a matrix: SciPy's name.
+    ///
+    /// >>> import tilework as tw
+    /// >>> x = tw.asarray([[0.0], [1.0]])
+    /// >>> k = tw.Vi(x) + tw.Vj(x)
+    /// >>> k.matmat([[1, 0], [0, 1]]).tolist()
+    /// [[0.0, 1.0], [1.0, 2.0]]
     #[pyo3(signature = (v, /))]
     fn matmat(&self, py: Python<'_>, v: &Bound<'_, PyAny>) -> PyResult<PyArray> {
         self.operator(py, v)
     }
 
     /// `K.T @ v` for a matrix: SciPy's name.
+    ///
+    /// >>> import tilework as tw
+    /// >>> x = tw.asarray([[0.0], [1.0]])
+    /// >>> k = tw.Vi(x) + tw.Vj(x)
+    /// >>> k.rmatmat([[1], [2]]).tolist()
+    /// [[2.0], [5.0]]
     #[pyo3(signature = (v, /))]
     fn rmatmat(&self, py: Python<'_>, v: &Bound<'_, PyAny>) -> PyResult<PyArray> {
         self.t()?.operator(py, v)
     }
 
     /// SciPy's `LinearOperator` of this matrix.
+    ///
+    /// >>> import tilework as tw
+    /// >>> k = tw.Vi(tw.ones((3, 1))) * tw.Vj(tw.ones((2, 1)))
+    /// >>> k.aslinearoperator().shape  # doctest: +SKIP
+    /// (3, 2)
     fn aslinearoperator<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("scipy.sparse.linalg")?.call_method1("aslinearoperator", (slf,))
     }
