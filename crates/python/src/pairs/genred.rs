@@ -84,6 +84,11 @@ impl PyGenred {
     }
 
     /// How a call with these arrays would go.
+    ///
+    /// >>> import tilework as tw
+    /// >>> sums = tw.Genred("SqDist(x, y)", ["x = Vi(2)", "y = Vj(2)"], axis=1)
+    /// >>> "SqDist" in sums.explain(tw.zeros((5, 2)), tw.zeros((6, 2)))
+    /// True
     #[pyo3(signature = (*args))]
     fn explain(&self, args: &Bound<'_, PyTuple>) -> PyResult<String> {
         let arrays = arrays(args, "explain")?;

@@ -96,6 +96,10 @@ impl PyLazy {
     }
 
     /// Number of axes, batch axes and components included.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.Vi(0, 4).dim()
+    /// 3
     fn dim(&self) -> usize {
         self.0.shape().len()
     }
@@ -172,6 +176,10 @@ impl PyLazy {
     }
 
     /// i and j exchanged.
+    ///
+    /// >>> import tilework as tw
+    /// >>> (tw.Vi(0, 1) - tw.Vj(1, 1)).t().formula
+    /// 'Vj(0,1) - Vi(1,1)'
     pub fn t(&self) -> PyResult<PyLazy> {
         self.0.t().py().map(PyLazy)
     }
@@ -212,6 +220,10 @@ impl PyLazy {
     }
 
     /// Length of the vector; the only axis is that of the components.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.Vi(0, 2).norm(-1).formula
+    /// 'Sqrt(SqNorm2(Vi(0,2)))'
     #[pyo3(signature = (dim=-1), text_signature = "($self, dim=-1)")]
     fn norm(&self, dim: isize) -> PyResult<PyLazy> {
         if self.0.along(dim).py()? != Along::Components {
@@ -222,6 +234,10 @@ impl PyLazy {
     }
 
     /// The components of several tensors, one after the other.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.LazyTensor.cat((tw.Vi(0, 2), tw.Vj(1, 3))).formula
+    /// 'Concat(Vi(0,2), Vj(1,3))'
     #[staticmethod]
     #[pyo3(signature = (tensors, dim=-1), text_signature = "(tensors, dim=-1)")]
     fn cat(tensors: Vec<Bound<'_, PyAny>>, dim: isize) -> PyResult<PyLazy> {
@@ -229,6 +245,10 @@ impl PyLazy {
     }
 
     /// The components of several tensors, one after the other.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.LazyTensor.concatenate((tw.Vi(0, 2), tw.Vj(1, 3))).formula
+    /// 'Concat(Vi(0,2), Vj(1,3))'
     #[staticmethod]
     #[pyo3(signature = (tensors, axis=-1), text_signature = "(tensors, axis=-1)")]
     fn concatenate(tensors: Vec<Bound<'_, PyAny>>, axis: isize) -> PyResult<PyLazy> {

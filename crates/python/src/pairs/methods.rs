@@ -1,7 +1,7 @@
 //! Methods from the tables: the functions of formulas and the reductions of `LazyTensor`.
 //!
-//! A method is a descriptor that knows its row; its documentation and signature come from the row
-//! too, so that a new row is a new method in Python without a line of code.
+//! A method is a descriptor that knows its row; its documentation, with an example (`examples`), and
+//! its signature come from the row too, so that a new row is a new method in Python without a line of code.
 
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError};
 use pyo3::prelude::*;
@@ -12,6 +12,7 @@ use tilework::formula::methods::{self, Method};
 use tilework::formula::reduction::{REDUCTIONS, ReductionRow, Weight};
 use tilework::pairs::{LazyArg, LazyTensor};
 
+use super::examples;
 use super::lazy::PyLazy;
 use super::operand::Operand;
 use super::reductions::{PyReduced, along_components, arguments, method_name, reduction};
@@ -73,9 +74,15 @@ impl PyMethod {
         }
     }
 
+    /// The text of the row, and an example.
     #[getter]
-    fn __doc__(&self) -> &str {
-        &self.doc
+    fn __doc__(&self, py: Python<'_>) -> PyResult<String> {
+        let example = match self.row {
+            Row::Function(method) => examples::of_function(py, method)?,
+            Row::Reduction(row) => examples::of_reduction(py, row, &self.name)?,
+            Row::Later(_) => return Ok(self.doc.clone()),
+        };
+        Ok(format!("{}\n\n{example}", self.doc))
     }
 
     #[getter]
@@ -121,8 +128,8 @@ impl PyBoundMethod {
     }
 
     #[getter]
-    fn __doc__(&self) -> &str {
-        &self.method.get().doc
+    fn __doc__(&self, py: Python<'_>) -> PyResult<String> {
+        self.method.get().__doc__(py)
     }
 
     #[getter]

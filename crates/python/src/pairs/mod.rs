@@ -1,10 +1,11 @@
 //! Reductions over pairs for Python: `LazyTensor`, `Genred`, `Partial` and their functions.
 //!
 //! A shell over `tilework::pairs`. Rooms: `operand` (objects as tensors and numbers), `lazy` and
-//! `operators` (the class), `methods` and `reductions` (what comes from the tables), `settings`
+//! `operators` (the class), `methods`, `examples` and `reductions` (what comes from the tables), `settings`
 //! (keywords and defaults), `work` (the GIL, progress, Ctrl-C), `genred`, `gradient`, `solve`,
 //! `partial`.
 
+mod examples;
 pub mod genred;
 mod gradient;
 pub mod lazy;

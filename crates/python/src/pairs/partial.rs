@@ -33,6 +33,11 @@ impl PyPartial {
     /// Version 1: `values` is `(..., rows, width)` in float32 or float64, `indices` the same in
     /// int64. Extremes hold `K * dim` values and indices, best first; exponentials the largest
     /// exponent m, the sum of exp(F - m), then that sum for each weight; others `dim` values.
+    ///
+    /// >>> import tilework as tw
+    /// >>> x, y = tw.asarray([[0.0], [1.0]]), tw.asarray([[5.0], [7.0]])
+    /// >>> (tw.Vi(x) - tw.Vj(y)).partial("Sum", axis=1).arrays()["values"].tolist()
+    /// [[-12.0], [-10.0]]
     fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (count, values, indices) = self.0.arrays();
         let (reduction, (dim, k, weights), dtype) = self.0.layout();
@@ -50,6 +55,12 @@ impl PyPartial {
     }
 
     /// The state that `arrays` gave, as keywords.
+    ///
+    /// >>> import tilework as tw
+    /// >>> x, y = tw.asarray([[0.0], [1.0]]), tw.asarray([[5.0], [7.0]])
+    /// >>> state = (tw.Vi(x) - tw.Vj(y)).partial("Sum", axis=1).arrays()
+    /// >>> tw.Partial.from_arrays(**state).finish().tolist()
+    /// [[-12.0], [-10.0]]
     #[staticmethod]
     #[pyo3(signature = (*, version, reduction, dim, K, weights, dtype, count, values, indices=None))]
     #[allow(clippy::too_many_arguments, non_snake_case, reason = "the keys of `arrays`")]
@@ -74,6 +85,12 @@ impl PyPartial {
     }
 
     /// Both together; indices are exact whatever the grouping.
+    ///
+    /// >>> import tilework as tw
+    /// >>> x, y = tw.asarray([[0.0], [1.0]]), tw.asarray([[5.0], [7.0]])
+    /// >>> parts = [(tw.Vi(x) - tw.Vj(y[k : k + 1])).partial("Max", axis=1, offset=k) for k in (0, 1)]
+    /// >>> parts[0].merge(parts[1]).finish().tolist()
+    /// [[-5.0], [-4.0]]
     #[pyo3(signature = (other, /))]
     fn merge(&self, py: Python<'_>, other: &PyPartial) -> PyResult<PyPartial> {
         let (_, values, _) = self.0.arrays();
@@ -81,6 +98,11 @@ impl PyPartial {
     }
 
     /// The result of the reduction.
+    ///
+    /// >>> import tilework as tw
+    /// >>> x, y = tw.asarray([[0.0], [1.0]]), tw.asarray([[5.0], [7.0]])
+    /// >>> (tw.Vi(x) - tw.Vj(y)).partial("Min", axis=1).finish().tolist()
+    /// [[-7.0], [-6.0]]
     fn finish(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let (_, values, _) = self.0.arrays();
         let reduced = run(py, values.len(), values.device(), || self.0.finish())?;
@@ -103,6 +125,11 @@ impl PyPartial {
 impl PyLazy {
     /// The state of a reduction over the rows at hand, the first of which has the index `offset` of
     /// a longer array. Further keywords are those of the reduction: `K`, `weight`, `accuracy`, ...
+    ///
+    /// >>> import tilework as tw
+    /// >>> x, y = tw.asarray([[0.0], [1.0]]), tw.asarray([[5.0], [7.0]])
+    /// >>> (tw.Vi(x) - tw.Vj(y)).partial("ArgMax", axis=1, offset=100).finish().tolist()
+    /// [[100], [100]]
     #[pyo3(signature = (reduction, axis=None, *, offset=0, **options))]
     fn partial(
         slf: &Bound<'_, Self>,
@@ -123,6 +150,11 @@ impl PyLazy {
 
     /// How a reduction would go: what is computed once, for each i, for each j and for every pair,
     /// and what the device makes of it. Keywords are those of the reduction.
+    ///
+    /// >>> import tilework as tw
+    /// >>> x = tw.zeros((5, 2))
+    /// >>> "SqDist" in tw.Vi(x).sqdist(tw.Vj(x)).explain(axis=1)
+    /// True
     #[pyo3(signature = (reduction="Sum", axis=None, **options))]
     fn explain(
         slf: &Bound<'_, Self>,
