@@ -174,6 +174,16 @@ impl PyDType {
         type_string(self.0)
     }
 
+    /// NumPy's type of single numbers.
+    ///
+    /// >>> import tilework as tw
+    /// >>> tw.float32.type.__name__
+    /// 'float32'
+    #[getter]
+    fn r#type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_numpy(py, self.0)?.getattr("type")
+    }
+
     /// NumPy's dtype of the same name: what `numpy.dtype(...)` asks for.
     #[getter]
     fn __numpy_dtype__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

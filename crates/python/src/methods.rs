@@ -1,12 +1,11 @@
 //! Methods of arrays that NumPy users expect beyond the standard's: names for functions of the
 //! namespace. Reductions are in `statistics`, what concerns memory in `layout`.
 
-use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use tilework::Index;
 
-use crate::args::{self, Integers, spread};
+use crate::args::{Integers, spread};
 use crate::array::{PyArray, to_object};
 use crate::convert::ArrayArg;
 use crate::errors::OrRaise;
@@ -202,15 +201,8 @@ impl PyArray {
     /// >>> tw.asarray([1.234, -2.5]).round(1).tolist()
     /// [1.2, -2.5]
     #[pyo3(signature = (decimals=0, out=None))]
-    fn round(&self, py: Python<'_>, decimals: i32, out: Out<'_, '_>) -> PyResult<Py<PyAny>> {
-        let device = self.0.device();
-        let Some(out) = out else {
-            let rounded = run(py, self.0.len(), device, || self.0.round_to(decimals))?;
-            return PyArray(rounded).into_py_any(py);
-        };
-        let target = args::target(out, device)?;
-        run(py, self.0.len(), device, || target.assign(&self.0.round_to(decimals)?))?;
-        Ok(out.clone().unbind())
+    fn round<'py>(slf: &Bound<'py, Self>, decimals: i32, out: Out<'_, 'py>) -> PyResult<Py<PyAny>> {
+        elementwise::round(slf.py(), slf.as_any(), decimals, out)
     }
 
     /// Complex conjugate.

@@ -1,8 +1,9 @@
 //! `tilework.random`: streams of random numbers, the same on every device.
 
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyInt;
 use tilework::{Array, DType, Device, Error, Rng, Scalar};
 
 use crate::args::{ShapeArg, register};
@@ -129,7 +130,8 @@ impl Generator {
         })
     }
 
-    /// Integers from `low` up to, not including, `high`; from 0 if only one number is given.
+    /// Integers from `low` up to, not including, `high`, all of which the dtype must hold; from 0 if
+    /// only one number is given.
     ///
     /// >>> import tilework as tw
     /// >>> x = tw.random.default_rng(1).integers(1, 7, 1000)
@@ -147,16 +149,8 @@ impl Generator {
     ) -> PyResult<Py<PyAny>> {
         let (low, high) = high.map_or((0, low), |high| (low, high));
         let high = if endpoint { high.saturating_add(1) } else { high };
-        let bound = |name: &str, bound: i128| {
-            let message = || format!("integers: {name} is {bound}, beyond int64");
-            i64::try_from(bound).map_err(|_| PyValueError::new_err(message()))
-        };
-        let (low, high) = (bound("low", low)?, bound("high", high)?);
         let dtype = dtype.map_or(DType::Int64, |dtype| dtype.0);
-        if !dtype.is_integer() {
-            return Err(PyTypeError::new_err(format!("integers: {dtype} has other numbers too")));
-        }
-        drawn(py, size, |shape| self.0.integers(low, high, shape)?.to_dtype(dtype))
+        drawn(py, size, |shape| self.0.integers_of(dtype, low, high, shape))
     }
 
     /// The numbers 0 .. n in random order, or the parts of an array along an axis.
@@ -276,11 +270,14 @@ impl Generator {
     }
 }
 
-/// A stream of random numbers from a seed; from one that the system gives if there is none.
+/// A stream of random numbers from a seed; from one that the system gives if there is none. A seed is
+/// an integer that is not negative, or several of them, as for one stream in each of many processes.
 ///
 /// >>> import tilework as tw
 /// >>> tw.random.default_rng(7).integers(10, size=3).shape
 /// (3,)
+/// >>> tw.random.default_rng([7, 0]).random() == tw.random.default_rng([7, 1]).random()
+/// False
 #[pyfunction]
 #[pyo3(signature = (seed=None))]
 fn default_rng(py: Python<'_>, seed: Option<&Bound<'_, PyAny>>) -> PyResult<Py<Generator>> {
@@ -292,10 +289,30 @@ fn default_rng(py: Python<'_>, seed: Option<&Bound<'_, PyAny>>) -> PyResult<Py<G
     if let Ok(generator) = seed.cast_exact::<Generator>() {
         return Ok(generator.clone().unbind());
     }
-    let seed: u64 = seed.extract().map_err(|_| {
-        PyValueError::new_err("default_rng: the seed is an integer from 0 to 2**64 - 1")
-    })?;
-    Py::new(py, Generator(Rng::new(seed)))
+    let mut words = Vec::new();
+    match seed.try_iter() {
+        Ok(several) => several.into_iter().try_for_each(|one| seed_words(&one?, &mut words))?,
+        Err(_) => seed_words(seed, &mut words)?,
+    }
+    Py::new(py, Generator(Rng::from_words(&words)))
+}
+
+/// Adds the words of an integer to a seed, lowest first.
+fn seed_words(integer: &Bound<'_, PyAny>, words: &mut Vec<u64>) -> PyResult<()> {
+    let wrong = |_| {
+        PyValueError::new_err("default_rng: a seed is an integer of at least 0, or several of them")
+    };
+    if let Ok(word) = integer.extract::<u64>() {
+        words.push(word);
+        return Ok(());
+    }
+    let integer = integer.cast::<PyInt>().map_err(|error| wrong(error.into()))?;
+    let bits: usize = integer.call_method0("bit_length")?.extract()?;
+    let bytes = integer.call_method1("to_bytes", (bits.div_ceil(64) * 8, "little"));
+    let bytes: Vec<u8> = bytes.map_err(wrong)?.extract()?;
+    let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    words.extend(bytes.chunks(8).map(word));
+    Ok(())
 }
 
 /// The stream of a pickle.

@@ -224,3 +224,67 @@ def test_names_of_numpy() -> None:
             assert hasattr(tw, ours) or ours == "divmod", (name, ours)
         for ours in re.findall(r"x\.(\w+)", answer):
             assert hasattr(tw.Array, ours), (name, ours)
+
+
+def test_round_to_decimals() -> None:
+    values = np.random.default_rng(5).normal(scale=100, size=50)
+    for decimals in (-2, -1, 0, 1, 3):
+        expected = np.round(values, decimals)
+        ours = [tw.round(tw.asarray(values), decimals), tw.round(values, decimals=decimals)]
+        ours += [np.round(tw.asarray(values), decimals), tw.asarray(values).round(decimals)]
+        for one in ours:
+            np.testing.assert_array_equal(one, expected)
+    out = tw.zeros(50)
+    assert tw.round(values, 1, out=out) is out
+    np.testing.assert_array_equal(out, np.round(values, 1))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_variance_of_complex_numbers_is_real(dtype: str) -> None:
+    rng = np.random.default_rng(6)
+    n = (rng.normal(5, 1, (7, 9)) + 1j * rng.normal(-3, 2, (7, 9))).astype(dtype)
+    x = tw.asarray(n)
+    for axis, ddof in ((None, 0), (0, 1), (1, 0.5)):
+        for name in ("var", "std"):
+            ours = getattr(x, name)(axis=axis, ddof=ddof)
+            theirs = getattr(n, name)(axis=axis, ddof=ddof)
+            assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5 if dtype == "complex64" else 1e-13)
+    assert x.var(axis=1, keepdims=True).shape == (7, 1)
+
+
+def test_seeds_of_any_length() -> None:
+    def drawn(seed: object) -> float:
+        return float(tw.random.default_rng(seed).random())
+
+    assert drawn([7]) == drawn(7) == drawn(np.int64(7)) == drawn((7,))
+    different = [drawn(seed) for seed in (7, [7, 0], [7, 1], [1, 7], 7 + 2**65, 7 + 2**200, np.arange(3))]
+    assert len(set(different)) == len(different)
+    assert drawn(2**100) == drawn(2**100) and drawn([1, 2, 3]) == drawn(np.asarray([1, 2, 3]))
+    for wrong in (-1, [1, -1], 1.5, "seed", [[1]]):
+        with pytest.raises(ValueError, match="default_rng"):
+            tw.random.default_rng(wrong)
+
+
+def test_integers_fill_their_dtype_and_no_more() -> None:
+    rng = tw.random.default_rng(8)
+    for name in ("int8", "uint8", "int64", "uint64"):
+        info = tw.iinfo(name)
+        x = rng.integers(info.min, info.max, 4000, dtype=name, endpoint=True)
+        assert x.dtype == tw.dtype(name)
+        middle = (info.max + info.min) // 2
+        low = int((np.asarray(x) < middle).sum())
+        assert 1800 < low < 2200
+        top = rng.integers(info.max, info.max + 1, 3, dtype=name)
+        assert top.tolist() == [info.max] * 3
+        for bounds in ((info.min - 1, 0), (0, info.max + 2), (3, 3)):
+            with pytest.raises(ValueError, match="integers"):
+                rng.integers(*bounds, dtype=name)
+    with pytest.raises(TypeError, match="float32"):
+        rng.integers(5, dtype="float32")
+
+
+def test_types_of_numbers() -> None:
+    for dtype in (tw.float32, tw.int8, tw.bool, tw.complex64):
+        assert dtype.type is np.dtype(dtype).type
+    assert issubclass(tw.zeros(2, dtype="float16").dtype.type, np.floating)

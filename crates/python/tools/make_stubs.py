@@ -235,7 +235,7 @@ ATTRIBUTES = {
     "smallest_normal": "builtins.float", "smallest_subnormal": "builtins.float",
     "state": "builtins.tuple[builtins.int, builtins.int]",
     "iinfo_object.max": "builtins.int", "iinfo_object.min": "builtins.int",
-    "dtype.dtype": "Any", "_shape": "builtins.tuple[builtins.int, ...]", "LazyTensor.T": "LazyTensor",
+    "dtype.dtype": "Any", "dtype.type": "Any", "_shape": "builtins.tuple[builtins.int, ...]", "LazyTensor.T": "LazyTensor",
     "ni": "builtins.int | None", "nj": "builtins.int | None", "formula": "builtins.str",
     "batchdims": "builtins.tuple[builtins.int, ...]", "nbatchdims": "builtins.int",
     "LazyTensor.dtype": "dtype | None",

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tilework_backend::{Random, Request};
 use tilework_error::{Error, Result};
+use tilework_ops::random::{bits, block};
 use tilework_ops::{DType, Distribution};
 
 use crate::array::Array;
@@ -29,6 +30,13 @@ impl Rng {
     /// The stream of a seed.
     pub fn new(seed: u64) -> Rng {
         Rng { key: seed, next: AtomicU64::new(0) }
+    }
+
+    /// The stream of a seed of any length: that of its only word, or one that depends on all of them
+    /// and on their order.
+    pub fn from_words(words: &[u64]) -> Rng {
+        let (first, rest) = words.split_first().map_or((0, words), |(first, rest)| (*first, rest));
+        Rng::new(rest.iter().fold(first, |key, word| bits(block(key, *word))))
     }
 
     /// The seed, and how many numbers have been taken.
@@ -71,14 +79,42 @@ impl Rng {
 
     /// Integers from `low` up to, not including, `high`, as int64.
     pub fn integers(&self, low: i64, high: i64, shape: &[usize]) -> Result<Array> {
-        if low >= high {
-            return Err(Error::value(
-                "integers",
-                format!("there is no integer from {low} up to {high}"),
-            ));
+        self.integers_of(DType::Int64, low.into(), high.into(), shape)
+    }
+
+    /// Integers from `low` up to, not including, `high`, all of which `dtype` must hold.
+    ///
+    /// ```
+    /// use tilework::{DType, Rng};
+    /// let any = Rng::new(7).integers_of(DType::UInt64, 0, 1 << 64, &[5])?;
+    /// assert_eq!(any.dtype(), DType::UInt64);
+    /// assert!(Rng::new(7).integers_of(DType::Int8, 0, 1000, &[5]).is_err());
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn integers_of(
+        &self,
+        dtype: DType,
+        low: i128,
+        high: i128,
+        shape: &[usize],
+    ) -> Result<Array> {
+        let operation = "integers";
+        if !dtype.is_integer() {
+            return Err(Error::dtype(operation, format!("{dtype} has other numbers too")));
         }
-        let span = (high as i128 - low as i128) as u64;
-        self.draw("integers", Distribution::Integers { low, span }, shape, DType::Int64)
+        if low >= high {
+            let message = format!("there is no integer from {low} up to {high}");
+            return Err(Error::value(operation, message));
+        }
+        let range = dtype.iinfo()?;
+        if low < range.min || high - 1 > range.max {
+            let message = format!("{dtype} does not hold all integers from {low} up to {high}");
+            return Err(Error::value(operation, message));
+        }
+        // They are drawn in 64 bits, where sums wrap, so that a cast finds uint64 in int64; a span of
+        // 2^64 wraps to zero, which stands for it.
+        let integers = Distribution::Integers { low: low as i64, span: (high - low) as u64 };
+        self.draw(operation, integers, shape, DType::Int64)?.to_dtype(dtype)
     }
 
     /// The numbers 0 .. n in random order, as int64.

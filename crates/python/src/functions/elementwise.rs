@@ -105,7 +105,9 @@ macro_rules! functions {
     (@add [$module:ident $name:ident]) => {
         $module.add_function(wrap_pyfunction!($name, $module)?)?;
     };
+    // Those with arguments of their own follow below.
     (@one $doc:tt Clip $name:ident $operands:tt) => {};
+    (@one $doc:tt Round $name:ident $operands:tt) => {};
     (@one [$($doc:literal)+] $Type:ident $name:ident [$a:ident]) => {
         $(#[doc = $doc])+
         ///
@@ -196,6 +198,35 @@ pub fn clip<'py>(
         operands.push(Operand::Number(high));
     }
     compute(py, Id::Clip, &operands, device, out)
+}
+
+/// Rounded to so many decimals, halves to even; to tens if `decimals` is negative.
+///
+/// >>> import tilework as tw
+/// >>> tw.round(tw.asarray([1.5, 2.5])).tolist()
+/// [2.0, 2.0]
+/// >>> tw.round(tw.asarray([1.234, 56.7]), decimals=1).tolist()
+/// [1.2, 56.7]
+#[pyfunction]
+#[pyo3(signature = (x, /, decimals=0, *, out=None))]
+pub fn round<'py>(
+    py: Python<'py>,
+    x: &Bound<'py, PyAny>,
+    decimals: i32,
+    out: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Py<PyAny>> {
+    if decimals == 0 {
+        return call(py, Id::Round, &[x], out);
+    }
+    let array = convert::asarray_near(x, None, device_of(&[x]))?;
+    let (elements, device) = (array.len(), array.device());
+    let Some(out) = out else {
+        let rounded = run(py, elements, device, || array.round_to(decimals))?;
+        return PyArray(rounded).into_py_any(py);
+    };
+    let target = args::target(out, device)?;
+    run(py, elements, device, || target.assign(&array.round_to(decimals)?))?;
+    Ok(out.clone().unbind())
 }
 
 /// Our operation for a NumPy function; most have the same name.

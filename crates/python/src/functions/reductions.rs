@@ -45,6 +45,8 @@ pub fn reduce(py: Python<'_>, x: &Array, asked: Asked<'_, '_>) -> PyResult<Py<Py
         let result = source.reduce(fold, axes.clone(), keepdims, correction)?;
         let result = if root { result.sqrt()? } else { result };
         match dtype {
+            // The variance of complex numbers is real.
+            Some(dtype) if fold == FoldId::Var => result.to_dtype(dtype.part()),
             Some(dtype) => result.to_dtype(dtype),
             None => Ok(result),
         }

@@ -70,8 +70,14 @@ impl Array {
         correction: f64,
     ) -> Result<Array> {
         let row = fold.row();
+        let axes = axes.into();
+        if fold == FoldId::Var && self.dtype().is_complex() {
+            // The mean square distance from the mean is that of both parts together.
+            let part = |part: Array| part.reduce(fold, axes.clone(), keepdims, correction);
+            return &part(self.real_view()?)? + &part(self.imag_view()?)?;
+        }
         let mut some;
-        let axes = match axes.into() {
+        let axes = match axes {
             Axes::All => &NUMBERS[..self.ndim()],
             Axes::Some(axes) => {
                 some = normalize_axes(row.name, &axes, self.ndim())?;
@@ -122,7 +128,14 @@ impl Array {
         self.var_keepdims(axes, correction)?.sqrt()
     }
 
-    /// Variance over count minus `correction`.
+    /// Variance over count minus `correction`; of complex numbers, too, a real number.
+    ///
+    /// ```
+    /// use tilework::{Array, Complex};
+    /// let x = Array::from_slice(&[Complex::new(1.0f64, 2.0), Complex::new(3.0, 6.0)])?;
+    /// assert_eq!(x.var((), 0.0)?.item::<f64>()?, 5.0);
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
     pub fn var(&self, axes: impl Into<Axes>, correction: f64) -> Result<Array> {
         self.reduce(FoldId::Var, axes, false, correction)
     }
