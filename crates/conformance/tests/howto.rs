@@ -18,6 +18,20 @@ fn quoted(page: &str) -> Vec<&str> {
     prose
 }
 
+/// The marks of rows are listed where the grammar is; a page that forgets one leads astray.
+#[test]
+fn the_page_of_operations_names_every_mark() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).expect(name);
+    let (table, page) = (read("crates/ops/src/table.rs"), read("docs/add-an-operation.md"));
+    let marks: Vec<&str> =
+        table.lines().filter_map(|line| line.strip_prefix("//! - `")?.split('`').next()).collect();
+    assert!(marks.len() >= 6, "{marks:?}");
+    for mark in marks {
+        assert!(page.contains(&format!("`{mark}`")), "the page says nothing of {mark}");
+    }
+}
+
 #[test]
 fn pages_name_what_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
