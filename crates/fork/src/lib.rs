@@ -8,11 +8,16 @@
 //! May assume of whoever holds one: it holds it for a look or a change only, takes no other
 //! meanwhile, and waits for nothing that a forking thread may hold, such as Python's GIL. Used for
 //! the process-wide tables and settings of all floors, which `docs/architecture.md` lists.
+//! [`ForkCache`] is a bounded table behind one.
+
+mod cache;
 
 use std::any::Any;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub use cache::ForkCache;
 
 /// A mutex in a static that is free in a forked child. Panics while it is held do not poison it:
 /// its values must be whole after every step.

@@ -144,6 +144,14 @@ fn rounding_to_any_number_of_decimals() {
     assert_eq!(whole.round_to(i32::MIN).unwrap().to_vec::<i64>().unwrap(), [0, 0, 0]);
 }
 
+#[test]
+fn more_parts_than_memory_holds_are_an_error() {
+    let x = Array::zeros(&[1], DType::Float32).unwrap().broadcast_to(&[1 << 60]).unwrap();
+    assert!(matches!(x.unstack(0), Err(Error::OutOfMemory(_))));
+    let nothing = Array::zeros(&[0], DType::Float32).unwrap();
+    assert!(matches!(nothing.split(1 << 60, 0), Err(Error::OutOfMemory(_))));
+}
+
 /// Strides that are never walked may hold any number; parts of complex numbers have twice as many.
 #[test]
 fn parts_of_complex_arrays_with_strides_that_nobody_walks() {

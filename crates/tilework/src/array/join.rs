@@ -190,7 +190,12 @@ impl Array {
     /// One axis less: the array's parts along an axis.
     pub fn unstack(&self, axis: isize) -> Result<Vec<Array>> {
         let count = self.shape()[normalize_axis("unstack", axis, self.ndim())?];
-        (0..count).map(|k| self.with_layout(self.layout().index_axis(axis, k)?)).collect()
+        // An axis of stride 0 has any length: more than memory has room for, even.
+        let mut parts = try_room("unstack", count)?;
+        for k in 0..count {
+            parts.push(self.with_layout(self.layout().index_axis(axis, k)?)?);
+        }
+        Ok(parts)
     }
 
     /// Differences of neighbours along an axis, `n` times.

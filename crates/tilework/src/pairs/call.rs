@@ -5,16 +5,13 @@
 //! fit their variables (`variable`); called by `reduce`, `genred`, `gradient` and `partial`. What is
 //! long is done in blocks (`stream`).
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, DefaultHasher};
-use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tilework_backend::{Accuracy, PairReduce, Progress, Request, Scheme, SumScheme, ViewRef};
 use tilework_error::{Error, Result};
-use tilework_fork::ForkMutex;
+use tilework_fork::ForkCache;
 use tilework_formula::{Axis, Category, Expr, Lowered, Purpose, Reduction, lower_for};
 use tilework_layout::{Dims, Layout};
 use tilework_ops::DType;
@@ -87,30 +84,20 @@ pub struct Outline {
 /// What tapes are kept by: formulas, what they are lowered for, and whether i and j are exchanged.
 type Key = (SmallVec<[Expr; 2]>, Purpose, bool);
 
-/// Tapes kept at most; beyond that all are forgotten.
-const KEPT: usize = 512;
-
-type Plans = HashMap<Key, Arc<Lowered>, BuildHasherDefault<DefaultHasher>>;
-
-static PLANS: ForkMutex<Plans> = ForkMutex::new(HashMap::with_hasher(BuildHasherDefault::new()));
+static PLANS: ForkCache<Key, Arc<Lowered>> = ForkCache::new(512);
 
 /// The tape of some formulas, in which j is reduced.
 pub(super) fn plan(outputs: Vec<Expr>, purpose: Purpose, axis: Axis) -> Result<Arc<Lowered>> {
     let key: Key = (outputs.into(), purpose, axis == Axis::I);
-    if let Some(lowered) = PLANS.lock().get(&key) {
-        return Ok(lowered.clone());
+    if let Some(lowered) = PLANS.get(&key) {
+        return Ok(lowered);
     }
     let outputs = match axis {
         Axis::J => key.0.to_vec(),
         Axis::I => key.0.iter().map(Expr::transpose).collect::<Result<_>>()?,
     };
     let lowered = Arc::new(lower_for(&outputs, purpose)?);
-    let mut plans = PLANS.lock();
-    // Forgotten formulas are dropped without the lock, since their table has one of its own.
-    let forgotten = if plans.len() >= KEPT { mem::take(&mut *plans) } else { Plans::default() };
-    let former = plans.insert(key, lowered.clone());
-    drop(plans);
-    drop((forgotten, former));
+    PLANS.insert(key, lowered.clone());
     Ok(lowered)
 }
 

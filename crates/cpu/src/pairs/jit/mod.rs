@@ -13,11 +13,9 @@ mod page;
 mod program;
 mod schedule;
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use tilework_fork::ForkMutex;
+use tilework_fork::ForkCache;
 use tilework_ops::DType;
 use tilework_simd::Elem;
 use tilework_tape::{Action, SlotId, Tape};
@@ -72,9 +70,6 @@ const VECTORS: usize = 4;
 /// Instructions of one vector beyond which the code would leave the cache of instructions.
 const LONGEST: usize = 2048;
 
-/// Programs kept at most; beyond that all are forgotten.
-const KEPT: usize = 256;
-
 /// The code of a program, for each number of vectors that somebody asked for.
 #[derive(Debug)]
 pub(super) struct Compiled {
@@ -93,8 +88,7 @@ type Key = (Vec<u64>, bool, Option<SlotId>, bool, Folding, Isa);
 /// Code, or why there is none.
 pub(super) type Outcome = Result<Arc<Compiled>, String>;
 
-static COMPILED: ForkMutex<HashMap<Key, Outcome, BuildHasherDefault<DefaultHasher>>> =
-    ForkMutex::new(HashMap::with_hasher(BuildHasherDefault::new()));
+static COMPILED: ForkCache<Key, Outcome> = ForkCache::new(256);
 
 /// The code for a plan and a fold, or why there is none.
 pub(super) fn compiled(plan: &Plan<'_>, folding: Folding, isa: Isa) -> Outcome {
@@ -105,15 +99,11 @@ pub(super) fn compiled(plan: &Plan<'_>, folding: Folding, isa: Isa) -> Outcome {
     }
     let Plan { fuses, onto, .. } = *plan;
     let key = (signature(plan.tape), fuses, onto, plan.columns.is_some(), folding, isa);
-    if let Some(known) = COMPILED.lock().get(&key) {
-        return known.clone();
+    if let Some(known) = COMPILED.get(&key) {
+        return known;
     }
     let made = compile(plan, folding, isa).map(Arc::new);
-    let mut kept = COMPILED.lock();
-    if kept.len() >= KEPT {
-        kept.clear();
-    }
-    kept.insert(key, made.clone());
+    COMPILED.insert(key, made.clone());
     made
 }
 
