@@ -2,7 +2,8 @@
 //!
 //! What a device prepares for the reduced side is bounded by the block and not by the array, and of
 //! a memory-mapped array no more than a block is needed at a time, so that the reduced side may be
-//! larger than memory. Blocks are cut by size and merged in order. Called by `call` alone.
+//! larger than memory. Blocks are cut by size and merged in order. Memory of a card is not cut here:
+//! its backend bounds what it prepares. Called by `call` alone.
 
 use std::ops::Range;
 
@@ -21,7 +22,10 @@ const BLOCK: usize = 64 << 20;
 
 /// How many indices make a block, if the call is longer than two of them.
 pub(super) fn block_rows(call: &Call<'_>) -> Result<Option<usize>> {
-    let bytes = |array: &Array| array.len().saturating_mul(array.dtype().size());
+    let bytes = |array: &Array| match array.storage().is_on_host() {
+        true => array.len().saturating_mul(array.dtype().size()),
+        false => 0,
+    };
     if call.arrays.iter().map(bytes).fold(0, usize::saturating_add) <= 2 * BLOCK {
         return Ok(None);
     }
