@@ -11,10 +11,12 @@
 #![forbid(unsafe_code)]
 
 mod build;
+mod carry;
 mod evaluate;
 mod print;
 
 pub use build::Builder;
+pub use carry::Carried;
 
 use std::sync::OnceLock;
 

@@ -4,7 +4,8 @@
 //! input that is given for every pair; `packed` fills its tiles from points packed beforehand, and
 //! the rest of the tape runs on them. Inner products keep their bits. Squared distances are
 //! |x|^2 + |y|^2 - 2 <x, y> of centred points, which cancels: they are used only where every use of
-//! them is an exponent, and where the worst error of the exponent stays within [`ALLOWED`]. Those
+//! them is an exponent of terms that are summed, and where the worst error of the terms stays within
+//! [`ALLOWED`]. Those
 //! of few components stay in the loop, as inner products of packed points with the scale of the
 //! exponent in them. Decided once a call from the largest norms of the data. Called by
 //! `pairs::with_job`.
@@ -17,7 +18,7 @@ use tilework_layout::Layout;
 use tilework_ops::Id;
 use tilework_tape::{Action, Builder, Per, Slot, SlotId, Step, Tape};
 
-use super::exponent::Exponents;
+use super::exponent::{Numbers, scaled, slope};
 use super::packed::{Factors, Fill, Packed};
 use super::products::{Number, Points, with_tiles};
 use super::{Given, Source};
@@ -78,8 +79,7 @@ impl<T: Number> Form<T> {
         request: &PairReduce<'_>,
         sources: &[Source],
     ) -> std::result::Result<(Form<T>, Cow<'static, str>), Cow<'static, str>> {
-        let exponents = Exponents { request, sources };
-        let Some(candidate) = candidate::<T>(&exponents) else {
+        let Some(mut candidate) = candidate::<T>(request.tape) else {
             return Err("direct: no product or distance of variables that pays".into());
         };
         if request.accuracy == Accuracy::Strict {
@@ -93,14 +93,17 @@ impl<T: Number> Form<T> {
         if m < FEW || n < FEW || bytes > MOST_BYTES {
             return Err(format!("direct: {m} x {n} does not pay to be packed").into());
         }
-        let scale = if let Kind::Expanded(scale) = candidate.kind { scale } else { 1.0 };
-        let slope = match candidate.kind {
-            Kind::Product => 0.0,
-            _ => {
-                let slope = exponents.slope(candidate.slot, scale);
-                slope.ok_or("direct: the distance is not only an exponent")?
+        let mut steepest = 0.0;
+        if candidate.kind != Kind::Product {
+            let numbers = Numbers::of(request.tape, sources);
+            let mut factor = 1.0;
+            if let Kind::Expanded(scale) = &mut candidate.kind {
+                (candidate.slot, factor) = scaled(request.tape, &numbers, candidate.slot);
+                *scale = factor;
             }
-        };
+            let slope = slope(request, &numbers, candidate.slot, factor);
+            steepest = slope.ok_or("direct: the distance is not only an exponent of a sum")?;
+        }
         let isa = Isa::current();
         let points = |slot: SlotId| Points::<T>::of(&sources[usize::from(slot)], &[]);
         let (x, y) = (points(candidate.x), points(candidate.y));
@@ -132,7 +135,7 @@ impl<T: Number> Form<T> {
         how += &format!(", {} components", candidate.components);
         if candidate.kind != Kind::Product {
             let onto = matches!(candidate.kind, Kind::Expanded(_)).then_some(candidate.components);
-            let (radius, bound) = bound(&x, &y, slope, onto.unwrap_or(2));
+            let (radius, bound) = bound(&x, &y, steepest, onto.unwrap_or(2));
             let figures =
                 format!("R^2 = {radius:.3e}, error of the exponent <= {:.1e}", bound * T::ROUNDOFF);
             // A NaN is not within the bound either.
@@ -181,9 +184,8 @@ fn bound<T: Number>(x: &Packed<T>, y: &Packed<T>, slope: f64, others: usize) -> 
     (radius, slope * (products + (10 + others) as f64 * radius))
 }
 
-/// The first step that a form may replace.
-fn candidate<T: Number>(exponents: &Exponents<'_>) -> Option<Candidate> {
-    let tape = exponents.request.tape;
+/// The first step that a form may replace; an expanded square is not scaled yet.
+fn candidate<T: Number>(tape: &Tape) -> Option<Candidate> {
     let first = tape.inputs().len();
     tape.steps().iter().enumerate().find_map(|(k, step)| {
         let (kind, (x, y)) = match distance(tape, step) {
@@ -199,8 +201,7 @@ fn candidate<T: Number>(exponents: &Exponents<'_>) -> Option<Candidate> {
                 // A difference that somebody else needs is there anyway.
                 let uses = tape.steps().iter().filter(|s| s.operands.contains(&step.operands[0]));
                 let alone = uses.count() == 1 && !tape.outputs().contains(&step.operands[0]);
-                let (slot, scale) = exponents.scaled(slot);
-                alone.then_some(Candidate { kind: Kind::Expanded(scale), slot, ..found })
+                alone.then_some(Candidate { kind: Kind::Expanded(1.0), ..found })
             }
             _ => None,
         }

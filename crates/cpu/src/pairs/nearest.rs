@@ -66,14 +66,12 @@ enum Then<T> {
 }
 
 impl<T: Number> Then<T> {
-    /// Roundings that it adds, as [`Bound`] counts them: a root halves what is relative, so its own
-    /// count twice.
+    /// Roundings that it adds, as [`Bound`] counts them, to what it gives.
     fn roundings(self) -> f64 {
         match self {
             Then::Negate => 0.0,
-            Then::Times(_) => 2.0,
-            Then::Root(Id::SqrtPair) => 4.0 * 2.0 * SQRT_PAIR_ULP,
-            Then::Root(_) => 4.0,
+            Then::Times(_) | Then::Root(Id::Sqrt | Id::SqrtFlat) => 2.0,
+            Then::Root(_) => 4.0 * SQRT_PAIR_ULP,
         }
     }
 
@@ -188,8 +186,13 @@ impl<T: Number> Search<T> {
             return Ok(None);
         };
         let mut found = Found::new();
-        let roundings = self.then.iter().map(|then| then.roundings()).sum();
-        let bound = Bound::new(self.components, roundings);
+        // A root halves what is relative: what is added from then on counts twice.
+        let mut power = 1.0;
+        let roundings = self.then.iter().map(|then| {
+            power *= if matches!(then, Then::Root(_)) { 2.0 } else { 1.0 };
+            power * then.roundings()
+        });
+        let bound = Bound::new(self.components, roundings.sum());
         for first in piece.js.clone().step_by(block) {
             let count = block.min(piece.js.end - first);
             // SAFETY: points of the piece, and a column has room for `count` of them.

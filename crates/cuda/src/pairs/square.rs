@@ -9,9 +9,11 @@
 //! Norms are taken in float64, about the origin, or about a centre by tensor cores. Called by `plan`
 //! and `pairs`.
 
+use std::f64::consts::LN_2;
+
 use tilework_ops::pair_fold::Monoid;
 use tilework_ops::{DType, FoldId, Id};
-use tilework_tape::{Action, Per, SlotId, Step, Tape};
+use tilework_tape::{Action, Carried, Per, SlotId, Step, Tape};
 
 use super::plan::Folding;
 use super::sections::LONG;
@@ -127,7 +129,7 @@ impl Square {
         if self.is_filter() {
             return FILTERED;
         }
-        let unit = if folding.monoid() == Monoid::Shifted { 1.0 } else { std::f64::consts::LN_2 };
+        let unit = if folding.monoid() == Monoid::Shifted { 1.0 } else { LN_2 };
         ALLOWED / self.error(tape, folding.computes) / unit
     }
 
@@ -192,7 +194,12 @@ fn at(tape: &Tape, folding: &Folding, scaled: SlotId) -> Option<Square> {
             outputs.get(1).is_none_or(|weight| *weight != scaled)
         }
         (_, uses, _) if is_output || !uses.iter().all(exponent) => return None,
-        (Monoid::Add, &[exponential], _) => is_linear(tape, exponential),
+        // The limit is that of one exponential: what multiplies it with itself has more error.
+        (Monoid::Add, &[exponential], _)
+            if tape.carried(scaled, 1.0, |_| None)[..] == [Carried::Relative(LN_2)] =>
+        {
+            is_linear(tape, exponential)
+        }
         // In other reductions the exponential is judged by itself, where 1e-5 was not promised.
         _ => return None,
     };

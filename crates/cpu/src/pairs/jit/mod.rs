@@ -231,6 +231,7 @@ impl Compiled {
 /// A tape as numbers: tapes with the same numbers are the same.
 fn signature(tape: &Tape) -> Vec<u64> {
     let mut words = Vec::with_capacity(4 * tape.slots());
+    words.push(tape.inputs().len() as u64);
     for input in tape.inputs() {
         words.extend([input.slot.dtype as u64, u64::from(input.slot.len), input.per as u64]);
     }
