@@ -7,7 +7,8 @@
 use tilework_error::{Error, Result, tuple};
 use tilework_formula::{Category, Expr, Need, Reduction, Variable};
 use tilework_layout::Dims;
-use tilework_ops::DType;
+use tilework_ops::pair_fold::Monoid;
+use tilework_ops::{DType, PairFoldId};
 
 use super::call::{Call, Options};
 use super::genred::axis_of;
@@ -80,6 +81,16 @@ impl Work {
         variables: &[&LazyTensor],
         options: &Options<'_>,
     ) -> Result<(Work, Vec<Variable>)> {
+        let of_formula =
+            || tensor.bound.iter().chain(weight.iter().flat_map(|weight| &weight.bound));
+        for asked in variables.iter().flat_map(|variable| &variable.bound) {
+            let is_there = of_formula().any(|known| known.variable == asked.variable);
+            if !is_there && of_formula().any(|known| known.is_alike(asked)) {
+                let message = "the formula has another variable of this array; the gradient is taken \
+                               towards the tensor that the formula was made with";
+                return Err(Error::value("grad", message));
+            }
+        }
         let others: Vec<&LazyTensor> = variables.iter().copied().chain(weight).collect();
         let Numbered { exprs, arrays, variables: all, extent } = tensor.numbered(&others)?;
         let weight = exprs.get(1 + variables.len());
@@ -196,8 +207,9 @@ impl Work {
         let (reduction, dtype) = (&self.reduction, self.dtype);
         let device = self.extent.device.unwrap_or_else(crate::Device::current);
         let count = self.extent.rows(reduction.axis().reduced());
-        let other = |name: &str, k: Option<usize>, weight: Option<&Expr>| {
-            let other = Reduction::new(name, reduction.formula(), reduction.axis(), k, weight)?;
+        let other = |fold: PairFoldId, k: Option<usize>, weight: Option<&Expr>| {
+            let (name, formula) = (fold.row().name, reduction.formula());
+            let other = Reduction::new(name, formula, reduction.axis(), k, weight)?;
             self.run(&other, &self.arrays, options)
         };
         match need {
@@ -206,12 +218,14 @@ impl Work {
                 let values = own.run(options)?.values;
                 values.ok_or_else(|| Error::value("grad", "the reduction gives no values"))
             }
-            Need::LogSumExp => other("LogSumExp", None, None),
+            Need::LogSumExp => other(PairFoldId::LogSumExp, None, None),
             Need::Selected => {
                 let row = reduction.row();
-                let smallest = row.monoid == tilework_ops::pair_fold::Monoid::Smallest;
-                let name = if smallest { "ArgKMin" } else { "ArgKMax" };
-                other(name, Some(reduction.k()), None)?.astype(dtype)
+                let fold = match row.monoid {
+                    Monoid::Smallest => PairFoldId::ArgKMin,
+                    _ => PairFoldId::ArgKMax,
+                };
+                other(fold, Some(reduction.k()), None)?.astype(dtype)
             }
             Need::Index => {
                 let indices = Array::arange(0, count as i64, 1, dtype)?.to_device(device)?;
@@ -232,5 +246,42 @@ impl Work {
         let summed = if axes.is_empty() { result } else { result.sum(&axes[..])? };
         let shape: Vec<isize> = shape.iter().map(|&n| n as isize).collect();
         summed.reshape(&shape)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gradient_is_towards_a_variable_and_not_towards_its_memory() {
+        let x = Array::from_nested(&[[1.0f64], [2.0]]).unwrap();
+        let y = LazyTensor::vj(&Array::from_nested(&[[3.0f64], [5.0]]).unwrap()).unwrap();
+        let gradient = |other: &Array| {
+            let (a, b) = (LazyTensor::vi(&x).unwrap(), LazyTensor::vi(other).unwrap());
+            let f = a.multiply(&b).unwrap().multiply(&y).unwrap();
+            let options = Options::default();
+            let both = f.value_and_grad("Sum", 1, None, &[&a], None, &options).unwrap().1;
+            let e = Array::ones(&[2, 1], DType::Float64).unwrap();
+            let one = f.reduction_grad("Sum", 1, None, &a, &e, &options).unwrap();
+            assert_eq!(both[0].to_vec::<f64>().unwrap(), one.to_vec::<f64>().unwrap());
+            // A variable that the formula does not have is not taken for one that it has.
+            let fresh = LazyTensor::vi(&x).unwrap();
+            assert!(f.reduction_grad("Sum", 1, None, &fresh, &e, &options).is_err());
+            one.to_vec::<f64>().unwrap()
+        };
+        assert_eq!(gradient(&x), [8.0, 16.0]);
+        assert_eq!(gradient(&x.copy().unwrap()), [8.0, 16.0]);
+    }
+
+    #[test]
+    fn what_jumps_has_a_gradient_of_zero() {
+        let x = LazyTensor::vi(&Array::from_nested(&[[1.0f32], [2.0]]).unwrap()).unwrap();
+        let y = LazyTensor::vj(&Array::from_nested(&[[0.0f32], [5.0]]).unwrap()).unwrap();
+        for name in ["Count", "ArgMin", "Any"] {
+            let f = x.multiply(&y).unwrap();
+            let both = f.value_and_grad(name, 1, None, &[&x], None, &Options::default()).unwrap();
+            assert_eq!(both.1[0].to_vec::<f32>().unwrap(), [0.0, 0.0], "{name}");
+        }
     }
 }

@@ -24,6 +24,17 @@ pub(super) struct Bound {
     pub(super) array: Option<Array>,
 }
 
+impl Bound {
+    /// Whether two variables are the same numbers in the same role.
+    pub(super) fn is_alike(&self, other: &Bound) -> bool {
+        let (Some(a), Some(b)) = (&self.array, &other.array) else { return false };
+        self.variable.category == other.variable.category
+            && a.is_same_block(b)
+            && a.dtype() == b.dtype()
+            && a.layout() == b.layout()
+    }
+}
+
 /// Where the numbers of variables that have arrays begin; those below are the user's.
 pub(super) const OWN: usize = usize::MAX / 2;
 

@@ -28,18 +28,18 @@ struct Renamed {
 }
 
 impl Renamed {
-    /// The variables that have arrays, numbered from `first` on.
-    fn new(bound: &[Bound], first: usize) -> Renamed {
+    /// The variables that have arrays, numbered from `first` on. Those of one array are one, but
+    /// those to be kept apart are themselves: what is differentiated is a variable and not an array.
+    fn new(bound: &[Bound], first: usize, apart: &[Variable]) -> Renamed {
         let mut renamed = Renamed { arrays: Vec::new(), names: Vec::new() };
-        for Bound { variable, array } in bound {
-            let Some(array) = array else { continue };
-            let is_it = |(known, role): &&(Array, Variable)| {
-                role.category == variable.category
-                    && known.is_same_block(array)
-                    && known.dtype() == array.dtype()
-                    && known.layout() == array.layout()
-            };
-            let new = match renamed.arrays.iter().find(is_it) {
+        for one in bound {
+            let Bound { variable, array: Some(array) } = one else { continue };
+            let may_join = |bound: &&Bound| !apart.contains(&bound.variable);
+            let same = Some(one).filter(may_join).and_then(|one| {
+                let same = bound.iter().filter(may_join).find(|known| known.is_alike(one))?;
+                renamed.names.iter().find(|(old, _)| *old == same.variable)
+            });
+            let new = match same {
                 Some((_, known)) => *known,
                 None => {
                     let new = Variable { position: first + renamed.arrays.len(), ..*variable };
@@ -70,7 +70,8 @@ impl LazyTensor {
         Ok(self.numbered.get_or_init(|| made).clone())
     }
 
-    /// This formula and others of the same tensors, with variables numbered from 0.
+    /// This formula and others of the same tensors, with variables numbered from 0. Others that are
+    /// variables are no other's.
     pub(super) fn numbered(&self, others: &[&LazyTensor]) -> Result<Numbered> {
         let mut joined = self.unnumbered();
         for other in others {
@@ -80,7 +81,9 @@ impl LazyTensor {
             let message = format!("the variable {symbol} has no array yet; fill gives it one");
             return Err(Error::value("reduction", message));
         }
-        let renamed = Renamed::new(&joined.bound, 0);
+        let apart: Vec<Variable> =
+            others.iter().filter_map(|other| other.expr.as_variable()).collect();
+        let renamed = Renamed::new(&joined.bound, 0, &apart);
         let tensors = [self].into_iter().chain(others.iter().copied());
         let exprs = tensors.map(|tensor| renamed.of(&tensor.expr)).collect::<Result<_>>()?;
         let mut extent = joined.extent;
@@ -99,7 +102,7 @@ impl LazyTensor {
     /// The formula for human eyes: arrays are numbered after the symbolic variables.
     pub(super) fn shown(&self) -> Result<Expr> {
         let first = self.symbols().last().map_or(0, |last| last.position + 1);
-        Renamed::new(&self.bound, first).of(&self.expr)
+        Renamed::new(&self.bound, first, &[]).of(&self.expr)
     }
 
     /// Whether it is a variable with an array.

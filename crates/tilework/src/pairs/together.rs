@@ -5,7 +5,9 @@
 //! the reduced index and towards parameters are sums of their own (`gradient`).
 
 use tilework_error::Result;
+use tilework_formula::reduction::Slope;
 use tilework_formula::{Expr, Reduction, Variable, derive};
+use tilework_ops::PairFoldId;
 
 use super::call::{Call, Options};
 use super::gradient::Work;
@@ -42,9 +44,9 @@ impl LazyTensor {
         let survivor = work.reduction.axis().survivor();
         let here: Vec<Variable> =
             of.iter().copied().filter(|variable| variable.category == survivor).collect();
-        let name = work.reduction.row().name;
-        let sums = matches!(name, "Sum" | "Mean");
-        let exponentials = name == "LogSumExp" && weight.is_none() && self.dim() == 1;
+        let slope = work.reduction.row().slope;
+        let sums = matches!(slope, Slope::Sum | Slope::Mean);
+        let exponentials = slope == Slope::LogSumExp && weight.is_none() && self.dim() == 1;
         // One pass for what goes together, and one for each other variable.
         let passes = 1 + of.len() - if sums || exponentials { here.len() } else { 0 };
         let first = |options: &Options<'_>| match (sums, exponentials) {
@@ -55,7 +57,7 @@ impl LazyTensor {
         let (value, mut found) = options.pass(0, passes, first)?;
         let ones = match e {
             Some(e) => e.clone(),
-            None => Array::full_on(value.device(), value.shape(), 1.0, value.dtype())?,
+            None => Array::full_on(value.device(), value.shape(), 1.0, work.dtype)?,
         };
         let mut gradients = Vec::with_capacity(of.len());
         let mut pass = 0;
@@ -121,7 +123,7 @@ impl Work {
             weights.push(derive::grad(formula, &Expr::variable(*variable)?, &one)?);
         }
         let weight = Expr::concat(&weights)?;
-        let name = "Max_SumShiftExpWeight";
+        let name = PairFoldId::MaxSumShiftExpWeight.row().name;
         let whole = Reduction::new(name, formula, self.reduction.axis(), None, Some(&weight))?;
         let sums = Call::new(&whole, &self.arrays, &self.extent).run(options)?.only()?;
         let top = sums.slice(&s![Ellipsis, 0..1])?;
