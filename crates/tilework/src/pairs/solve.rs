@@ -2,8 +2,9 @@
 //!
 //! All columns of b go through one product at a time, each with a step of its own; a column that is
 //! done takes no further steps. Columns are scaled by their largest numbers and lengths are taken
-//! in float64, so that nothing is lost at either end of the dtype. K must be symmetric and positive, which nobody can check, but what
-//! betrays itself (a direction of no positive curvature, numbers that are not finite) is told.
+//! in float64, so that nothing is lost at either end of the dtype. K must be symmetric and positive,
+//! which nobody can check, but what betrays itself (a direction of no positive curvature, numbers
+//! that are not finite) is told.
 
 use tilework_error::{Error, Result};
 
@@ -119,6 +120,12 @@ pub fn conjugate_gradient(
     system: &Solve,
     options: &Options<'_>,
 ) -> Result<Solution> {
+    let Solve { alpha, tol, .. } = *system;
+    // A NaN is not in the range either.
+    if !(0.0..f64::INFINITY).contains(&tol) || !alpha.is_finite() {
+        let message = format!("tol is {tol} and alpha {alpha}: numbers, and tol at least 0");
+        return Err(Error::value("solve", message));
+    }
     let rows = if b.ndim() == 1 { b.expand_dims(1)? } else { b.clone() };
     // What halves are too narrow for is done in float32; the product is in the dtype of b.
     let (dtype, wide) = match rows.dtype() {
@@ -137,14 +144,14 @@ pub fn conjugate_gradient(
     let rows = (&rows.to_dtype(wide)? / &peak)?;
     let image = |v: &Array, options: &Options<'_>| -> Result<Array> {
         let image = product(&v.to_dtype(dtype)?, options)?.to_dtype(wide)?;
-        &image + &(v * system.alpha)?
+        &image + &(v * alpha)?
     };
     // One number for each column, of each batch.
     let dot = |u: &Array, v: &Array| {
         (&u.to_dtype(DType::Float64)? * &v.to_dtype(DType::Float64)?)?.sum(-2)?.expand_dims(-2)
     };
     let scale = dot(&rows, &rows)?;
-    let limit = (&scale * (system.tol * system.tol))?;
+    let limit = (&scale * (tol * tol))?;
     let largest = |square: &Array| -> Result<f64> {
         match square.len() {
             0 => Ok(0.0),
@@ -168,7 +175,7 @@ pub fn conjugate_gradient(
             break Some("the limit of steps is reached");
         }
         if let Some(progress) = options.progress {
-            done = done.max((largest(&square)?.ln() / system.tol.ln()).clamp(0.0, 1.0));
+            done = done.max((largest(&square)?.ln() / tol.ln()).clamp(0.0, 1.0));
             if !progress.goes_on(done) {
                 return Err(Error::interrupted("solve", "stopped on request"));
             }
@@ -194,6 +201,7 @@ pub fn conjugate_gradient(
         _ => (&rows - &options.part(1.0..1.0, |options| image(&x, options))?)?,
     };
     let residual = largest(&dot(&residual, &residual)?)?;
+    let failure = failure.or((!residual.is_finite()).then_some("numbers are not finite"));
     let x = (&x * &peak)?.to_dtype(dtype)?;
     let x = if b.ndim() == 1 { x.squeeze(Some(&[1]))? } else { x };
     Ok(Solution { x, residual, iterations, failure })
@@ -283,6 +291,11 @@ mod tests {
         let nan = (&b * f64::NAN).unwrap();
         let message = k.solve(&nan, &Solve::default(), &Options::default()).unwrap();
         assert_eq!(message.failure, Some("numbers are not finite"));
+        for (tol, alpha) in [(f64::NAN, 1.0), (-1.0, 1.0), (f64::INFINITY, 1.0), (1e-6, f64::NAN)] {
+            let system = Solve { alpha, tol, maxiter: None };
+            let message = k.solve(&b, &system, &Options::default()).unwrap_err().to_string();
+            assert!(message.contains("tol at least 0"), "{message}");
+        }
         let oblong = LazyTensor::vi(&b.reshape(&[30, 1]).unwrap()).unwrap();
         assert!(oblong.solve(&b, &few, &Options::default()).is_err());
     }
