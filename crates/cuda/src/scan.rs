@@ -1,21 +1,23 @@
-//! Running reductions: rows in pieces, reduced first and then scanned.
+//! Running reductions, in one pass: tiles tell each other what they come to.
 //!
-//! Pieces depend on the sizes alone. Called by `device.rs`.
+//! Which tile has which elements, and how states are merged, depends on the sizes alone. Called by
+//! `device.rs`.
 
 use tilework_backend::{Scan, Session};
 use tilework_error::Result;
 use tilework_ops::{DType, FoldId};
 
 use crate::device::Cuda;
+use crate::driver::Address;
 use crate::launch::{self, Args, Rows, Width};
 use crate::reduce::{STATE, fold_text};
 use crate::source;
 
-/// Threads of a block, and elements of a tile: as in `kernels/scan.cu`.
+/// Threads of a block, and how many times each has neighbours: as in `kernels/scan.cu`.
 const THREADS: usize = 256;
-const TILE: usize = 2048;
-/// Pieces that rows are cut into where there are too few of them to keep the card busy.
-const PIECES: usize = 4096;
+const ROUNDS: usize = 8;
+/// Tiles of a group, and groups of a field.
+const GROUP: usize = 32;
 
 pub(crate) fn run(
     cuda: &Cuda,
@@ -30,50 +32,48 @@ pub(crate) fn run(
     }
     let axis = Rows::new(name, [from, to], request.axis)?;
     let (rows, count) = (axis.count, axis.len);
-    // One row alone is cut so that many blocks share it; many rows are work enough as they are.
-    let few = rows < 4 * cuda.facts()?.multiprocessors as usize;
-    let wanted = if few { PIECES.div_ceil(rows) } else { 1 };
-    let piece = count.div_ceil(wanted).next_multiple_of(TILE);
-    let pieces = count.div_ceil(piece);
+    let dtypes = (input.dtype(), output.dtype());
+    let tiles = count.div_ceil(THREADS * ROUNDS * each(dtypes));
     let width = Width::of(count.max(rows), [launch::elements(&input), launch::elements(&output)]);
-    let key = [b'C', width as u8, request.fold as u8, input.dtype() as u8, output.dtype() as u8];
-    let module =
-        cuda.module(name, &key, || Ok(text(request.fold, input.dtype(), output.dtype(), width)))?;
+    let key = [b'C', width as u8, request.fold as u8, dtypes.0 as u8, dtypes.1 as u8];
+    let module = cuda.module(name, &key, || Ok(text(request.fold, dtypes, width)))?;
 
     let mut shape: Vec<u8> =
-        [rows, count, piece].iter().flat_map(|&number| width.bytes(number as u64)).collect();
-    shape.extend((pieces as u32).to_le_bytes());
+        [rows, count].iter().flat_map(|&number| width.bytes(number as u64)).collect();
+    shape.extend((tiles as u32).to_le_bytes());
     shape.resize(shape.len().next_multiple_of(8), 0);
     shape.extend(axis.steps.iter().flat_map(|&step| (step as i64).to_le_bytes()));
-    let nest = axis.nest.encode(width);
-    let (input, output) =
-        (launch::source(&input, session), launch::target(&request.output, session));
-    let grid = |pieces: usize| launch::grid(name, [rows, pieces], THREADS);
-    let partial = match pieces {
+    let grid = launch::grid(name, [rows * tiles, 1], THREADS)?;
+    // A state and a mark for each tile, group and field.
+    let groups = tiles.div_ceil(GROUP);
+    let slots = rows * (tiles + groups + groups.div_ceil(GROUP));
+    let scratch = match tiles {
         1 => None,
-        _ => Some(cuda.allocate_block(rows * pieces * STATE)?),
+        _ => Some(cuda.allocate_zeroed(slots * (STATE + 4))?),
     };
-    let scratch = partial.as_ref().map_or(0, |block| block.address);
-    if partial.is_some() {
-        let args = Args::new().bytes(&nest).bytes(&shape).pointer(input).pointer(scratch);
-        let function = cuda.function(name, &module, c"totals")?;
-        // SAFETY: the source declares these arguments; the loops are those of checked layouts, and
-        // the scratch has room for a state of each piece.
-        unsafe { cuda.launch(name, function, grid(pieces)?, args)? };
-        let args = Args::new().bytes(&shape).pointer(scratch);
-        let function = cuda.function(name, &module, c"carries")?;
-        // SAFETY: as above.
-        unsafe { cuda.launch(name, function, grid(1)?, args)? };
-    }
-    let args =
-        Args::new().bytes(&nest).bytes(&shape).pointer(input).pointer(output).pointer(scratch);
+    let states = scratch.as_ref().map_or(0, |block| block.address);
+    let marks = states + (slots * STATE) as Address;
+    let args = Args::new()
+        .bytes(&axis.nest.encode(width))
+        .bytes(&shape)
+        .pointer(launch::source(&input, session))
+        .pointer(launch::target(&request.output, session))
+        .bytes([states, marks].map(u64::to_le_bytes).as_flattened());
     let function = cuda.function(name, &module, c"scan")?;
-    // SAFETY: as above.
-    unsafe { cuda.launch(name, function, grid(pieces)?, args) }
+    // SAFETY: the source declares these arguments; the loops are those of checked layouts, and the
+    // scratch has room for a state and a mark of each slot.
+    unsafe { cuda.launch(name, function, grid, args) }
 }
 
-fn text(fold: FoldId, input: DType, output: DType, width: Width) -> String {
-    [&fold_text(fold, input, output, width), include_str!("kernels/scan.cu"), source::END].concat()
+/// Neighbours that a thread has: what 16 bytes hold of the larger type, but at most four.
+fn each((input, output): (DType, DType)) -> usize {
+    (16 / input.size().max(output.size())).clamp(1, 4)
+}
+
+fn text(fold: FoldId, dtypes: (DType, DType), width: Width) -> String {
+    let define = format!("#define EACH {}\n", each(dtypes));
+    let begin = fold_text(fold, dtypes.0, dtypes.1, width);
+    [&begin, &define, include_str!("kernels/scan.cu"), source::END].concat()
 }
 
 #[cfg(test)]
@@ -89,7 +89,7 @@ mod tests {
             (FoldId::Min, DType::Complex64, DType::Complex64, Width::Narrow),
         ];
         let texts = sample.map(|(fold, from, to, width)| {
-            (format!("{fold:?} of {from}"), text(fold, from, to, width))
+            (format!("{fold:?} of {from}"), text(fold, (from, to), width))
         });
         crate::check::compiles(texts.into());
     }
