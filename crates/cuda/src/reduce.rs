@@ -9,6 +9,7 @@ use tilework_layout::ReduceNest;
 use tilework_ops::{DType, FoldId};
 
 use crate::device::Cuda;
+use crate::driver::Address;
 use crate::launch::{self, Args, MAX_AXES, Nest, Width, too_many_axes};
 use crate::source;
 
@@ -75,12 +76,14 @@ pub(crate) fn run(
     let across =
         outputs > 1 && nearer(nest.kept().inner_strides()) < nearer(reduced.inner_strides());
     let shape = Shape::new(outputs, count, across);
+    let begin = launch::source(&input, session);
+    let together = if across { together(&nest, begin, input.dtype().size()) } else { 0 };
     let width =
         Width::of(outputs.max(count), [launch::elements(&input), launch::elements(&output)]);
     let dtypes = (input.dtype(), output.dtype());
     let fold = request.fold;
-    let key = [b'R', width as u8, across as u8, fold as u8, dtypes.0 as u8, dtypes.1 as u8];
-    let module = cuda.module(name, &key, || Ok(text(fold, dtypes, across, width)))?;
+    let key = [b'R', width as u8, together as u8, fold as u8, dtypes.0 as u8, dtypes.1 as u8];
+    let module = cuda.module(name, &key, || Ok(text(fold, dtypes, together, width)))?;
 
     let kept = Nest::new(nest.kept()).encode(width);
     let partial = match shape.pieces {
@@ -95,10 +98,11 @@ pub(crate) fn run(
         .bytes(&Nest::new(reduced).encode(width))
         .bytes(&shape.encode(width))
         .number(correction)
-        .pointer(launch::source(&input, session))
+        .pointer(begin)
         .pointer(out)
         .pointer(scratch);
-    let blocks = [outputs.div_ceil(THREADS / shape.lanes), shape.pieces];
+    let outputs_of_block = THREADS / shape.lanes * together.max(1);
+    let blocks = [outputs.div_ceil(outputs_of_block), shape.pieces];
     let grid = launch::grid(name, blocks, THREADS)?;
     let function = cuda.function(name, &module, c"reduce")?;
     // SAFETY: the source declares these arguments; the loops are those of checked layouts, and the
@@ -119,6 +123,28 @@ pub(crate) fn run(
         unsafe { cuda.launch(name, function, grid, args)? };
     }
     Ok(())
+}
+
+/// How many neighbouring outputs a thread takes at most: two, of elements up to 8 bytes.
+fn most_together(size: usize) -> usize {
+    if size > 8 { 1 } else { 2 }
+}
+
+/// How many neighbouring outputs a thread can take where threads lie across the sums: several if they
+/// always lie together, and so that they can be fetched as one.
+fn together(nest: &ReduceNest, begin: Address, size: usize) -> usize {
+    let (kept, reduced) = (nest.kept(), nest.reduced_in_order());
+    let wanted = most_together(size);
+    let inner = kept.axes() - 1;
+    let fits = |step: isize| step % wanted as isize == 0;
+    let first = begin + (kept.offsets()[0] * size) as Address;
+    let all = kept.strides(inner)[0] == 1
+        && kept.lens()[inner].is_multiple_of(wanted)
+        && first.is_multiple_of((wanted * size) as Address)
+        && reduced.offsets()[0].is_multiple_of(wanted)
+        && (0..inner).all(|axis| fits(kept.strides(axis)[0]))
+        && (0..reduced.axes()).all(|axis| fits(reduced.strides(axis)[0]));
+    if all { wanted } else { 1 }
 }
 
 /// What enters and leaves a fold, and its name: common to reductions and scans.
@@ -144,8 +170,8 @@ pub(crate) fn fold_text(fold: FoldId, input: DType, output: DType, width: Width)
     )
 }
 
-fn text(fold: FoldId, dtypes: (DType, DType), across: bool, width: Width) -> String {
-    let define = format!("#define ACROSS {}\n", across as u8);
+fn text(fold: FoldId, dtypes: (DType, DType), together: usize, width: Width) -> String {
+    let define = format!("#define ACROSS {together}\n");
     let begin = fold_text(fold, dtypes.0, dtypes.1, width);
     [&begin, &define, include_str!("kernels/reduce.cu"), source::END].concat()
 }
@@ -163,9 +189,9 @@ mod tests {
             let dtype = dtypes.into_iter().cycle().skip(k).find(taken).unwrap();
             let output = fold.row().result(fold.row().accumulates(dtype).unwrap());
             let width = if k % 2 == 0 { Width::Narrow } else { Width::Wide };
-            for across in [false, true] {
-                let name = format!("{fold:?} of {dtype}, across: {across}");
-                sources.push((name, text(fold, (dtype, output), across, width)));
+            for together in [0, most_together(dtype.size())] {
+                let name = format!("{fold:?} of {dtype}, across: {together}");
+                sources.push((name, text(fold, (dtype, output), together, width)));
             }
         }
         crate::check::compiles(sources);

@@ -144,6 +144,11 @@ template <class F> struct Several {
         for (int k = 0; k < N; k++) if (k < count) s = F::step(s, x[k], at.number(k));
         return s;
     }
+    // The same merged into a state of elements that come before them.
+    template <class V, int N, int W>
+    FN typename F::State after(typename F::State s, const V (&x)[N], int count, Runs<W> at) {
+        return F::merge(s, Several<F>::of(x, count, at));
+    }
 };
 // The best of them, and then its number.
 template <class V, bool LARGEST> struct SeveralExtremes {
@@ -160,6 +165,16 @@ template <class V, bool LARGEST> struct SeveralExtremes {
         Found<V> s = {best, count > 0 ? at.number(found) : -1};
         return s;
     }
+    // Of long columns, mostly none is better, and that is soon seen.
+    template <int N, int W> FN Found<V> after(Found<V> s, const V (&x)[N], int count, Runs<W> at) {
+        if (count == N && s.at >= 0) {
+            V best = x[0];
+#pragma unroll
+            for (int k = 1; k < N; k++) best = extreme<LARGEST>(best, x[k]);
+            if (!Extreme<V, LARGEST>::beats(best, s.value)) return s;
+        }
+        return Extreme<V, LARGEST>::merge(s, of(x, count, at));
+    }
 };
 template <class V> struct Several<ArgMax<V> > : SeveralExtremes<V, true> {};
 template <class V> struct Several<ArgMin<V> > : SeveralExtremes<V, false> {};
@@ -170,12 +185,18 @@ template <class V> struct Several<Var<V> > {
 #pragma unroll
         for (int k = 0; k < N; k++) wide[k] = k < count ? (f64)x[k] : 0;
 #pragma unroll
-        for (int k = 0; k < N; k++) sum += wide[k];
+        for (int k = 0; k < N / 2; k++) sum += wide[k] + wide[N - 1 - k];
         f64 mean = count == N ? sum * (1.0 / N) : sum / count;
 #pragma unroll
-        for (int k = 0; k < N; k++) if (k < count) squares = fma(wide[k] - mean, wide[k] - mean, squares);
+        for (int k = 0; k < N / 2; k++) {
+            f64 one = k < count ? wide[k] - mean : 0, other = N - 1 - k < count ? wide[N - 1 - k] - mean : 0;
+            squares += fma(one, one, other * other);
+        }
         Moments s = {(f64)count, mean, squares};
         return s;
+    }
+    template <int N, int W> FN Moments after(Moments s, const V (&x)[N], int count, Runs<W> at) {
+        return Var<V>::merge(s, of(x, count, at));
     }
 };
 struct ScaledSum { f64 max, sum; };

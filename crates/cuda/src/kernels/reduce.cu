@@ -1,7 +1,7 @@
 // Reductions: `lanes` threads share an output and merge their states in a tree. Which lane takes
 // which element depends on the sizes alone, so that a result never depends on the load or on where
-// its data lie. Declared before: S, the input's element; R, the result's; F, the fold; ACROSS, 1 if
-// neighbouring threads have neighbouring outputs, not elements.
+// its data lie. Declared before: S, the input's element; R, the result's; F, the fold; ACROSS, 0 or
+// the neighbouring outputs that a thread has where neighbouring threads have such, not elements.
 
 #define THREADS 256
 // Elements that a lane takes at once; their state is merged into its sum, so that rounding errors
@@ -91,26 +91,67 @@ template <int W> FN State lane_of(
     }
     return sum;
 }
+// A group of elements for each of W neighbouring outputs, which lie together; all of it, or what is
+// there before the end.
+template <int W, bool ALL> FN void group_across(
+    const Nest<I, 1>& reduced, const S* in, I first, I apart, I end, State (&sum)[W]) {
+    Pack<S, W> own[GROUP];
+    int count = 0;
+#pragma unroll
+    for (int e = 0; e < GROUP; e++) {
+        I number = first + e * apart, at[1] = {reduced.offsets[0] + number * reduced.strides[0][0]};
+        if (!ALL && number >= end) continue;
+        if (reduced.axes > 1) locate(reduced, number, at);
+        own[e] = *(const Pack<S, W>*)(in + at[0]);
+        count++;
+    }
+#pragma unroll
+    for (int w = 0; w < W; w++) {
+        V x[GROUP];
+#pragma unroll
+        for (int e = 0; e < GROUP; e++) if (e < count) x[e] = enter(own[e].at[w]);
+        Runs<1> at = {(i64)first, (i64)apart};
+        sum[w] = Several<F>::after(sum[w], x, count, at);
+    }
+}
+// What a lane sees of a piece for each of W outputs.
+template <int W> FN void lane_across(
+    const Nest<I, 1>& reduced, const Shape& shape, const S* in, u32 lane, I begin, I end, State (&sum)[W]) {
+    I first = begin + lane, apart = shape.lanes, step = apart * GROUP;
+    for (; first + (GROUP - 1) * apart < end; first += step)
+        group_across<W, true>(reduced, in, first, apart, end, sum);
+    if (first < end) group_across<W, false>(reduced, in, first, apart, end, sum);
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     const __grid_constant__ Nest<I, 2> kept, const __grid_constant__ Nest<I, 1> reduced,
     const Shape shape, f64 correction, const S* in, R* out, State* partial) {
+    const int W = ACROSS ? ACROSS : 1;
     u32 group = THREADS / shape.lanes;
     u32 lane = ACROSS ? threadIdx.x / group : threadIdx.x % shape.lanes;
     u32 own = ACROSS ? threadIdx.x % group : threadIdx.x / shape.lanes;
-    I output = (I)blockIdx.x * group + own;
+    I output = ((I)blockIdx.x * group + own) * W;
     bool alive = output < shape.outputs;
     I at[2], begin = (I)blockIdx.y * shape.piece, end = begin + shape.piece;
     if (end > shape.count) end = shape.count;
     locate(kept, alive ? output : 0, at);
     if (!alive) end = begin;
-    State sum = lane_of<ACROSS ? 1 : RUN>(reduced, shape, in + at[0], lane, begin, end);
-    sum = tree(sum, lane, shape.lanes, ACROSS ? group : 1);
-    if (!alive || lane != 0) return;
-    if (shape.pieces == 1) {
-        out[at[1]] = leave(F::finish(sum, (f64)shape.count, correction));
-    } else {
-        partial[output * shape.pieces + blockIdx.y] = sum;
+    State sum[W];
+#pragma unroll
+    for (int w = 0; w < W; w++) sum[w] = F::init();
+    if (ACROSS) lane_across<W>(reduced, shape, in + at[0], lane, begin, end, sum);
+    else sum[0] = lane_of<RUN>(reduced, shape, in + at[0], lane, begin, end);
+#pragma unroll
+    for (int w = 0; w < W; w++) {
+        if (w > 0) __syncthreads();
+        State all = tree(sum[w], lane, shape.lanes, ACROSS ? group : 1);
+        if (!alive || lane != 0) continue;
+        if (shape.pieces == 1) {
+            if (w > 0) locate(kept, output + w, at);
+            out[at[1]] = leave(F::finish(all, (f64)shape.count, correction));
+        } else {
+            partial[(output + w) * shape.pieces + blockIdx.y] = all;
+        }
     }
 }
 
