@@ -14,9 +14,6 @@ use crate::driver::{Address, Grid};
 /// The most loops that a kernel walks; nests with more are cut up by `map.rs`.
 pub(crate) const MAX_AXES: usize = 8;
 
-/// The most blocks of a launch in its first and second direction.
-pub(crate) const MAX_BLOCKS: [usize; 2] = [(1 << 31) - 1, (1 << 16) - 1];
-
 /// Arguments of a kernel, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Args {
@@ -213,13 +210,8 @@ fn magic(d: u32) -> (u32, u32) {
 }
 
 /// `blocks` blocks of `threads` threads each; an error where the device cannot have so many.
-pub(crate) fn grid(operation: &str, blocks: [usize; 2], threads: usize) -> Result<Grid> {
-    let [x, y] = blocks;
-    if x > MAX_BLOCKS[0] || y > MAX_BLOCKS[1] {
-        let message = format!("{x} x {y} blocks are more than a launch can have; split the array");
-        return Err(Error::unsupported(operation, message));
-    }
-    Ok(Grid { blocks: [x as u32, y as u32, 1], threads: threads as u32, shared: 0 })
+pub(crate) fn grid(operation: &str, [x, y]: [usize; 2], threads: usize) -> Result<Grid> {
+    Grid::new(operation, [x, y, 1], threads, 0)
 }
 
 /// Where a view's block begins, to be read by a kernel within the session.
@@ -272,10 +264,9 @@ mod tests {
 
     #[test]
     fn grids_are_never_cut() {
-        let fits = grid("scan", MAX_BLOCKS, 256).expect("as many as there can be");
-        assert_eq!((fits.blocks, fits.threads), ([(1 << 31) - 1, (1 << 16) - 1, 1], 256));
-        for blocks in [[1 << 31, 1], [(1 << 32) + 1, 1], [1, 1 << 16]] {
-            let message = grid("scan", blocks, 256).unwrap_err().to_string();
+        Grid::new("scan", Grid::MOST, 256, 0).expect("as many as there can be");
+        for blocks in [[1 << 31, 1, 1], [(1 << 32) + 1, 1, 1], [1, 1 << 16, 1], [1, 1, 1 << 16]] {
+            let message = Grid::new("scan", blocks, 256, 0).unwrap_err().to_string();
             assert!(message.starts_with("scan: "), "{message}");
         }
     }

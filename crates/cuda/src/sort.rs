@@ -12,7 +12,7 @@ use tilework_ops::DType;
 use crate::compile::Module;
 use crate::device::Cuda;
 use crate::driver::Grid;
-use crate::launch::{self, Args, MAX_AXES, MAX_BLOCKS, Nest, Rows, Width, too_many_axes};
+use crate::launch::{self, Args, MAX_AXES, Nest, Rows, Width, too_many_axes};
 use crate::radix;
 use crate::source;
 
@@ -20,7 +20,7 @@ use crate::source;
 const THREADS: usize = 256;
 const TILE: usize = 1024;
 /// Tiles of the longest row: the second direction of a grid.
-const MAX_TILES: usize = MAX_BLOCKS[1];
+const MAX_TILES: usize = Grid::MOST[1];
 
 fn grid(name: &str, blocks: [usize; 2]) -> Result<Grid> {
     launch::grid(name, blocks, THREADS)

@@ -11,6 +11,8 @@ mod table;
 
 use std::ffi::{CStr, OsStr, c_int, c_uint, c_void};
 
+use tilework_error::{Error, Result};
+
 pub(crate) use table::{Address, Answer, Driver, Fault, Handle, Nvrtc};
 
 /// What the driver answers when there is no memory left.
@@ -67,11 +69,33 @@ impl TensorMap {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Grid {
     /// Blocks in each direction.
-    pub(crate) blocks: [u32; 3],
+    blocks: [u32; 3],
     /// Threads of a block.
-    pub(crate) threads: u32,
+    threads: u32,
     /// Bytes of dynamic shared memory of a block.
-    pub(crate) shared: u32,
+    shared: u32,
+}
+
+impl Grid {
+    /// The most blocks of a launch in each direction.
+    pub(crate) const MOST: [usize; 3] = [(1 << 31) - 1, (1 << 16) - 1, (1 << 16) - 1];
+
+    /// An error of `operation` where the device cannot have so many blocks.
+    pub(crate) fn new(
+        operation: &str,
+        blocks: [usize; 3],
+        threads: usize,
+        shared: usize,
+    ) -> Result<Grid> {
+        if blocks.iter().zip(Grid::MOST).any(|(blocks, most)| *blocks > most) {
+            let [x, y, z] = blocks;
+            let message =
+                format!("{x} x {y} x {z} blocks are more than a launch can have; split the array");
+            return Err(Error::unsupported(operation, message));
+        }
+        let blocks = blocks.map(|blocks| blocks as u32);
+        Ok(Grid { blocks, threads: threads as u32, shared: shared as u32 })
+    }
 }
 
 impl Driver {

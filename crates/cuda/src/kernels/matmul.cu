@@ -32,18 +32,28 @@ template <int HIGH> FN void tile_of(u32 number, u32 rows, u32 columns, u32& row,
     column = in_band / high;
 }
 
-// The sum of pieces that lie so far apart, one element for each lane of 8 warps: each warp adds every
-// eighth in order, the first adds theirs. The result is the first warp's.
-FN A sum_pieces(const A* from, u64 apart, u32 pieces, bool there) {
+// The sum of pieces that lie so far apart. SHARE of the block's 8 warps have the same elements: each
+// adds every SHARE-th piece in order, and the first adds theirs. The result is that one's.
+template <u32 SHARE> FN A sum_pieces(const A* from, u64 apart, u32 pieces, bool there) {
+    const u32 EACH = 256 / SHARE;
     __shared__ __align__(16) unsigned char memory[256 * sizeof(A)];
     A* sums = (A*)memory;
     A sum = A{};
-    if (there) {
-#pragma unroll 16
-        for (u32 piece = threadIdx.x / 32; piece < pieces; piece += 8) sum = both(sum, from[piece * apart]);
+    // Several on their way at once; none is as good as zero.
+    const int AHEAD = SHARE > 1 ? 16 : 8;
+    for (u32 first = threadIdx.x / EACH; there && first < pieces; first += SHARE * AHEAD) {
+        A some[AHEAD];
+#pragma unroll
+        for (int q = 0; q < AHEAD; q++) {
+            u32 piece = first + SHARE * q;
+            some[q] = piece < pieces ? from[piece * apart] : A{};
+        }
+#pragma unroll
+        for (int q = 0; q < AHEAD; q++) sum = both(sum, some[q]);
     }
+    if (SHARE == 1) return sum;
     sums[threadIdx.x] = sum;
     __syncthreads();
-    for (int warp = 1; warp < 8 && threadIdx.x < 32; warp++) sum = both(sum, sums[warp * 32 + threadIdx.x]);
+    for (u32 other = 1; other < SHARE && threadIdx.x < EACH; other++) sum = both(sum, sums[other * EACH + threadIdx.x]);
     return sum;
 }

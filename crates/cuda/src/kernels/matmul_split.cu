@@ -83,77 +83,96 @@ FN void multiply_half(f32 (&sum)[32], f32 (&cross)[32], u32 left, u32 right, int
     }
     group_end();
 }
+// Of two groups, waits for the turn that the other one passes on; the barrier of the block is another.
+FN void turn_wait(u32 group) { asm volatile("bar.sync %0, 256;" ::"r"(1 + group) : "memory"); }
+FN void turn_pass(u32 group) { asm volatile("bar.arrive %0, 256;" ::"r"(2 - group) : "memory"); }
 FN void add_to(f32 (&sum)[32], const f32 (&x)[32]) {
 #pragma unroll
     for (int i = 0; i < 32; i++) sum[i] += x[i];
 }
 
-// GROUPS tiles of rows by one of columns; the last group brings the tiles.
+// GROUPS tiles of rows by one of columns, and then each so many-th of them. The last group brings the
+// tiles, and runs ahead to those of the next result. Where sums are short, the others take turns: while
+// one multiplies, the other writes.
 extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1) product(
     const __grid_constant__ Nest<u64, 3> batch, const Product p, const Split s, const f32* tiles, S* c) {
     extern __shared__ unsigned char memory[];
     __shared__ __align__(8) u64 barriers[2 * STAGES];
     Ring<STAGES> ring = Ring<STAGES>::make(barriers, GROUPS);
     u32 base = (shared_address(memory) + 1023) & ~1023u;
-    u32 down, column;
-    tile_of<8>(blockIdx.x, s.rows / GROUPS, s.tiles - s.rows, down, column);
-    u32 group = threadIdx.x / 128;
+    u32 rows = s.rows / GROUPS, columns = s.tiles - s.rows, stage = 0, group = threadIdx.x / 128;
     if (group == GROUPS) {
         fewer_registers();
         // A lane for each tile of a stage: those of the rows, and that of the columns.
         u32 lane = threadIdx.x % 128;
-        if (lane <= GROUPS) {
+        for (u32 number = blockIdx.x; lane <= GROUPS && number < rows * columns; number += gridDim.x) {
+            u32 down, column;
+            tile_of<8>(number, rows, columns, down, column);
             u64 tile = (u64)blockIdx.y * s.tiles + (lane < GROUPS ? down * GROUPS + lane : s.rows + column);
             const char* from = (const char*)tiles + tile * s.deep * (2 * HEADS);
-            for (u32 k = 0; k < s.deep; k++) {
-                u32 barrier = ring.fill(k, STAGE, lane == 0);
-                bulk_copy(base + k % STAGES * STAGE + lane * 2 * HEADS, from, 2 * HEADS, barrier);
-                from += 2 * HEADS;
+            for (u32 k = 0; k < s.deep; k++, stage++) {
+                u32 barrier = ring.fill(stage, STAGE, lane == 0);
+                bulk_copy(base + stage % STAGES * STAGE + lane * 2 * HEADS, from + k * 2 * HEADS, 2 * HEADS, barrier);
             }
         }
         return;
     }
     more_registers<GROUPS == 2 ? 232 : 152>();
-    f32 even[32], odd[32], cross[32], sum[32], total[32];
-#pragma unroll
-    for (int i = 0; i < 32; i++) even[i] = odd[i] = cross[i] = sum[i] = total[i] = 0;
-    // Two tiles at a time, in halves: while one half is multiplied, the sum of the half before is
-    // added.
-    for (u32 k = 0; k < s.deep; k += 2) {
-        u32 left = base + group * 2 * HEADS, right = base + GROUPS * 2 * HEADS;
-        u32 first = k % STAGES * STAGE, second = (k + 1) % STAGES * STAGE;
-        ring.take(k);
-        multiply_half(even, cross, left + first, right + first, 0);
-        multiply_half(odd, cross, left + first, right + first, 1);
-        group_wait<1>();
-        add_to(sum, even);
-        ring.take(k + 1);
-        multiply_half(even, cross, left + second, right + second, 0);
-        group_wait<1>();
-        ring.leave(k);
-        add_to(sum, odd);
-        multiply_half(odd, cross, left + second, right + second, 1);
-        group_wait<1>();
-        add_to(sum, even);
-        group_wait<0>();
-        ring.leave(k + 1);
-        add_to(sum, odd);
-        if (k % 16 == 14) {
-            add_to(total, sum);
-#pragma unroll
-            for (int i = 0; i < 32; i++) sum[i] = 0;
-        }
-    }
-    add_to(total, sum);
-    add_to(total, cross);
-
     u64 at[3];
     locate(batch, (u64)(p.first + blockIdx.y), at);
-    u32 row = (down * GROUPS + group) * SIDE + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4;
-    column = column * SIDE + threadIdx.x % 4 * 2;
+    bool pairs = p.c.column == 1 && p.c.row % 2 == 0 && (u64)(c + at[2]) % 8 == 0;
+    bool turns = GROUPS == 2 && 2 * s.deep <= STAGES;
+    for (u32 number = blockIdx.x; number < rows * columns; number += gridDim.x) {
+        u32 down, column;
+        tile_of<8>(number, rows, columns, down, column);
+        if (turns && (group == 1 || number != blockIdx.x)) turn_wait(group);
+        f32 even[32], odd[32], cross[32], sum[32], total[32];
 #pragma unroll
-    for (int i = 0; i < 32; i++) {
-        u32 y = row + i / 2 % 2 * 8, x = column + i / 4 * 8 + i % 2;
-        if (y < p.m && x < p.n) c[at[2] + y * p.c.row + x * p.c.column] = total[i];
+        for (int i = 0; i < 32; i++) even[i] = odd[i] = cross[i] = sum[i] = total[i] = 0;
+        // Two tiles at a time, in halves: while one half is multiplied, the sum of the half before is
+        // added.
+        for (u32 k = 0; k < s.deep; k += 2, stage += 2) {
+            u32 left = base + group * 2 * HEADS, right = base + GROUPS * 2 * HEADS;
+            u32 first = stage % STAGES * STAGE, second = (stage + 1) % STAGES * STAGE;
+            ring.take(stage);
+            multiply_half(even, cross, left + first, right + first, 0);
+            multiply_half(odd, cross, left + first, right + first, 1);
+            group_wait<1>();
+            add_to(sum, even);
+            ring.take(stage + 1);
+            multiply_half(even, cross, left + second, right + second, 0);
+            group_wait<1>();
+            ring.leave(stage);
+            add_to(sum, odd);
+            multiply_half(odd, cross, left + second, right + second, 1);
+            group_wait<1>();
+            add_to(sum, even);
+            group_wait<0>();
+            ring.leave(stage + 1);
+            add_to(sum, odd);
+            if (k % 16 == 14) {
+                add_to(total, sum);
+#pragma unroll
+                for (int i = 0; i < 32; i++) sum[i] = 0;
+            }
+        }
+        if (turns) turn_pass(group);
+        add_to(total, sum);
+        add_to(total, cross);
+
+        u32 row = (down * GROUPS + group) * SIDE + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4;
+        column = column * SIDE + threadIdx.x % 4 * 2;
+#pragma unroll
+        for (int i = 0; i < 32; i += 2) {
+            u32 y = row + i / 2 % 2 * 8, x = column + i / 4 * 8;
+            S* to = c + at[2] + y * p.c.row + x * p.c.column;
+            if (y >= p.m || x >= p.n) continue;
+            if (pairs && x + 1 < p.n) {
+                *(Pack<S, 2>*)to = {total[i], total[i + 1]};
+            } else {
+                to[0] = total[i];
+                if (x + 1 < p.n) to[p.c.column] = total[i + 1];
+            }
+        }
     }
 }

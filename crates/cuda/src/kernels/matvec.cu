@@ -116,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) across(
 extern "C" __global__ void __launch_bounds__(256) join(
     const __grid_constant__ Nest<u64, 3> batch, const Vector v, S* y, const A* partial) {
     u32 row = blockIdx.x * 32 + threadIdx.x % 32;
-    A sum = sum_pieces(partial + (u64)blockIdx.z * v.pieces * v.rows + row, v.rows, v.pieces, row < v.rows);
+    A sum = sum_pieces<8>(partial + (u64)blockIdx.z * v.pieces * v.rows + row, v.rows, v.pieces, row < v.rows);
     if (row >= v.rows || threadIdx.x >= 32) return;
     u64 at[3];
     locate(batch, (u64)(v.first + blockIdx.z), at);

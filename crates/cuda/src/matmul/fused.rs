@@ -8,21 +8,55 @@ use tilework_ops::DType;
 
 use super::{Product, SCRATCH, begin};
 use crate::compile::Module;
-use crate::driver::{Address, Grid};
+use crate::driver::Address;
 use crate::source;
 
-/// As in `kernels/matmul_async.cu`: k of a tile, tiles on their way, and bytes of the larger way that
-/// one lies in shared memory: padded by 4 elements in each row.
+/// As in `kernels/matmul_async.cu`: k of a tile, and the most elements of a row that it is padded to.
 const DEEP: usize = 16;
-const STAGES: usize = 4;
-fn tile(side: usize, size: usize) -> usize {
-    (DEEP * (side + 4)).max(side * (DEEP + 4)) * size
-}
-/// Sides of the tiles that a block computes, and its threads.
-const SMALL: (usize, u32) = (64, 64);
-const LARGE: (usize, u32) = (128, 256);
-/// The least of k that is worth a piece of its own.
+const PADDED: usize = DEEP + 8;
+/// Blocks that a multiprocessor should have, and from how many tiles of which sides on there are enough
+/// for large ones.
+const BLOCKS: usize = 2;
+const LARGE: usize = 128;
+/// The least of k that is worth a piece of its own, and the most that `Tripled` sums without loss.
 const PIECE: usize = 128;
+const LONGEST: usize = 512;
+/// Pieces that one thread adds.
+const FEW: usize = 16;
+
+/// A core of the kernel: how it is called there, rows and columns of its tiles, its threads, and tiles
+/// that are on their way.
+struct Core {
+    name: &'static str,
+    high: usize,
+    wide: usize,
+    threads: usize,
+    stages: usize,
+    /// Which operands lie with neighbours along the sum, where the core asks.
+    along: Option<[bool; 2]>,
+}
+
+impl Core {
+    fn new(dtype: DType, large: bool, along: [bool; 2]) -> Core {
+        let (name, along) = match (dtype, large) {
+            (DType::Float64, true) => ("DOUBLES", Some(along)),
+            (DType::Float32, false) => ("TRIPLED", Some(along)),
+            _ => ("PATCHES", None),
+        };
+        let side = if large { 128 } else { 64 };
+        let (high, wide, threads, stages) = match (name, along) {
+            ("DOUBLES", Some([true, false])) => (64, 128, 128, 3),
+            ("DOUBLES", _) => (128, 64, 128, 3),
+            ("TRIPLED", _) => (side, side, 128, 4),
+            _ => (side, side, side * side / 64, 4),
+        };
+        Core { name, high, wide, threads, stages, along }
+    }
+
+    fn shared(&self, size: usize) -> usize {
+        self.stages * (self.high + self.wide) * PADDED * size
+    }
+}
 
 /// Where the marks of a product lie that this one mends: see `Marks` of the kernel.
 pub(super) struct Marks {
@@ -39,62 +73,70 @@ pub(super) fn suits(p: &Product<'_>) -> Result<bool> {
 
 pub(super) fn run(p: &Product<'_>, marks: Option<Marks>) -> Result<()> {
     let (size, card) = (p.dtype.size(), p.cuda.facts()?.multiprocessors as usize);
-    let large = marks.is_some() || p.tiles(LARGE.0, LARGE.0) * p.batches >= card;
-    let (function, (side, threads)) = if large { (c"blocks", LARGE) } else { (c"patches", SMALL) };
-    let tiles = p.tiles(side, side);
-    let piece = if large { p.k } else { piece(p.k, tiles * p.batches, card) };
     let results = p.m * p.n * p.batches * size;
-    let piece = if p.k.div_ceil(piece) * results > SCRATCH { p.k } else { piece };
+    let small = Core::new(p.dtype, false, along(p));
+    let piece = piece(p.k, p.tiles(small.high, small.wide) * p.batches, card, p.dtype);
+    let fits = p.k.div_ceil(piece) * results <= SCRATCH;
+    let large = marks.is_some() || !fits || p.tiles(LARGE, LARGE) * p.batches >= card;
+    let (core, piece) = match large {
+        true => (Core::new(p.dtype, true, along(p)), p.k),
+        false => (small, piece),
+    };
     let pieces = p.k.div_ceil(piece);
 
     let module = module(p, large)?;
     let partial = (pieces > 1).then(|| p.cuda.allocate_block(pieces * results)).transpose()?;
     let scratch = partial.as_ref().map_or(0, |block| block.address);
+    // Of a product that is mended, most tiles need nothing, and a few blocks find that out.
+    let tiles = p.tiles(core.high, core.wide);
+    let tiles = if marks.is_some() { tiles.min(2 * card) } else { tiles };
     let marks = marks.unwrap_or(Marks { at: 0, rows: 0, tiles: 0, deep: 0 });
     let mut words = marks.at.to_le_bytes().to_vec();
     let counts = [marks.rows, marks.tiles, marks.deep, 0];
     words.extend(counts.iter().flat_map(|&count| (count as u32).to_le_bytes()));
     let [a, b, c] = p.blocks;
     let args = p.args(piece).bytes(&words).pointer(a).pointer(b).pointer(c).pointer(scratch);
-    let shared = (STAGES * 2 * tile(side, size)) as u32;
-    let grid = Grid { blocks: [tiles as u32, p.batches as u32, pieces as u32], threads, shared };
+    let grid = p.grid([tiles, p.batches, pieces], core.threads, core.shared(size))?;
     // SAFETY: the source declares these arguments; elements beyond the edges of the matrices are
     // neither read nor written, all others are positions of checked layouts, and the scratch has
     // room for a result of each piece.
-    unsafe { p.launch(&module, function, grid, args)? };
+    unsafe { p.launch(&module, c"blocks", grid, args)? };
     if pieces == 1 {
         return Ok(());
     }
     let args = p.args(piece).pointer(scratch).pointer(c);
-    let blocks = [(p.m * p.n).div_ceil(32) as u32, p.batches as u32, 1];
+    let (function, each) = if pieces > FEW { (c"many_pieces", 32) } else { (c"few_pieces", 256) };
+    let grid = p.grid([(p.m * p.n).div_ceil(each), p.batches, 1], 256, 0)?;
     // SAFETY: as above.
-    unsafe { p.launch(&module, c"pieces", Grid { blocks, threads: 256, shared: 0 }, args) }
+    unsafe { p.launch(&module, function, grid, args) }
+}
+
+/// Which operands lie with neighbours along the sum.
+fn along(p: &Product<'_>) -> [bool; 2] {
+    [p.a.column == 1, p.b.row == 1]
 }
 
 /// The kernel for large or small tiles, which a product that may need mending loads before it writes.
 pub(super) fn module(p: &Product<'_>, large: bool) -> Result<Arc<Module>> {
-    let along = match p.dtype {
-        DType::Float64 => [p.a.column == 1, p.b.row == 1],
-        _ => [false, false],
-    };
-    let key = [b'F', large as u8, along[0] as u8, along[1] as u8];
-    p.module(&key, || text(p.dtype, large, along))
+    let lying = Core::new(p.dtype, large, along(p)).along.unwrap_or_default();
+    let key = [b'F', large as u8, lying[0] as u8, lying[1] as u8];
+    p.module(&key, || text(p.dtype, large, lying))
 }
 
-/// How k is cut: into as many pieces as give each multiprocessor some blocks.
-fn piece(k: usize, tiles: usize, card: usize) -> usize {
-    let wanted = (4 * card).div_ceil(tiles).min(k / PIECE).max(1);
-    k.div_ceil(wanted).next_multiple_of(DEEP)
+/// How k is cut: into as many pieces as give each multiprocessor some blocks, and none too long for
+/// the core.
+fn piece(k: usize, tiles: usize, card: usize, dtype: DType) -> usize {
+    let wanted = (BLOCKS * card).div_ceil(tiles).min(k / PIECE).max(1);
+    let longest = if dtype == DType::Float32 { LONGEST } else { k };
+    k.div_ceil(wanted.max(k.div_ceil(longest))).next_multiple_of(DEEP)
 }
 
-/// For float64, tiles lie in shared memory as the operands do: `along` if neighbours are along the
-/// sum.
 pub(super) fn text(dtype: DType, large: bool, along: [bool; 2]) -> String {
-    let mut defines = vec![("STAGES", STAGES.to_string()), ("LARGE", (large as u8).to_string())];
-    if dtype == DType::Float64 {
-        defines.push(("DOUBLES", String::new()));
-        defines.push(("ALONG_A", (along[0] as u8).to_string()));
-        defines.push(("ALONG_B", (along[1] as u8).to_string()));
+    let core = Core::new(dtype, large, along);
+    let mut defines = vec![("STAGES", core.stages.to_string()), (core.name, core.high.to_string())];
+    if let Some([a, b]) = core.along {
+        defines.push(("ALONG_A", (a as u8).to_string()));
+        defines.push(("ALONG_B", (b as u8).to_string()));
     }
     [begin(dtype, &defines).as_str(), include_str!("../kernels/matmul_async.cu"), source::END]
         .concat()
@@ -107,11 +149,14 @@ mod tests {
     #[test]
     fn pieces_cover_k_and_are_few() {
         for (k, tiles) in [(1, 1), (16, 1), (65_536, 1), (1000, 4), (100_000, 3), (4096, 400)] {
-            let piece = piece(k, tiles, 132);
-            let pieces = k.div_ceil(piece);
-            assert!(piece.is_multiple_of(DEEP) && piece * pieces >= k);
-            assert!(pieces == 1 || (piece >= PIECE && (pieces - 1) * tiles <= 4 * 132));
+            for dtype in [DType::Float32, DType::Float64] {
+                let piece = piece(k, tiles, 132, dtype);
+                let pieces = k.div_ceil(piece);
+                assert!(piece.is_multiple_of(DEEP) && piece * pieces >= k);
+                assert!(pieces == 1 || piece >= PIECE);
+                assert!(dtype == DType::Float64 || piece <= LONGEST);
+            }
         }
-        assert_eq!(piece(65_536, 1, 132), 128);
+        assert_eq!(piece(65_536, 1, 132, DType::Float32), 256);
     }
 }

@@ -5,7 +5,7 @@ use tilework_error::Result;
 use tilework_ops::DType;
 
 use super::{Product, begin};
-use crate::driver::{Address, Grid, TensorMap};
+use crate::driver::{Address, TensorMap};
 use crate::source;
 
 /// Rows and columns of the result that a block computes: as in `kernels/matmul_half.cu`.
@@ -33,10 +33,10 @@ pub(super) fn run(p: &Product<'_>) -> Result<()> {
     let module = p.module(b"H", || text(p.dtype))?;
     let [a, b, c] = p.blocks;
     let args = p.args(p.k).pointer(a).pointer(b).pointer(c);
-    let blocks = [p.tiles(SIDE, SIDE) as u32, p.batches as u32, 1];
+    let grid = p.grid([p.tiles(SIDE, SIDE), p.batches, 1], 256, 0)?;
     // SAFETY: the source declares these arguments; elements beyond the edges of the matrices are
     // neither read nor written, and all others are positions of checked layouts.
-    unsafe { p.launch(&module, c"tensor", Grid { blocks, threads: 256, shared: 0 }, args) }
+    unsafe { p.launch(&module, c"tensor", grid, args) }
 }
 
 /// An operand as the copy engine reads it.
@@ -84,12 +84,8 @@ fn hopper(p: &Product<'_>, a: Operand, b: Operand) -> Result<()> {
         .bytes(&b.map.bytes())
         .number(a.moves as u64 | (b.moves as u64) << 1)
         .pointer(p.blocks[2]);
-    let grid = Grid {
-        blocks: [p.tiles(ROWS, COLUMNS) as u32, p.batches as u32, 1],
-        threads: 384,
-        // Tiles begin at multiples of 1024.
-        shared: (STAGES * STAGE + 1024) as u32,
-    };
+    // Tiles begin at multiples of 1024.
+    let grid = p.grid([p.tiles(ROWS, COLUMNS), p.batches, 1], 384, STAGES * STAGE + 1024)?;
     // SAFETY: the source declares these arguments; the engine reads zeros beyond the edges of the
     // matrices, and elements of the result beyond them are not written.
     unsafe { p.launch(&module, c"hopper", grid, args) }

@@ -25,7 +25,7 @@ use crate::launch::{self, Args, MAX_AXES, Nest, Width, too_many_axes};
 use crate::source;
 
 /// What a grid can have in its second and third direction.
-const MAX_BLOCKS: usize = launch::MAX_BLOCKS[1];
+const MAX_BLOCKS: usize = Grid::MOST[1];
 /// Bytes that a product may take beside its result.
 const SCRATCH: usize = 512 << 20;
 
@@ -151,6 +151,11 @@ impl Product<'_> {
     /// The module of a room: its letter, details of the source, and what prints it.
     fn module(&self, details: &[u8], text: impl FnOnce() -> String) -> Result<Arc<Module>> {
         self.cuda.module(self.name, &self.key(details), || Ok(text()))
+    }
+
+    /// A grid of so many blocks; an error where the device cannot have them.
+    fn grid(&self, blocks: [usize; 3], threads: usize, shared: usize) -> Result<Grid> {
+        Grid::new(self.name, blocks, threads, shared)
     }
 
     /// # Safety

@@ -22,10 +22,10 @@ pub(super) fn run(p: &Product<'_>) -> Result<()> {
     let module = p.module(b"P", || text(p.dtype))?;
     let [a, b, c] = p.blocks;
     let args = p.args(p.k).pointer(a).pointer(b).pointer(c);
-    let blocks = [p.tiles(side, side) as u32, p.batches as u32, 1];
+    let grid = p.grid([p.tiles(side, side), p.batches, 1], 256, 0)?;
     // SAFETY: the source declares these arguments; elements beyond the edges of the matrices are
     // neither read nor written, and all others are positions of checked layouts.
-    unsafe { p.launch(&module, function, Grid { blocks, threads: 256, shared: 0 }, args) }
+    unsafe { p.launch(&module, function, grid, args) }
 }
 
 /// The textbook's tiles: see [`tilework_backend::MatmulKernel::Tiled`].
@@ -46,8 +46,7 @@ pub(super) fn textbook(
     for (block, layout) in blocks.into_iter().zip(layouts) {
         args = args.pointer(block + (layout.offset() * dtype.size()) as Address);
     }
-    let grid =
-        Grid { blocks: [layouts[2].len().div_ceil(256) as u32, 1, 1], threads: 256, shared: 0 };
+    let grid = Grid::new(name, [layouts[2].len().div_ceil(256), 1, 1], 256, 0)?;
     let module = cuda.module(name, &[b'X', dtype as u8, b'P'], || Ok(text(dtype)))?;
     let function = cuda.function(name, &module, c"tiles")?;
     // SAFETY: the source declares these arguments; positions are those of checked layouts.

@@ -10,7 +10,6 @@ use tilework_ops::DType;
 use super::fused::{self, Marks};
 use super::{Product, SCRATCH, begin};
 use crate::compile::Module;
-use crate::driver::Grid;
 use crate::source;
 
 /// As in `kernels/matmul_split.cu`: groups of warps in a block, stages, sides of a tile, and its
@@ -26,7 +25,7 @@ const ROOM: &[u8] = b"S";
 const PANEL: usize = 16;
 /// Fewer products than this, or shorter sums, are done before the operands are split.
 const WORTH: usize = 600 * 600 * 600;
-const SHORTEST: usize = 128;
+const SHORTEST: usize = 48;
 
 /// How a product is cut into panels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,20 +117,17 @@ fn panel(p: &Product<'_>, deep: usize, scratch: u64, marks: u64) -> Result<()> {
     let split: Vec<u8> =
         [rows, tiles, deep].iter().flat_map(|&count| (count as u32).to_le_bytes()).collect();
     let args = p.args(p.k).bytes(&split).pointer(a).pointer(b).pointer(scratch).pointer(marks);
-    let grid =
-        Grid { blocks: [deep as u32, tiles as u32, p.batches as u32], threads: 256, shared: 0 };
+    let grid = p.grid([deep, tiles, p.batches], 256, 0)?;
     // SAFETY: the source declares these arguments; elements beyond the edges of the matrices are
     // not read, all others are positions of checked layouts, and the scratch has room for the
     // tiles, and the marks for one of each.
     unsafe { p.launch(&module, c"split", grid, args)? };
 
     let args = p.args(p.k).bytes(&split).pointer(scratch).pointer(c);
-    let grid = Grid {
-        blocks: [(rows / GROUPS * columns) as u32, p.batches as u32, 1],
-        threads: 128 * (GROUPS as u32 + 1),
-        // Tiles begin at multiples of 1024.
-        shared: (STAGES * (GROUPS + 1) * TILE + 1024) as u32,
-    };
+    let blocks = (rows / GROUPS * columns).min(p.cuda.facts()?.multiprocessors as usize);
+    // Tiles begin at multiples of 1024.
+    let shared = STAGES * (GROUPS + 1) * TILE + 1024;
+    let grid = p.grid([blocks, p.batches, 1], 128 * (GROUPS + 1), shared)?;
     // SAFETY: as above; elements beyond the edges of the result are not written.
     unsafe { p.launch(&module, c"product", grid, args)? };
     fused::run(p, Some(Marks { at: marks, rows, tiles, deep }))

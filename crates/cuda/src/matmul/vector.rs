@@ -5,7 +5,6 @@ use tilework_error::Result;
 use tilework_ops::DType;
 
 use super::{MAX_BLOCKS, Product, begin};
-use crate::driver::Grid;
 use crate::launch::{Args, Width};
 use crate::source;
 
@@ -52,21 +51,17 @@ pub(super) fn run(p: &Product<'_>) -> Result<()> {
     let steps = [row, deep, x, y].into_iter().flat_map(|step| (step as i64).to_le_bytes());
     let sizes: Vec<u8> = sizes.chain(steps).collect();
     let args = || Args::new().bytes(&batch.encode(Width::Wide)).bytes(&sizes);
-    let grid = |blocks: usize, pieces: usize| Grid {
-        blocks: [blocks as u32, pieces as u32, p.batches as u32],
-        threads: 256,
-        shared: 0,
-    };
+    let grid = |blocks: usize, pieces: usize| p.grid([blocks, pieces, p.batches], 256, 0);
     let first = args().pointer(p.blocks[matrix]).pointer(p.blocks[vector]).pointer(p.blocks[2]);
     // SAFETY: the source declares these arguments; positions are those of checked layouts, and the
     // scratch has room for a sum of each piece.
-    unsafe { p.launch(&module, function, grid(blocks, pieces), first.pointer(scratch))? };
+    unsafe { p.launch(&module, function, grid(blocks, pieces)?, first.pointer(scratch))? };
     if pieces == 1 {
         return Ok(());
     }
     let then = args().pointer(p.blocks[2]).pointer(scratch);
     // SAFETY: as above.
-    unsafe { p.launch(&module, c"join", grid(rows.div_ceil(32), 1), then) }
+    unsafe { p.launch(&module, c"join", grid(rows.div_ceil(32), 1)?, then) }
 }
 
 pub(super) fn text(dtype: DType) -> String {

@@ -357,7 +357,7 @@ impl Launch<'_, '_> {
     ) -> Result<()> {
         let operation = self.job.name;
         let function = self.cuda.function(operation, self.module, name)?;
-        let grid = Grid { shared: shared as u32, ..launch::grid(operation, blocks, threads)? };
+        let grid = Grid::new(operation, [blocks[0], blocks[1], 1], threads, shared)?;
         // SAFETY: the source declares these arguments; rows are those of checked layouts, and the
         // scratch has room for the tiles, norms and states of the largest part.
         unsafe { self.cuda.launch(operation, function, grid, args) }
