@@ -130,8 +130,11 @@ impl DiskCache {
             if bytes <= self.limit / 4 * 3 {
                 break;
             }
-            fs::remove_file(path)?;
-            bytes -= len;
+            // One that another process removed first is gone all the same.
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => bytes -= len,
+            }
         }
         Ok(())
     }

@@ -85,9 +85,14 @@ pub(super) fn run(p: &Product<'_>) -> Result<()> {
     // compiled at once.
     if !p.cuda.is_loaded(&p.key(ROOM)) {
         std::thread::scope(|scope| {
-            let mends = scope.spawn(|| fused::module(p, true));
-            module(p)?;
-            mends.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            // Where the system has no thread to give, the other source waits its turn below.
+            let mends = || fused::module(p, true);
+            let mends = std::thread::Builder::new().spawn_scoped(scope, mends);
+            let own = module(p);
+            if let Ok(mends) = mends {
+                mends.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            }
+            own
         })?;
     }
     fused::module(p, true)?;
