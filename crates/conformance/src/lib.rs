@@ -18,3 +18,17 @@ pub mod reductions;
 pub mod values;
 
 pub use tilework::{Array, DType, Device, Error, Result};
+
+/// Runs a suite where there is the device. Where there is none, that is said and nothing is checked;
+/// but where the system shows a card, or `TILEWORK_REQUIRE_CUDA` is 1, it is a failure, so that a
+/// broken driver does not pass for no card.
+pub fn on(device: Result<Device>, suite: impl FnOnce(Device)) {
+    let why = match device {
+        Ok(device) => return suite(device),
+        Err(why) => why,
+    };
+    let required = std::env::var_os("TILEWORK_REQUIRE_CUDA").is_some_and(|value| value == "1");
+    let shown = std::path::Path::new("/dev/nvidia0").exists();
+    assert!(!required && !shown, "there should be a device: {why}");
+    println!("not checked: {why}");
+}

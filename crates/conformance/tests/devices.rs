@@ -1,6 +1,6 @@
 //! The suites, once for every device. A device joins by one line at the end.
 
-use tilework_conformance::{Device, Result, linalg, maps, movement, reductions};
+use tilework_conformance::{Device, linalg, maps, movement, on, reductions};
 
 macro_rules! device {
     ($name:ident, $device:expr; $($suite:ident::$behaviour:ident),+ $(,)?) => {
@@ -9,14 +9,6 @@ macro_rules! device {
             $(#[test] fn $behaviour() { on($device, $suite::$behaviour); })+
         }
     };
-}
-
-/// Runs a suite where there is the device.
-fn on(device: Result<Device>, suite: fn(Device)) {
-    match device {
-        Ok(device) => suite(device),
-        Err(why) => println!("not checked: {why}"),
-    }
 }
 
 macro_rules! every_device {

@@ -1,14 +1,6 @@
 //! Reductions over pairs, once for every device.
 
-use tilework_conformance::{Device, Result, pairs, pairs_random, pairs_sizes};
-
-/// Runs a suite where there is the device.
-fn on(device: Result<Device>, suite: impl FnOnce(Device)) {
-    match device {
-        Ok(device) => suite(device),
-        Err(why) => println!("not checked: {why}"),
-    }
-}
+use tilework_conformance::{Device, on, pairs, pairs_random, pairs_sizes};
 
 macro_rules! device {
     ($name:ident, $device:expr, $long:expr, $random:expr; $($behaviour:ident),+) => {
