@@ -93,9 +93,10 @@ pub struct PairReduce<'a> {
     /// How the plane is cut.
     pub scheme: Scheme,
     /// Whether the outputs are results; otherwise they are the states of
-    /// [`tilework_ops::PairState`], in what they are accumulated in.
+    /// [`tilework_ops::PairState`].
     pub finish: bool,
-    /// `[batch.., m, width]`, of any real float dtype; None where nobody wants values.
+    /// `[batch.., m, width]`, of any real float dtype, or int64 for whole numbers; None where nobody
+    /// wants values.
     pub values: Option<Target<'a>>,
     /// `[batch.., m, width]`, int64; None where nobody wants indices.
     pub indices: Option<Target<'a>>,
@@ -121,9 +122,11 @@ impl PairReduce<'_> {
 
     /// What is accumulated in.
     pub fn accumulates(&self) -> DType {
+        // float32 counts so far and no further.
+        let too_many = self.fold.row().is_whole && self.n > 1 << f32::MANTISSA_DIGITS;
         match self.sums {
-            SumScheme::Blocks | SumScheme::Kahan => self.computes(),
-            SumScheme::Double => DType::Float64,
+            SumScheme::Blocks | SumScheme::Kahan if !too_many => self.computes(),
+            _ => DType::Float64,
         }
     }
 

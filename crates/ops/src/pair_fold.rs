@@ -7,6 +7,7 @@
 //! Formulas, requests and every backend name these rows; how sums are grouped is a backend's own
 //! affair and is judged by tolerance.
 
+use crate::dtype::DType;
 use crate::scalar::Real;
 
 /// Whether a reduction takes a second formula.
@@ -71,6 +72,8 @@ pub struct PairFoldRow {
     pub scalar: bool,
     /// Whether values are part of its result.
     pub gives_values: bool,
+    /// Whether its values are whole numbers, which are exact and given as int64.
+    pub is_whole: bool,
     /// Whether indices are part of its result.
     pub gives_indices: bool,
     /// Its state.
@@ -85,6 +88,15 @@ macro_rules! flag {
     };
     ($yes:ident) => {
         true
+    };
+}
+
+macro_rules! is_whole {
+    (counts) => {
+        true
+    };
+    ($other:ident) => {
+        false
     };
 }
 
@@ -105,6 +117,7 @@ macro_rules! table {
             weight: Weight::$weight,
             scalar: flag!($scalar),
             gives_values: flag!($values),
+            is_whole: is_whole!($values),
             gives_indices: flag!($indices),
             monoid: Monoid::$monoid,
             finish: Finish::$finish,
@@ -123,7 +136,7 @@ table! {
     Prod "Prod" "Product of the values; 1 over nothing." [no None no] -> values no, Multiply AsIs;
     Any "Any" "1 if a value is not 0; 0 over nothing." [no None no] -> values no, Any AsIs;
     All "All" "1 if no value is 0; 1 over nothing." [no None no] -> values no, All AsIs;
-    Count "Count" "How many values are not 0." [no None no] -> values no, Count AsIs;
+    Count "Count" "How many values are not 0, in int64." [no None no] -> counts no, Count AsIs;
     Min "Min" "The smallest value; infinity over nothing." [no None no] -> values no, Smallest AsIs;
     Max "Max" "The largest value; minus infinity over nothing." [no None no] -> values no, Largest AsIs;
     ArgMin "ArgMin" "Index of the smallest value." [no None no] -> no indices, Smallest AsIs;
@@ -197,6 +210,19 @@ impl Monoid {
             Monoid::Shifted if k == 0 => A::of(f64::NEG_INFINITY),
             Monoid::Shifted => A::ZERO,
         }
+    }
+}
+
+impl PairFoldRow {
+    /// The dtype of its values, where the variables have this one.
+    pub fn result(&self, dtype: DType) -> DType {
+        if self.is_whole { DType::Int64 } else { dtype }
+    }
+
+    /// The dtype of its states, where they are accumulated in this one. Counts are merged with
+    /// others of which nobody knows how many there are.
+    pub fn states(&self, accumulates: DType) -> DType {
+        if self.is_whole { DType::Float64 } else { accumulates }
     }
 }
 

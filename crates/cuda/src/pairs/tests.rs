@@ -83,7 +83,7 @@ fn each(mut door: impl FnMut(&str, &Plan<'_>)) {
             compensated,
             strict,
             finish: true,
-            output: dtype,
+            output: reduction.row().result(dtype),
         };
         for m in [20_000, 70] {
             let sizes = Sizes {

@@ -56,7 +56,7 @@ impl Options<'_> {
 /// What a reduction gives.
 #[derive(Debug, Clone)]
 pub struct Reduced {
-    /// Values, in the variables' dtype.
+    /// Values, in the variables' dtype; counts in int64.
     pub values: Option<Array>,
     /// Indices, int64.
     pub indices: Option<Array>,
@@ -129,7 +129,7 @@ impl Wanted {
         let (row, width) = (reduction.row(), reduction.width());
         Wanted {
             finish: true,
-            values: row.gives_values.then_some((width, dtype)),
+            values: row.gives_values.then_some((width, row.result(dtype))),
             indices: row.gives_indices.then_some(width),
         }
     }
@@ -191,7 +191,7 @@ impl<'a> Call<'a> {
             dim if row.takes_k && dim > 1 => shape.extend([reduction.k(), dim]),
             _ => shape.push(reduction.width()),
         }
-        let dtype = if row.gives_values { self.dtype() } else { DType::Int64 };
+        let dtype = if row.gives_values { row.result(self.dtype()) } else { DType::Int64 };
         Outline { shape, dtype, is_two: row.gives_values && row.gives_indices }
     }
 
@@ -213,10 +213,10 @@ impl<'a> Call<'a> {
 
     /// States, whose first index is `start`.
     pub(super) fn states(&self, options: &Options<'_>, start: i64) -> Result<Raw> {
-        let (monoid, shape) = (self.reduction.row().monoid, self.reduction.shape());
-        let values = Some((monoid.values(shape), self.accumulates(options.sums)));
-        let indices = Some(monoid.indices(shape)).filter(|width| *width > 0);
-        let wanted = Wanted { finish: false, values, indices };
+        let (row, shape) = (self.reduction.row(), self.reduction.shape());
+        let values = (row.monoid.values(shape), row.states(self.accumulates(options.sums)));
+        let indices = Some(row.monoid.indices(shape)).filter(|width| *width > 0);
+        let wanted = Wanted { finish: false, values: Some(values), indices };
         self.ask(options, start, wanted, Device::run).map(|((), raw)| raw)
     }
 

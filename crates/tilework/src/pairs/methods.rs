@@ -176,7 +176,7 @@ reductions! {
     any "Any";
     /// 1 if no value is 0.
     all "All";
-    /// How many values are not 0.
+    /// How many values are not 0, in int64.
     count "Count";
     /// The smallest value; infinity over nothing.
     min "Min";

@@ -6,6 +6,7 @@
 
 use tilework_backend::Accumulator;
 use tilework_error::{Error, Result, tuple};
+use tilework_formula::MAX_DIM;
 use tilework_formula::reduction::named;
 use tilework_ops::pair_fold::{Finish, Monoid};
 use tilework_ops::{DType, PairFoldId, PairShape};
@@ -109,8 +110,11 @@ impl Partial {
         if dim == 0 || k == 0 {
             return Err(wrong("the dimension and K are at least 1".into()));
         }
-        if dim.checked_mul(k).is_none() || weights > isize::MAX as usize {
-            return Err(wrong(format!("K = {k} of dimension {dim}, weights {weights}: too many")));
+        // The limit that formulas have, so that a state says no more numbers than can be had.
+        if dim.saturating_mul(k).max(weights) > MAX_DIM {
+            let message =
+                format!("K = {k} of dimension {dim}, weights {weights}: more than {MAX_DIM}");
+            return Err(wrong(message));
         }
         let shape = PairShape { dim, k: if row.takes_k { k } else { 1 }, weights };
         let width = row.monoid.values(shape);
@@ -245,7 +249,7 @@ impl Partial {
             }
             false => Ok(array),
         };
-        let values = || ranked(values()?.to_dtype(self.dtype)?);
+        let values = || ranked(values()?.to_dtype(row.result(self.dtype))?);
         let indices = row.gives_indices.then_some(self.indices.as_ref()).flatten();
         Ok(super::Reduced {
             values: row.gives_values.then(values).transpose()?,
@@ -256,5 +260,25 @@ impl Partial {
     fn array_of<T: crate::Element>(&self, elements: &[T], shape: &[usize]) -> Result<Array> {
         let shape: Vec<isize> = shape.iter().map(|&n| n as isize).collect();
         Array::from_slice_on(self.values.device(), elements)?.reshape(&shape)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_of_no_rows_says_no_more_numbers_than_a_formula_has() {
+        let state = |dim: usize, k: usize, weights: usize| {
+            let values = Array::zeros(&[0, dim], DType::Float32).unwrap();
+            let arrays = (0, values, None);
+            Partial::from_arrays("Sum", (dim, k, weights), DType::Float32, arrays)
+        };
+        for (dim, k, weights) in [(1 << 58, 1, 0), (1 << 20, 2, 0), (1, 1, 1 << 40)] {
+            let message = state(dim, k, weights).unwrap_err().to_string();
+            assert!(message.contains("more than 1048576"), "{message}");
+        }
+        let empty = state(1 << 20, 1, 0).unwrap();
+        assert_eq!(empty.merge(&empty).unwrap().finish().unwrap().only().unwrap().len(), 0);
     }
 }

@@ -135,7 +135,9 @@ mod tests {
                 let parts = run(&call, &options, 4).unwrap();
                 if let (Some(a), Some(b)) = (&whole.values, &parts.values) {
                     let near = |(a, b): (f64, f64)| a == b || (a - b).abs() < 1e-12 * a.abs();
-                    let both = a.to_vec::<f64>().unwrap().into_iter().zip(b.to_vec().unwrap());
+                    assert_eq!(a.dtype(), b.dtype(), "{}", row.name);
+                    let floats = |x: &Array| x.astype(DType::Float64).unwrap().to_vec().unwrap();
+                    let both = floats(a).into_iter().zip(floats(b));
                     assert!(both.into_iter().all(near), "{}", row.name);
                 }
                 let indices = |at: Option<Array>| at.map(|at| at.to_vec::<i64>().unwrap());
