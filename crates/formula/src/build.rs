@@ -11,10 +11,16 @@ use tilework_ops::{FoldId, Id};
 use crate::expr::{Bits, Category, Expr, Kind, Operands, Variable};
 use crate::{infer, intern, rules};
 
-/// Whether a number and its inverse are far from the ends of float32: only such factors are moved
-/// through products and joined, since others may make infinities and zeros where there were none.
+/// Whether a number and its inverse are far from the ends of float32: only such products of factors
+/// are joined, since others may make infinities and zeros where there were none.
 pub(crate) fn is_ordinary(number: &f64) -> bool {
     (1e-30..1e30).contains(&number.abs())
+}
+
+/// Whether a number is so near to 1 that products with it may be taken in another order: what was
+/// far from the ends of float32 is still inside.
+pub(crate) fn is_moderate(number: &f64) -> bool {
+    (1e-7..1e7).contains(&number.abs())
 }
 
 impl Expr {

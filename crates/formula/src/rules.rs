@@ -3,8 +3,10 @@
 //! A rule sees a node that is about to be made and may give a simpler expression with the same
 //! value. Values may change in rounding, and for infinities and NaN only where users of KeOps
 //! know it: `x - x` and `0 * x` are 0, products of exponentials are exponentials of sums, sums of
-//! products are inner products. A rule looks at structure alone, so that what is simplest does not
-//! depend on who asks. To add one: a row here with its example, a function in one of the rooms
+//! products are inner products. Constants are only multiplied with each other where the product
+//! is far from the ends of float32, and moved past other factors where they are near to 1: elsewhere
+//! plain float32 would give another number. A rule looks at structure alone, so that what is simplest
+//! does not depend on who asks. To add one: a row here with its example, a function in one of the rooms
 //! below; the test runs the example and sees that this rule, and no other, made it so.
 
 mod arithmetic;
@@ -162,6 +164,7 @@ mod tests {
     use super::*;
     use crate::parse::formula;
     use std::cell::{Cell, RefCell};
+    use tilework_ops::{DType, Scalar};
 
     thread_local! {
         pub(super) static OFF: Cell<bool> = const { Cell::new(false) };
@@ -234,6 +237,61 @@ mod tests {
                 let scale = 1.0 + b.abs();
                 assert!((a - b).abs() <= 1e-9 * scale || !b.is_finite(), "{text}: {a} is not {b}");
                 compared += 1;
+            }
+        }
+        assert!(compared > 3000, "only {compared} numbers were compared");
+    }
+
+    /// Products of positive numbers and constants near the ends of float32: what plain float32 can
+    /// compute, the simpler formula can.
+    #[test]
+    fn what_float32_can_compute_stays_in_range() {
+        let aliases = ["x = Vi(3)", "y = Vj(3)", "s = Pm(1)", "t = Pm(1)"];
+        let point: [&[f64]; 4] = [&[0.5, 1.25, 0.75], &[1.5, 0.25, 0.5], &[0.625], &[1.5]];
+        let mut state = 7u64;
+        let mut numbers = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(12_345);
+            (state >> 33) as usize % below
+        };
+        fn product(numbers: &mut impl FnMut(usize) -> usize, depth: usize) -> String {
+            let leaves = ["x", "y", "s", "t", "1e30", "1e-30", "1e20", "1e-20", "3", "0.5"];
+            if depth == 0 {
+                return leaves[numbers(leaves.len())].to_string();
+            }
+            let (a, b) = (product(numbers, depth - 1), product(numbers, depth - 1));
+            match numbers(10) {
+                0 => format!("-({a})"),
+                1 => format!("Sum({a})"),
+                2 => format!("({a} | {b})"),
+                3 => format!("({a} / {b})"),
+                4 => format!("({a} + {a})"),
+                _ => format!("({a} * {b})"),
+            }
+        }
+        let value = |expr: &Expr| -> Vec<f32> {
+            let lowered = crate::lower(std::slice::from_ref(expr), DType::Float32).unwrap();
+            let scalar = |x: &f64| Scalar::new(*x as f32);
+            let inputs: Vec<Vec<Scalar>> = lowered
+                .variables
+                .iter()
+                .map(|variable| point[variable.position].iter().map(scalar).collect())
+                .collect();
+            let inputs: Vec<&[Scalar]> = inputs.iter().map(|input| &input[..]).collect();
+            lowered.tape.evaluate(&inputs).unwrap()[0].iter().map(|x| x.get::<f32>()).collect()
+        };
+        let mut compared = 0;
+        for round in 0..6000 {
+            let text = product(&mut numbers, 2 + round % 3);
+            let Ok(simple) = formula(&text, &aliases) else { continue };
+            let simple_value = value(&simple);
+            OFF.set(true);
+            let plain_value = formula(&text, &aliases).map(|plain| value(&plain));
+            OFF.set(false);
+            for (a, b) in simple_value.iter().zip(plain_value.unwrap()) {
+                if b.is_normal() {
+                    assert!((a - b).abs() <= 1e-4 * b.abs(), "{text} is {simple}: {a} is not {b}");
+                    compared += 1;
+                }
             }
         }
         assert!(compared > 3000, "only {compared} numbers were compared");

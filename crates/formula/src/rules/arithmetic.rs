@@ -4,7 +4,7 @@ use tilework_error::Result;
 use tilework_ops::Id;
 
 use super::Candidate;
-use crate::build::is_ordinary;
+use crate::build::{is_moderate, is_ordinary};
 use crate::evaluate::number;
 use crate::expr::{Expr, Kind};
 
@@ -90,8 +90,8 @@ pub(super) fn constants_together(c: &Candidate) -> Simpler {
     let Some((a, b)) = c.two(Id::Multiply) else { return Ok(None) };
     let Some(factor) = a.as_constant() else { return Ok(None) };
     if let Some((inner, rest)) = multiple(b) {
-        let joined = factor * inner;
-        return if is_ordinary(&joined) { rest.scale(joined).map(Some) } else { Ok(None) };
+        let product = factor * inner;
+        return is_ordinary(&product).then(|| rest.scale(product)).transpose();
     }
     match b.operands_of(Id::Negative) {
         Some(rest) => rest[0].scale(-factor).map(Some),
@@ -123,7 +123,7 @@ fn with_home(expr: &Expr, replace: impl FnOnce(&Expr) -> Result<Expr>) -> Simple
 
 pub(super) fn constant_inside(c: &Candidate) -> Simpler {
     match c.two(Id::Multiply) {
-        Some((a, b)) => match a.as_constant().filter(is_ordinary) {
+        Some((a, b)) => match a.as_constant().filter(is_moderate) {
             // What could not be joined with a constant does not belong to it.
             Some(factor) if multiple(b).is_none() => {
                 with_home(b, |factor_of| factor_of.scale(factor))
@@ -137,11 +137,13 @@ pub(super) fn constant_inside(c: &Candidate) -> Simpler {
 pub(super) fn constant_outside(c: &Candidate) -> Simpler {
     let Some((a, b)) = c.two(Id::Multiply) else { return Ok(None) };
     let home = home(a, b);
-    let movable = |expr| multiple(expr).filter(|(factor, _)| is_ordinary(factor));
-    if let Some((factor, rest)) = movable(a).filter(|_| home != Some(0)) {
+    let movable = |k: usize| {
+        multiple(&c.operands[k]).filter(|(factor, _)| home != Some(k) && is_moderate(factor))
+    };
+    if let Some((factor, rest)) = movable(0) {
         return rest.multiply(b)?.scale(factor).map(Some);
     }
-    match movable(b).filter(|_| home != Some(1)) {
+    match movable(1) {
         // A constant before a multiple has been folded into it before.
         Some((factor, rest)) if a.as_constant().is_none() => {
             a.multiply(rest)?.scale(factor).map(Some)
@@ -226,10 +228,11 @@ pub(super) fn add_self(c: &Candidate) -> Simpler {
         (None, None) => (1.0, expr.clone()),
     };
     let ((p, a), (q, b)) = (parts(&c.operands[0]), parts(&c.operands[1]));
-    if a != b {
+    let sum = p + sign * q;
+    if a != b || !(sum == 0.0 || is_ordinary(&sum)) {
         return Ok(None);
     }
-    a.scale(p + sign * q)?.broadcast_to(c.dim).map(Some)
+    a.scale(sum)?.broadcast_to(c.dim).map(Some)
 }
 
 pub(super) fn common_factor(c: &Candidate) -> Simpler {
@@ -273,9 +276,8 @@ pub(super) fn divide_simply(c: &Candidate) -> Simpler {
     let Some((a, b)) = c.two(Id::Divide) else { return Ok(None) };
     if let Some(divisor) = b.as_constant() {
         // One over a power of two is exact, and then so is the product.
-        let inverse = 1.0 / divisor;
-        let exact = divisor.to_bits() << 12 == 0 && divisor.is_normal() && inverse.is_normal();
-        return if exact { a.scale(inverse).map(Some) } else { Ok(None) };
+        let exact = divisor.to_bits() << 12 == 0 && is_ordinary(&divisor);
+        return if exact { a.scale(1.0 / divisor).map(Some) } else { Ok(None) };
     }
     match a.as_constant() {
         Some(1.0) => b.unary(Id::Reciprocal).map(Some),

@@ -4,7 +4,7 @@ use tilework_error::Result;
 use tilework_ops::{FoldId, Id};
 
 use super::Candidate;
-use crate::build::is_ordinary;
+use crate::build::is_moderate;
 use crate::expr::{Expr, Kind};
 
 type Simpler = Result<Option<Expr>>;
@@ -19,14 +19,14 @@ fn dotted<'a>(c: &Candidate<'a>) -> Option<(&'a Expr, &'a Expr)> {
     (*c.kind == Kind::Dot).then(|| (&c.operands[0], &c.operands[1]))
 }
 
-/// A number times a vector, if it is such a product whose number may be moved.
+/// A number times a vector, if it is such a product and the number may be moved.
 fn scaled(expr: &Expr) -> Option<(&Expr, &Expr)> {
     let (s, v) = match expr.operands_of(Id::Multiply)? {
         [s, v] if s.dim() == 1 && v.dim() > 1 => (s, v),
         [v, s] if s.dim() == 1 && v.dim() > 1 => (s, v),
         _ => return None,
     };
-    s.as_constant().is_none_or(|number| is_ordinary(&number)).then_some((s, v))
+    s.as_constant().as_ref().is_none_or(is_moderate).then_some((s, v))
 }
 
 pub(super) fn fold_of_number(c: &Candidate) -> Simpler {
