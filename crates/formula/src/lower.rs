@@ -59,8 +59,12 @@ pub fn lower_for(outputs: &[Expr], purpose: Purpose) -> Result<Lowered> {
     let order = Expr::order(&outputs);
     let variables = Expr::variables_of(&outputs)?;
     let cost: usize = order.iter().map(cost).fold(0, usize::saturating_add);
-    if cost + 2 * variables.len() > usize::from(SlotId::MAX) {
-        let message = format!("the formula has too many operations for one pass ({cost})");
+    let steps = cost + 2 * variables.len();
+    if steps > usize::from(SlotId::MAX) {
+        let most = SlotId::MAX;
+        let message = format!(
+            "the formula takes {steps} steps, more than {most}; a long sum can be reduced in parts"
+        );
         return Err(Error::formula(message, None));
     }
     let mut emit = Emit::new(&variables, dtype)?;
@@ -71,12 +75,17 @@ pub fn lower_for(outputs: &[Expr], purpose: Purpose) -> Result<Lowered> {
     Ok(Lowered { tape: emit.build.finish(&slots)?, variables })
 }
 
-/// At most so many steps for a node.
+/// At most so many steps for a node, with those that make a number of a mask or a mask of a number.
 fn cost(node: &Expr) -> usize {
     match node.kind() {
+        Kind::Variable(_) => 0,
         Kind::Range(len) => len + 1,
         Kind::Permute(permutation) => runs(permutation).len() + 1,
-        _ => 4,
+        Kind::Apply(id) if id.row().gives == Rule::Bool => 2,
+        Kind::Fold(_) | Kind::Repeat(_) => 2,
+        Kind::Select => 3,
+        Kind::Dot => 5,
+        _ => 1,
     }
 }
 

@@ -75,6 +75,7 @@ pub enum Slope {
 
 /// What is particular to one reduction: its row in the table of [`tilework_ops::pair_fold`], to
 /// which this dereferences, and how its derivative is formed.
+#[derive(Debug, Clone, Copy)]
 pub struct ReductionRow {
     /// Which reduction of the table it is; backends know it by this.
     pub fold: PairFoldId,
@@ -89,39 +90,35 @@ impl std::ops::Deref for ReductionRow {
     }
 }
 
-macro_rules! slopes {
-    ($($fold:ident $slope:ident;)+) => {
-        /// The reductions.
-        pub static REDUCTIONS: &[ReductionRow] =
-            &[$(ReductionRow { fold: PairFoldId::$fold, slope: Slope::$slope }),+];
-    };
+impl ReductionRow {
+    const fn of(fold: PairFoldId) -> ReductionRow {
+        use PairFoldId::*;
+        let slope = match fold {
+            Sum => Slope::Sum,
+            Mean => Slope::Mean,
+            Prod => Slope::Prod,
+            Any | All | Count | ArgMin | ArgMax | ArgKMin | ArgKMax => Slope::Zero,
+            Min | Max | MinArgMin | MaxArgMax | KMin | KMinArgKMin | KMax | KMaxArgKMax => {
+                Slope::Selected
+            }
+            LogSumExp | LogSumExpWeight => Slope::LogSumExp,
+            MaxSumShiftExp | MaxSumShiftExpWeight => Slope::Shifted,
+            SumSoftMaxWeight => Slope::SoftMax,
+        };
+        ReductionRow { fold, slope }
+    }
 }
 
-slopes! {
-    Sum Sum;
-    Mean Mean;
-    Prod Prod;
-    Any Zero;
-    All Zero;
-    Count Zero;
-    Min Selected;
-    Max Selected;
-    ArgMin Zero;
-    ArgMax Zero;
-    MinArgMin Selected;
-    MaxArgMax Selected;
-    KMin Selected;
-    ArgKMin Zero;
-    KMinArgKMin Selected;
-    KMax Selected;
-    ArgKMax Zero;
-    KMaxArgKMax Selected;
-    LogSumExp LogSumExp;
-    LogSumExpWeight LogSumExp;
-    MaxSumShiftExp Shifted;
-    MaxSumShiftExpWeight Shifted;
-    SumSoftMaxWeight SoftMax;
-}
+/// The reductions, in the order of the table.
+pub static REDUCTIONS: &[ReductionRow] = &{
+    let mut rows = [ReductionRow::of(PairFoldId::ALL[0]); PairFoldId::ALL.len()];
+    let mut k = 1;
+    while k < rows.len() {
+        rows[k] = ReductionRow::of(PairFoldId::ALL[k]);
+        k += 1;
+    }
+    rows
+};
 
 /// Other names for reductions.
 const OTHER_NAMES: &[(&str, &str)] = &[("SoftMax", "SumSoftMaxWeight")];

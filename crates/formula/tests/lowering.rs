@@ -35,6 +35,19 @@ fn agree(name: &str, f: &Expr, point: &[Vec<f64>]) {
 }
 
 #[test]
+fn a_formula_may_have_as_many_steps_as_a_tape() {
+    let x = Expr::vi(0, 1).unwrap();
+    let long = |terms: usize| {
+        let term = |k: usize| x.add(&Expr::constant(k as f64 + 0.5)).unwrap().unary(Id::Sin);
+        let sum = (1..terms).fold(term(0).unwrap(), |sum, k| sum.add(&term(k).unwrap()).unwrap());
+        lower(&[sum], DType::Float32)
+    };
+    assert_eq!(long(16_000).unwrap().tape.slots(), 4 * 16_000);
+    let message = long(17_000).unwrap_err().to_string();
+    assert!(message.contains("steps, more than 65535"), "{message}");
+}
+
+#[test]
 fn every_function_and_its_gradients_run_as_tapes() {
     let mut numbers = Numbers(21);
     for (text, f) in corpus() {
