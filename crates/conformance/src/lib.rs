@@ -12,6 +12,7 @@ pub mod linalg;
 pub mod maps;
 pub mod movement;
 pub mod pairs;
+pub mod pairs_bounds;
 pub mod pairs_random;
 pub mod pairs_sizes;
 pub mod reductions;

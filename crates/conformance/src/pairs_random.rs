@@ -188,6 +188,84 @@ pub fn random_formulas(device: Device, seeds: Range<u64>) {
     }
 }
 
+/// Rows at which loops are assembled, forms are chosen and nearest points filtered.
+const MANY: usize = 300;
+
+/// Random formulas, and exponentials and smallest values of their squares, over so many pairs that
+/// devices choose how: the first and the last two rows against the oracle.
+pub fn random_rows(device: Device, seeds: Range<u64>) {
+    for seed in seeds {
+        let (expr, dim, mut dice) = drawn(seed);
+        let numbers: Vec<Vec<f64>> = variables(dim)
+            .iter()
+            .map(|variable| {
+                let rows = if variable.category == Category::Parameter { 1 } else { MANY };
+                (0..rows * variable.dim).map(|_| dice.roll() * 3.0 - 1.5).collect()
+            })
+            .collect();
+        let (x, y) = (Expr::variable(variables(dim)[1]), Expr::variable(variables(dim)[3]));
+        let square = x.and_then(|x| x.sqdist(&y?)).expect("a distance");
+        let factor = squashed(&expr, 0.5, 1.5).and_then(|f| f.sum()).expect("a factor");
+        let exponent = square.scale(-0.1 * (1 + seed % 20) as f64).expect("an exponent");
+        let kernel = exponent.exp().and_then(|k| k.multiply(&factor)).expect("a kernel");
+        let near = square.unary(Id::Sqrt).and_then(|d| d.scale(0.25)).expect("a distance");
+        for (name, formula) in
+            [("Mean", &expr), ("Sum", &kernel), ("LogSumExp", &exponent), ("Min", &near)]
+        {
+            for (axis, number) in [(Axis::I, 0), (Axis::J, 1)] {
+                let what = format!("{name} of formula {seed} over axis {number}: {formula}");
+                let call = Genred::new(&formula.to_string(), &[], name, number).expect(&what);
+                let given: Vec<Array> = variables(dim)[..call.arguments()]
+                    .iter()
+                    .zip(&numbers)
+                    .map(|(variable, numbers)| {
+                        let rows = numbers.len() / variable.dim;
+                        let shape = match variable.category {
+                            Category::Parameter => vec![variable.dim],
+                            _ => vec![rows, variable.dim],
+                        };
+                        array(device, &shape, tilework::DType::Float64, numbers)
+                    })
+                    .collect();
+                if given.is_empty() {
+                    continue;
+                }
+                let got = floats(&call.call(&given.iter().collect::<Vec<_>>()).expect(&what));
+                // An index that no variable has counts one row.
+                let rows = got.len() / formula.dim();
+                for first in [0, rows.saturating_sub(2)] {
+                    let kept = first..(first + 2).min(rows);
+                    let expected = oracle(name, formula, &numbers, axis, kept.clone());
+                    let got = &got[kept.start * formula.dim()..kept.end * formula.dim()];
+                    close(&what, got, &expected[..got.len()], 1e-8);
+                }
+            }
+        }
+    }
+}
+
+/// What a reduction gives for some rows of the index that survives.
+fn oracle(
+    name: &str,
+    formula: &Expr,
+    numbers: &[Vec<f64>],
+    axis: Axis,
+    rows: Range<usize>,
+) -> Vec<f64> {
+    let dim = numbers.last().map_or(1, Vec::len);
+    let numbers: Vec<&[f64]> = numbers
+        .iter()
+        .zip(variables(dim))
+        .map(|(numbers, variable)| match variable.category == axis.survivor() {
+            true => &numbers[rows.start * variable.dim..rows.end * variable.dim],
+            false => &numbers[..],
+        })
+        .collect();
+    let reduction = Reduction::new(name, formula, axis, None, None).expect("a reduction");
+    let (m, n) = if axis == Axis::J { (rows.len(), MANY) } else { (MANY, rows.len()) };
+    reduction.evaluate(&numbers, m, n).expect("the oracle").0
+}
+
 /// Compares every batch of a mean with the oracle.
 fn check(what: &str, expr: &Expr, arrays: &[Array], axis: Axis, got: &Array) {
     let mean = Reduction::new("Mean", expr, axis, None, None).expect("mean");

@@ -1,6 +1,6 @@
 //! Reductions over pairs, once for every device.
 
-use tilework_conformance::{Device, on, pairs, pairs_random, pairs_sizes};
+use tilework_conformance::{Device, on, pairs, pairs_bounds, pairs_random, pairs_sizes};
 
 macro_rules! device {
     ($name:ident, $device:expr, $long:expr, $random:expr; $($behaviour:ident),+) => {
@@ -70,6 +70,24 @@ fn nearest_by_distance() {
 fn gradients_of_narrow_types() {
     pairs_sizes::gradients(Device::cpu());
     on(Device::parse("cuda:0"), pairs_sizes::gradients);
+}
+
+#[test]
+fn random_rows() {
+    pairs_random::random_rows(Device::cpu(), 0..12);
+    on(Device::parse("cuda:0"), |device| pairs_random::random_rows(device, 0..5));
+}
+
+#[test]
+fn bounds() {
+    pairs_bounds::errors_are_within_their_bounds(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_bounds::errors_are_within_their_bounds);
+}
+
+#[test]
+fn counts() {
+    pairs_bounds::counts_are_exact(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_bounds::counts_are_exact);
 }
 
 #[test]

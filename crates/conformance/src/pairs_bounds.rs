@@ -1,0 +1,107 @@
+//! What reductions over pairs promise in numbers: the error that `explain` names, exact counts.
+
+use tilework::pairs::{Accuracy, Genred, LazyTensor, Options};
+use tilework::{Array, DType, Device, Rng};
+
+use crate::pairs::floats;
+
+const ALIASES: [&str; 4] = ["x = Vi(3)", "y = Vj(3)", "p = Pm(1)", "q = Pm(1)"];
+
+/// A squared distance that reaches an exponent by 2^n ways.
+fn ways(n: usize) -> String {
+    let lines = (0..n).map(|k| format!("a{} = a{k} * p - a{k} * q; ", k + 1));
+    format!("a0 = SqDist(x,y); {}Exp(-a{n})", lines.collect::<String>())
+}
+
+/// The worst relative error of positive sums is within the bound that `explain` names, and in no time
+/// however many ways lead from a distance to an exponent.
+pub fn errors_are_within_their_bounds(device: Device) {
+    let rng = Rng::new(5);
+    let mut expanded = 0;
+    let powers = "Square(Square(Exp(-SqDist(x,y) * p)))".to_owned();
+    for text in [ways(0), ways(1), ways(6), ways(40), powers] {
+        let sum = Genred::new(&text, &ALIASES, "Sum", 1).expect(&text);
+        for width in [0.3, 1.0, 2.0, 4.0] {
+            // Every point is its own neighbour, so that no sum is 0.
+            let normal = rng.normal(&[300, 3], DType::Float32).expect("normal");
+            let points = normal.multiply(width).expect("width");
+            let halves =
+                [0.5, -0.5].map(|x| Array::full_on(Device::cpu(), &[1], x, DType::Float32));
+            let [p, q] = halves.map(|x| x.expect("full"));
+            let here = [points.clone(), points, p, q];
+            let exact: Vec<Array> =
+                here.iter().map(|x| x.astype(DType::Float64).expect("astype")).collect();
+            let exact = floats(&sum.call(&exact.iter().collect::<Vec<_>>()).expect(&text));
+            let there = here.map(|x| x.to_device(device).expect("to_device"));
+            let there: Vec<&Array> = there.iter().collect();
+            let error = |accuracy: Accuracy| -> f64 {
+                let options = Options { accuracy, ..Options::default() };
+                let got = sum.call_with(&there, &options).and_then(|sums| sums.only());
+                let got = floats(&got.expect(&text));
+                got.iter().zip(&exact).map(|(a, b)| (a / b - 1.0).abs()).fold(0.0, f64::max)
+            };
+            let said = sum.explain(&there, &Options::default()).expect("explain");
+            let named = said.split("error of the exponent <= ").nth(1);
+            let bound: f64 = match named.filter(|_| !said.contains("direct: R^2")) {
+                Some(named) => {
+                    expanded += 1;
+                    named
+                        .split([',', '\n', ' '])
+                        .next()
+                        .expect("a bound")
+                        .parse()
+                        .expect("a number")
+                }
+                None => 0.0,
+            };
+            assert!(bound <= 1e-5, "{text:.40}, width {width}: {bound:e} is allowed");
+            // What every form rounds, beside the error of the form.
+            let (declared, strict) = (error(Accuracy::Declared), error(Accuracy::Strict));
+            let limit = bound + 2.0 * strict + 2e-6;
+            assert!(
+                declared <= limit,
+                "{text:.40}, width {width}: {declared:e} is more than {limit:e}: {said:.2000}"
+            );
+        }
+    }
+    assert!(expanded > 0 || device != Device::cpu(), "no form was tried");
+    // Extremes are those of the direct form.
+    for name in ["Max", "ArgMax", "Prod"] {
+        let call = Genred::new("Exp(-SqDist(x,y))", &ALIASES[..2], name, 1).expect(name);
+        let points = rng.normal(&[300, 3], DType::Float32).and_then(|x| x.to_device(device));
+        let points = points.expect("normal");
+        let said = call.explain(&[&points, &points], &Options::default()).expect("explain");
+        assert!(!said.contains("expanded square"), "{name}: {said:.2000}");
+    }
+}
+
+/// Counts are exact integers, whatever the dtype of the variables and however many there are.
+pub fn counts_are_exact(device: Device) {
+    let rows = |n: usize, dtype: DType| {
+        let one = Array::full_on(device, &[1, 1], 1.0, dtype).expect("full");
+        one.broadcast_to(&[n, 1]).expect("broadcast")
+    };
+    for (dtype, m, n) in [
+        (DType::Float16, 2, 70_001),
+        (DType::Float16, 100, 70_001),
+        (DType::BFloat16, 3, 1001),
+        (DType::Float32, 2, (1 << 24) + 3),
+        (DType::Float64, 2, 1001),
+    ] {
+        let x = LazyTensor::vi(&rows(m, dtype)).expect("vi");
+        let part = |n: usize| {
+            let y = LazyTensor::vj(&rows(n, dtype)).expect("vj");
+            x.multiply(&y).expect("multiply")
+        };
+        let whole = part(n).count(1).expect("count");
+        let partial = |n: usize, offset: i64| {
+            part(n).partial("Count", 1, None, offset, &Options::default()).expect("partial")
+        };
+        let merged = partial(n - 3, 0).merge(&partial(3, n as i64 - 3)).expect("merge");
+        let merged = merged.finish().and_then(|counts| counts.only()).expect("finish");
+        for counts in [whole, merged] {
+            assert_eq!(counts.dtype(), DType::Int64, "{dtype}");
+            assert_eq!(counts.to_vec::<i64>().expect("to_vec"), vec![n as i64; m], "{dtype}");
+        }
+    }
+}
