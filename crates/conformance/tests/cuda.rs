@@ -110,10 +110,9 @@ fn more_elements_than_32_bits_count_by_position() {
         let last = sums.slice(&tilework::s![-2..])?.to_vec::<u64>()?;
         assert_eq!(last, [n as u64 + 8, n as u64 + 12]);
         drop(sums);
-        let sorted = x.sort(0, false)?;
-        let last = sorted.slice(&tilework::s![-5..])?.to_vec::<u8>()?;
-        assert_eq!(last, [1, 2, 3, 4, 7]);
-        drop(sorted);
+        // Positions in a sorted row have 32 bits.
+        let message = x.sort(0, false).expect_err("a row that is too long").to_string();
+        assert!(message.starts_with(&format!("sort: rows of {n} elements")), "{message}");
         // A matrix of more than 2^32 elements times a vector, and a result of so many.
         let rows = (1isize << 17) + 1;
         let matrix = Array::full_on(device, &[rows as usize, 1 << 15], 1, DType::UInt8)?;

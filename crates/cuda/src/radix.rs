@@ -15,9 +15,14 @@ const THREADS: usize = 256;
 const TILE: usize = 4096;
 const DIGITS: usize = 256;
 
+/// The longest rows that are sorted by digits: positions have 32 bits.
+pub(crate) fn longest(dtype: DType) -> Option<usize> {
+    (!dtype.is_complex()).then_some(u32::MAX as usize - TILE)
+}
+
 /// Whether rows of some length are sorted faster by digits than by merging.
 pub(crate) fn suits(dtype: DType, len: usize) -> bool {
-    !dtype.is_complex() && len > TILE && len <= u32::MAX as usize - TILE
+    len > TILE && longest(dtype).is_some_and(|longest| len <= longest)
 }
 
 pub(crate) fn run(

@@ -43,7 +43,8 @@ pub(crate) fn run(
     }
     let (rows, len) = (axis.count, axis.len);
     if len > MAX_TILES * TILE {
-        let message = format!("rows of {len} elements are longer than {}", MAX_TILES * TILE);
+        let most = radix::longest(input.dtype()).unwrap_or(MAX_TILES * TILE);
+        let message = format!("rows of {len} elements are longer than {most}");
         return Err(Error::unsupported(name, message));
     }
     let dtype = input.dtype();

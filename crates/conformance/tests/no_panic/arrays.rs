@@ -129,6 +129,14 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
     ("integers", |d, _, _| {
         done(Rng::new(1).integers(d.integer() as i64, d.integer() as i64, &[3]))
     }),
+    ("integers_of", |d, _, _| {
+        let [low, high] = [d.integer() as i128, i128::from(d.integer() as i64) << d.roll(64)];
+        done(Rng::new(1).integers_of(d.dtype(), low, high, &d.sizes()))
+    }),
+    ("from_words", |d, _, _| {
+        let words: Vec<u64> = d.integers().iter().map(|x| *x as u64).collect();
+        done(Rng::from_words(&words).uniform(&[3], d.dtype()))
+    }),
     ("get", |d, x, _| done(x.get::<f32>(&d.integers()))),
     ("to_device", |d, x, _| done(x.to_device(Device::all()[d.roll(2)]))),
     ("assign", |_, x, y| x.assign(y)),
