@@ -47,9 +47,6 @@ impl<T: Send> ForkMutex<T> {
     #[cold]
     fn list(&'static self) {
         let mut all = locked(&ALL);
-        if all.is_empty() {
-            watch();
-        }
         if !self.listed.load(Ordering::Relaxed) {
             all.push(self);
             self.listed.store(true, Ordering::Release);
@@ -84,21 +81,30 @@ fn locked<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
 }
 
 /// Has forks take and release all mutexes.
-fn watch() {
-    #[cfg(unix)]
-    {
-        extern "C" fn before() {
-            let all = locked(&ALL);
-            let held = all.iter().map(|mutex| mutex.hold()).collect();
-            // A thread that forks at its very end has no place to keep them in, and lets them go.
-            let _ = HELD.try_with(|place| place.set(Some((held, all))));
-        }
-        extern "C" fn after() {
-            let _ = HELD.try_with(Cell::take);
-        }
-        // SAFETY: the functions stay where they are. They lock, unlock, allocate and free on the
-        // forking thread, which is the child's only one: what it took it may release there, and
-        // the allocator is made usable before.
-        unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
+///
+/// Called when this code is loaded, before any mutex can be taken: if the first to take one called
+/// it, a thread that forks at that moment would not see it, and its child would find the list locked.
+#[cfg(unix)]
+extern "C" fn watch() {
+    extern "C" fn before() {
+        let all = locked(&ALL);
+        let held = all.iter().map(|mutex| mutex.hold()).collect();
+        // A thread that forks at its very end has no place to keep them in, and lets them go.
+        let _ = HELD.try_with(|place| place.set(Some((held, all))));
     }
+    extern "C" fn after() {
+        let _ = HELD.try_with(Cell::take);
+    }
+    // SAFETY: the functions stay where they are. They lock, unlock, allocate and free on the
+    // forking thread, which is the child's only one: what it took it may release there, and
+    // the allocator is made usable before.
+    unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
 }
+
+// SAFETY: the section holds pointers to functions without arguments that the loader calls once,
+// after the libraries this one needs; `watch` needs nothing but the C library.
+#[cfg(unix)]
+#[used]
+#[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func"))]
+#[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".init_array"))]
+static AT_LOAD: extern "C" fn() = watch;

@@ -1,0 +1,58 @@
+//! A child that is forked while another thread takes the very first mutex finds it free.
+//!
+//! There is one such moment in the life of a process, so every try is a process of its own. Alone in
+//! its file, because it forks: nothing else must run in this process.
+
+#![cfg(unix)]
+
+use std::hint;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use tilework_fork::ForkMutex;
+
+static FIRST: ForkMutex<u64> = ForkMutex::new(0);
+
+/// Whether a forked process that does this ends well. One that hangs is ended after a while.
+fn forked(does: impl FnOnce() -> bool) -> bool {
+    // SAFETY: the child takes mutexes, allocates and starts threads, which the system allows after
+    // a fork, and leaves by `_exit`.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: no handler is installed: the signal ends the process.
+        unsafe { libc::alarm(30) };
+        let good = does();
+        // SAFETY: ends the process at once, without anything else of the test harness.
+        unsafe { libc::_exit(i32::from(!good)) };
+    }
+    let mut status = -1;
+    // SAFETY: `status` is valid for writes, `child` is ours.
+    let ended = unsafe { libc::waitpid(child, &mut status, 0) };
+    ended == child && status == 0
+}
+
+#[test]
+fn a_fork_beside_the_first_lock_finds_it_free() {
+    for wait in 0..400 {
+        let good = forked(|| {
+            let (ready, go) = (AtomicBool::new(false), AtomicBool::new(false));
+            let wait_for = |flag: &AtomicBool| {
+                while !flag.load(Ordering::Acquire) {
+                    hint::spin_loop();
+                }
+            };
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    ready.store(true, Ordering::Release);
+                    wait_for(&go);
+                    *FIRST.lock() += 1;
+                });
+                wait_for(&ready);
+                go.store(true, Ordering::Release);
+                (0..wait).for_each(|_| hint::spin_loop());
+                forked(|| *FIRST.lock() <= 1)
+            })
+        });
+        assert!(good, "a fork after {wait} turns hung");
+    }
+}
