@@ -21,7 +21,7 @@ pub use backend::{Backend, DeviceId, Memory, Properties, download, explain, run,
 pub use host::{empty_cache, try_filled, try_room, try_zeroed};
 pub use interrupt::interruptible;
 pub use mapped::{Mapping, map_file, release_pages};
-pub use pairs::{Accumulator, Accuracy, PairReduce, Progress, Scheme, SumScheme};
+pub use pairs::{Accumulator, Accuracy, Named, PairReduce, Progress, Scheme, SumScheme};
 pub use recycled::Recycled;
 pub use request::{
     Gather, Indices, Map, Matmul, MatmulKernel, Nonzero, Operand, Random, Reduce, Request, Scan,

@@ -12,6 +12,24 @@ use tilework_tape::Tape;
 
 use crate::view::{Target, ViewRef};
 
+/// A choice that users make by name: keywords and options of the command line read one list.
+pub trait Named: Copy + PartialEq + 'static {
+    /// Names and what they choose; the first name of each choice is the one that is shown.
+    const NAMES: &'static [(&'static str, Self)];
+
+    /// The choice of this name, in any case.
+    fn named(name: &str) -> Option<Self> {
+        let known = Self::NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        known.map(|(_, choice)| *choice)
+    }
+
+    /// The name that is shown.
+    fn name(self) -> &'static str {
+        let known = Self::NAMES.iter().find(|(_, choice)| *choice == self);
+        known.map_or("", |(name, _)| name)
+    }
+}
+
 /// How sums over pairs are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
@@ -27,6 +45,18 @@ pub enum SumScheme {
     Double,
 }
 
+impl Named for SumScheme {
+    const NAMES: &'static [(&'static str, SumScheme)] = &[
+        ("block_sum", SumScheme::Blocks),
+        ("kahan_scheme", SumScheme::Kahan),
+        ("double", SumScheme::Double),
+        ("auto", SumScheme::Blocks),
+        ("direct_sum", SumScheme::Blocks),
+        ("blocks", SumScheme::Blocks),
+        ("kahan", SumScheme::Kahan),
+    ];
+}
+
 /// How freely a backend may choose the form that a formula is computed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
@@ -37,6 +67,17 @@ pub enum Accuracy {
     Declared,
     /// The formula as it is written, with the operations of the table.
     Strict,
+}
+
+impl Accuracy {
+    /// The largest error of an exponent, so the largest relative error of its exponential, that an
+    /// expanded square may cause, in units of roundoff: 1e-5 in float32.
+    pub const DECLARED_ERROR: f64 = 167.0;
+}
+
+impl Named for Accuracy {
+    const NAMES: &'static [(&'static str, Accuracy)] =
+        &[("declared", Accuracy::Declared), ("strict", Accuracy::Strict)];
 }
 
 /// How the plane of pairs is cut.
@@ -50,6 +91,11 @@ pub enum Scheme {
     OneD,
     /// Over i and over ranges of j, whose states are merged in order.
     TwoD,
+}
+
+impl Named for Scheme {
+    const NAMES: &'static [(&'static str, Scheme)] =
+        &[("auto", Scheme::Auto), ("1d", Scheme::OneD), ("2d", Scheme::TwoD)];
 }
 
 /// Who is told how far long work is, and may stop it.

@@ -10,11 +10,11 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, FromArgMatches};
 use indicatif::{ProgressBar, ProgressStyle};
 use tilework::formula::reduction::{REDUCTIONS, ReductionRow, Weight};
-use tilework::pairs::{Accuracy, Genred, Options, Progress, Scheme, SumScheme};
+use tilework::pairs::{Accuracy, Genred, Named, Options, Progress, Scheme, SumScheme};
 use tilework::{Array, DType, Device};
 
 /// What the command line says.
@@ -25,7 +25,8 @@ pub(crate) struct Arguments {
     axis: usize,
     k: Option<usize>,
     weight: Option<String>,
-    out: PathBuf,
+    /// None where nothing is done.
+    out: Option<PathBuf>,
     indices: Option<PathBuf>,
     options: Options<'static>,
     device: String,
@@ -33,15 +34,14 @@ pub(crate) struct Arguments {
     explain: bool,
 }
 
-/// The options of the reductions, in their order: `sum`, `argkmin`, `min-argmin`.
+/// The options of the reductions, in the order of the table: `sum`, `argkmin`, `min-argmin`.
 static OPTIONS: LazyLock<Vec<String>> = LazyLock::new(|| {
     REDUCTIONS.iter().map(|row| row.name.to_lowercase().replace('_', "-")).collect()
 });
 
 /// The option of a reduction.
 fn option(row: &ReductionRow) -> &'static str {
-    let at = REDUCTIONS.iter().position(|known| known.name == row.name);
-    &OPTIONS[at.unwrap_or(0)]
+    &OPTIONS[row.fold as usize]
 }
 
 impl clap::Args for Arguments {
@@ -50,6 +50,7 @@ impl clap::Args for Arguments {
             Arg::new(name).long(name).num_args(1..).value_name("NAME=FILE").help(help)
         };
         let mut command = command
+            .override_usage("tilework reduce [OPTIONS] --REDUCTION <i|j> --out FILE <FORMULA>")
             .arg(Arg::new("formula").required(true).help("The formula, as in KeOps"))
             .arg(
                 files(
@@ -76,7 +77,7 @@ impl clap::Args for Arguments {
                 Arg::new("out")
                     .long("out")
                     .short('o')
-                    .required(true)
+                    .required_unless_present("explain")
                     .value_parser(clap::value_parser!(PathBuf))
                     .help("The .npy file for the result"),
             )
@@ -86,9 +87,9 @@ impl clap::Args for Arguments {
                     .value_parser(clap::value_parser!(PathBuf))
                     .help("The .npy file for indices, where a reduction gives values too"),
             )
-            .arg(choice("accuracy", &["declared", "strict"], "Which forms are allowed"))
-            .arg(choice("scheme", &["auto", "1d", "2d"], "How the plane of pairs is cut"))
-            .arg(choice("sums", &["blocks", "kahan", "double"], "How sums are taken"))
+            .arg(choice::<Accuracy>("accuracy", "Which forms are allowed"))
+            .arg(choice::<Scheme>("scheme", "How the plane of pairs is cut"))
+            .arg(choice::<SumScheme>("sums", "How sums are taken"))
             .arg(
                 Arg::new("device").long("device").default_value("cpu").help(
                     "Where the work is done: cpu, or cuda:0, whose memory must hold the arrays",
@@ -103,11 +104,12 @@ impl clap::Args for Arguments {
                 .long(name)
                 .value_name("i|j")
                 .value_parser(["i", "j"])
+                .hide_possible_values(true)
                 .group("reduction")
                 .help(row.doc);
             command = command.arg(argument);
         }
-        command.group(ArgGroup::new("reduction").required(true).multiple(false))
+        command.group(ArgGroup::new("reduction").multiple(false))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -115,9 +117,16 @@ impl clap::Args for Arguments {
     }
 }
 
-fn choice(name: &'static str, values: &'static [&'static str], help: &'static str) -> Arg {
-    let values_of = PossibleValuesParser::new(values);
-    Arg::new(name).long(name).value_parser(values_of).default_value(values[0]).help(help)
+fn choice<T: Named + Default>(name: &'static str, help: &'static str) -> Arg {
+    let value =
+        |(name, choice): &(&'static str, T)| PossibleValue::new(*name).hide(choice.name() != *name);
+    let values = PossibleValuesParser::new(T::NAMES.iter().map(value));
+    Arg::new(name).long(name).value_parser(values).default_value(T::default().name()).help(help)
+}
+
+fn chosen<T: Named>(found: &ArgMatches, name: &str) -> std::result::Result<T, clap::Error> {
+    let choice = found.get_one::<String>(name).and_then(|text| T::named(text));
+    choice.ok_or_else(|| clap::Error::new(clap::error::ErrorKind::InvalidValue))
 }
 
 fn flag(name: &'static str, help: &'static str) -> Arg {
@@ -128,8 +137,12 @@ impl FromArgMatches for Arguments {
     fn from_arg_matches(found: &ArgMatches) -> std::result::Result<Arguments, clap::Error> {
         let text = |name: &str| found.get_one::<String>(name).cloned();
         let missing = || clap::Error::new(clap::error::ErrorKind::MissingRequiredArgument);
-        let chosen = REDUCTIONS.iter().find_map(|row| Some((row, text(option(row))?)));
-        let (row, axis) = chosen.ok_or_else(missing)?;
+        let reduction = REDUCTIONS.iter().find_map(|row| Some((row, text(option(row))?)));
+        let (row, axis) = reduction.ok_or_else(|| {
+            let message =
+                "name a reduction and what it is over, as in --sum j; --help lists them\n";
+            clap::Error::raw(clap::error::ErrorKind::MissingRequiredArgument, message)
+        })?;
         // Positions do not matter, names do.
         let of = |category: &'static str| {
             let given = found.get_many::<String>(category).into_iter().flatten();
@@ -143,23 +156,12 @@ impl FromArgMatches for Arguments {
             axis: usize::from(axis == "j"),
             k: found.get_one("k").copied(),
             weight: text("weight"),
-            out: found.get_one::<PathBuf>("out").cloned().ok_or_else(missing)?,
+            out: found.get_one::<PathBuf>("out").cloned(),
             indices: found.get_one::<PathBuf>("indices").cloned(),
             options: Options {
-                accuracy: match text("accuracy").as_deref() {
-                    Some("strict") => Accuracy::Strict,
-                    _ => Accuracy::Declared,
-                },
-                scheme: match text("scheme").as_deref() {
-                    Some("1d") => Scheme::OneD,
-                    Some("2d") => Scheme::TwoD,
-                    _ => Scheme::Auto,
-                },
-                sums: match text("sums").as_deref() {
-                    Some("kahan") => SumScheme::Kahan,
-                    Some("double") => SumScheme::Double,
-                    _ => SumScheme::Blocks,
-                },
+                accuracy: chosen(found, "accuracy")?,
+                scheme: chosen(found, "scheme")?,
+                sums: chosen(found, "sums")?,
                 ..Options::default()
             },
             device: text("device").ok_or_else(missing)?,
@@ -197,7 +199,10 @@ fn variable(category: &str, text: &str, like: Option<DType>) -> Result<(String, 
         }
         // SAFETY: the help text asks that files stay as they are while the command runs.
         #[allow(unsafe_code, reason = "files are larger than memory")]
-        _ => unsafe { tilework::load_mapped(source) }.map_err(failed)?,
+        _ => unsafe { tilework::load_mapped(source) }.map_err(|error| {
+            let number = if category == "pm" { "is no number, and " } else { "" };
+            wrong(format!("--{category} {text}: {number}{error}"))
+        })?,
     };
     // A row of numbers is one number for each index.
     let array = match (category, array.ndim()) {
@@ -244,7 +249,14 @@ pub(crate) fn run(out: &mut impl Write, arguments: &Arguments) -> Result<()> {
         let text = reduction.explain(&arrays, &arguments.options).map_err(failed)?;
         return writeln!(out, "{text}");
     }
-    for path in [Some(&arguments.out), arguments.indices.as_ref()].into_iter().flatten() {
+    let Some(to) = &arguments.out else {
+        return Err(Error::new(ErrorKind::InvalidInput, "--out FILE says where to"));
+    };
+    if arguments.indices.as_ref() == Some(to) {
+        let message = "--indices and --out name one file; the two results need one each";
+        return Err(Error::new(ErrorKind::InvalidInput, message));
+    }
+    for path in [Some(to), arguments.indices.as_ref()].into_iter().flatten() {
         writable(path)?;
     }
     let reduced = watched(arguments.quiet, |progress| {
@@ -256,7 +268,7 @@ pub(crate) fn run(out: &mut impl Write, arguments: &Arguments) -> Result<()> {
         (None, indices) => (indices, None),
     };
     if let Some(first) = first {
-        tilework::save(&arguments.out, &first).map_err(failed)?;
+        tilework::save(to, &first).map_err(failed)?;
     }
     if let (Some(second), Some(path)) = (second, &arguments.indices) {
         tilework::save(path, &second).map_err(failed)?;
@@ -269,8 +281,9 @@ fn writable(path: &Path) -> Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}", std::process::id()));
     let named = |error: Error| Error::new(error.kind(), format!("{}: {error}", path.display()));
-    if path.is_dir() {
-        return Err(named(Error::new(ErrorKind::IsADirectory, "this is a folder")));
+    if path.exists() && !path.is_file() {
+        let what = if path.is_dir() { "this is a folder" } else { "this is no regular file" };
+        return Err(named(Error::new(ErrorKind::InvalidInput, what)));
     }
     std::fs::File::create_new(&beside).map_err(named)?;
     std::fs::remove_file(&beside).map_err(named)
@@ -374,7 +387,7 @@ mod tests {
             assert!(error.contains(says), "{rest:?}: {error}");
         }
         for (out, says) in [("/no/such/folder/a.npy", "/no/such/folder/a.npy: "), ("/", "folder")] {
-            let arguments = Arguments { out: out.into(), ..line(&["--sum", "j"]).unwrap() };
+            let arguments = Arguments { out: Some(out.into()), ..line(&["--sum", "j"]).unwrap() };
             let error = run(&mut Vec::new(), &arguments).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }

@@ -173,6 +173,29 @@ impl Tape {
         }
     }
 
+    /// The step that defines a slot; none for an input.
+    pub fn step_of(&self, id: SlotId) -> Option<&Step> {
+        usize::from(id).checked_sub(self.inputs.len()).and_then(|k| self.steps.get(k))
+    }
+
+    /// The slots whose steps read one.
+    pub fn users(&self, id: SlotId) -> Vec<SlotId> {
+        let readers = self.steps.iter().enumerate().filter(|(_, step)| step.operands.contains(&id));
+        readers.map(|(k, _)| (self.inputs.len() + k) as SlotId).collect()
+    }
+
+    /// Where a step is |p - q|^2, which backends have other forms for: the slot of the difference,
+    /// and those of p and q.
+    pub fn squared_difference(&self, step: &Step) -> Option<(SlotId, [SlotId; 2])> {
+        let &[difference, again] = &step.operands[..] else { return None };
+        let minus = self.step_of(difference)?;
+        let &[p, q] = &minus.operands[..] else { return None };
+        let is_square = step.action == Action::Dot
+            && difference == again
+            && minus.action == Action::Apply(Id::Subtract);
+        is_square.then_some((difference, [p, q]))
+    }
+
     /// What each slot varies with.
     pub fn sections(&self) -> Vec<Per> {
         let mut per: Vec<Per> = self.inputs.iter().map(|input| input.per).collect();

@@ -5,8 +5,7 @@
 //! the rest of the tape runs on them. Inner products keep their bits. Squared distances are
 //! |x|^2 + |y|^2 - 2 <x, y> of centred points, which cancels: they are used only where every use of
 //! them is an exponent of terms that are summed, and where the worst error of the terms stays within
-//! [`ALLOWED`]. Those
-//! of few components stay in the loop, as inner products of packed points with the scale of the
+//! [`Accuracy::DECLARED_ERROR`]. Those of few components stay in the loop, as inner products of packed points with the scale of the
 //! exponent in them. Decided once a call from the largest norms of the data. Called by
 //! `pairs::with_job`.
 
@@ -35,10 +34,6 @@ const FEW: usize = 256;
 
 /// Bytes that packed points may take.
 const MOST_BYTES: usize = 1 << 27;
-
-/// The largest error of an exponent, so the largest relative error of its exponential, in units of
-/// roundoff: 1e-5 in float32.
-const ALLOWED: f64 = 167.0;
 
 /// What takes the place of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -139,8 +134,8 @@ impl<T: Number> Form<T> {
             let figures =
                 format!("R^2 = {radius:.3e}, error of the exponent <= {:.1e}", bound * T::ROUNDOFF);
             // A NaN is not within the bound either.
-            if !(bound <= ALLOWED && radius <= T::SAFE) {
-                let limit = ALLOWED * T::ROUNDOFF;
+            if !(bound <= Accuracy::DECLARED_ERROR && radius <= T::SAFE) {
+                let limit = Accuracy::DECLARED_ERROR * T::ROUNDOFF;
                 return Err(format!("direct: {figures}, more than {limit:.0e}").into());
             }
             how = format!("{how}, {figures}");
@@ -199,8 +194,9 @@ fn candidate<T: Number>(tape: &Tape) -> Option<Candidate> {
             (true, _, WIDE..) => Some(found),
             (true, Kind::Distance, NARROW..WIDE) => {
                 // A difference that somebody else needs is there anyway.
-                let uses = tape.steps().iter().filter(|s| s.operands.contains(&step.operands[0]));
-                let alone = uses.count() == 1 && !tape.outputs().contains(&step.operands[0]);
+                let difference = step.operands[0];
+                let alone =
+                    tape.users(difference).len() == 1 && !tape.outputs().contains(&difference);
                 alone.then_some(Candidate { kind: Kind::Expanded(1.0), ..found })
             }
             _ => None,
@@ -208,19 +204,10 @@ fn candidate<T: Number>(tape: &Tape) -> Option<Candidate> {
     })
 }
 
-/// The step that defines a slot.
-pub(super) fn step_of(tape: &Tape, slot: SlotId) -> Option<&Step> {
-    usize::from(slot).checked_sub(tape.inputs().len()).map(|k| &tape.steps()[k])
-}
-
 /// The inputs (of i and of j) whose squared distance a step is.
 pub(super) fn distance(tape: &Tape, step: &Step) -> Option<(SlotId, SlotId)> {
-    let &[a, b] = &step.operands[..] else { return None };
-    let of = step_of(tape, a)?;
-    let &[p, q] = &of.operands[..] else { return None };
-    let is_distance =
-        step.action == Action::Dot && a == b && of.action == Action::Apply(Id::Subtract);
-    if is_distance { sides(tape, p, q) } else { None }
+    let (_, [p, q]) = tape.squared_difference(step)?;
+    sides(tape, p, q)
 }
 
 /// The inputs (of i and of j) whose inner product a step is.

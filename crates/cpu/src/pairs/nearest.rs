@@ -19,7 +19,7 @@ use tilework_tape::{Action, SlotId, Step, Tape};
 use super::Job;
 use super::aligned::Aligned;
 use super::candidates::Kept;
-use super::form::{distance, step_of};
+use super::form::distance;
 use super::lanes::{Summed, Work, with_isa};
 use super::products::{
     Begin, Block, Columns, Filter, Found, Number, Points, tile_shape, with_tiles,
@@ -128,7 +128,7 @@ impl<T: Number> Search<T> {
         };
         let (mut slot, mut then, mut scale) = (output, SmallVec::new(), 1.0);
         let (x, y) = loop {
-            let step = step_of(tape, slot)?;
+            let step = tape.step_of(slot)?;
             if let Some(points) = distance(tape, step) {
                 break points;
             }
@@ -293,7 +293,7 @@ struct Panels<T> {
 
 /// A step as a monotone function of one slot.
 fn monotone<T: Number>(tape: &Tape, step: &Step) -> Option<(SlotId, Then<T>)> {
-    let constant = |slot: SlotId| match step_of(tape, slot)?.action {
+    let constant = |slot: SlotId| match tape.step_of(slot)?.action {
         Action::Constant(value) => Some(value),
         _ => None,
     };

@@ -4,31 +4,28 @@
 //! where tensor cores do the inner products; where the result is linear in the exponential, the part of
 //! |x|^2 is even applied once a row, after all pairs. The form cancels. It is for exponents, and a call
 //! uses it only where the largest c |x|^2 and c |y|^2 of its data keep the error of every exponent
-//! within [`ALLOWED`]; a kernel measures them, and the kernels of the two forms look there which of
+//! within [`Accuracy::DECLARED_ERROR`]; a kernel measures them, and the kernels of the two forms look there which of
 //! them is to work. And it is a filter for the smallest squares, which are then computed directly.
 //! Norms are taken in float64, about the origin, or about a centre by tensor cores. Called by `plan`
 //! and `pairs`.
 
 use std::f64::consts::LN_2;
 
+use tilework_backend::Accuracy;
 use tilework_ops::pair_fold::Monoid;
 use tilework_ops::{DType, FoldId, Id};
-use tilework_tape::{Action, Carried, Per, SlotId, Step, Tape};
+use tilework_tape::{Action, Carried, Per, SlotId, Tape};
 
 use super::plan::Folding;
 use super::sections::LONG;
 
-/// The largest error of an exponent, so the largest relative error of its exponential, in units of
-/// roundoff: 1e-5 in float32.
-const ALLOWED: f64 = 167.0;
-
 /// Components from which the form pays.
 const LEAST: u32 = 2;
 
-/// [`ALLOWED`] as a number.
+/// [`Accuracy::DECLARED_ERROR`] as a number.
 pub(super) fn allowed(dtype: DType) -> f64 {
     let epsilon = if dtype == DType::Float64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
-    ALLOWED * epsilon / 2.0
+    Accuracy::DECLARED_ERROR * epsilon / 2.0
 }
 
 /// Norms with which a filter's squares neither overflow nor lose their range.
@@ -81,7 +78,7 @@ impl Square {
     pub(super) fn is_of_inputs(&self, tape: &Tape) -> bool {
         [self.x, self.y].iter().all(|&point| {
             usize::from(point) < tape.inputs().len()
-                && users(tape, point) == [self.difference]
+                && tape.users(point) == [self.difference]
                 && !tape.outputs().contains(&point)
         })
     }
@@ -130,7 +127,7 @@ impl Square {
             return FILTERED;
         }
         let unit = if folding.monoid() == Monoid::Shifted { 1.0 } else { LN_2 };
-        ALLOWED / self.error(tape, folding.computes) / unit
+        Accuracy::DECLARED_ERROR / self.error(tape, folding.computes) / unit
     }
 
     /// The difference between a filter's square and the direct form, which rounds D + 2 times, relative
@@ -141,50 +138,32 @@ impl Square {
     }
 }
 
-/// The step that defines a slot.
-fn step(tape: &Tape, slot: SlotId) -> Option<&Step> {
-    usize::from(slot).checked_sub(tape.inputs().len()).map(|k| &tape.steps()[k])
-}
-
-/// The slots whose steps use one.
-fn users(tape: &Tape, slot: SlotId) -> Vec<SlotId> {
-    let steps = tape.steps().iter().enumerate();
-    let users = steps.filter(|(_, step)| step.operands.contains(&slot));
-    users.map(|(k, _)| (tape.inputs().len() + k) as SlotId).collect()
-}
-
 /// The square whose scaled distance is this slot.
 fn at(tape: &Tape, folding: &Folding, scaled: SlotId) -> Option<Square> {
     let (sections, outputs) = (tape.sections(), tape.outputs());
     let per = |slot: SlotId| sections[usize::from(slot)];
-    let product = step(tape, scaled)?;
+    let product = tape.step_of(scaled)?;
     let (distance, scale) = match (&product.action, &product.operands[..]) {
         (Action::Dot, _) => (scaled, None),
         (Action::Apply(Id::Multiply), &[a, b]) if per(a) == Per::Pair => (a, Some(b)),
         (Action::Apply(Id::Multiply), &[a, b]) => (b, Some(a)),
         _ => return None,
     };
-    let dot = step(tape, distance)?;
-    let &[difference, again] = &dot.operands[..] else { return None };
-    let minus = step(tape, difference)?;
-    let &[p, q] = &minus.operands[..] else { return None };
+    let (difference, [p, q]) = tape.squared_difference(tape.step_of(distance)?)?;
     let (x, y) = if per(p) == Per::I { (p, q) } else { (q, p) };
     let is_square = scale.is_none_or(|scale| (per(scale), tape.slot(scale).len) == (Per::Once, 1))
-        && dot.action == Action::Dot
-        && difference == again
-        && minus.action == Action::Apply(Id::Subtract)
         && (per(x), per(y)) == (Per::I, Per::J)
         && tape.slot(x) == tape.slot(y)
         && tape.slot(x).len >= LEAST;
     let alone = |slot: SlotId, user: SlotId| {
-        slot == user || (users(tape, slot) == [user] && !outputs.contains(&slot))
+        slot == user || (tape.users(slot) == [user] && !outputs.contains(&slot))
     };
     if !is_square || !alone(difference, distance) || !alone(distance, scaled) {
         return None;
     }
-    let uses = users(tape, scaled);
+    let uses = tape.users(scaled);
     let exponent = |slot: &SlotId| {
-        step(tape, *slot).is_some_and(|step| step.action == Action::Apply(Id::Exp2Pair))
+        tape.step_of(*slot).is_some_and(|step| step.action == Action::Apply(Id::Exp2Pair))
     };
     let is_output = outputs.contains(&scaled);
     let outside = match (folding.monoid(), &uses[..], scale) {

@@ -6,7 +6,7 @@
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use tilework::pairs::{Accuracy, Options, Scheme, SumScheme};
+use tilework::pairs::{Accuracy, Named, Options, Scheme, SumScheme};
 use tilework_fork::ForkMutex;
 
 use crate::args::register;
@@ -54,31 +54,13 @@ static DEFAULTS: ForkMutex<Defaults> = ForkMutex::new(Defaults {
     progress: false,
 });
 
-const ACCURACIES: &[(&str, Accuracy)] =
-    &[("declared", Accuracy::Declared), ("strict", Accuracy::Strict)];
-const SCHEMES: &[(&str, Scheme)] =
-    &[("auto", Scheme::Auto), ("1d", Scheme::OneD), ("2d", Scheme::TwoD)];
-// The first name of each is the one that is given back.
-const SUMS: &[(&str, SumScheme)] = &[
-    ("block_sum", SumScheme::Blocks),
-    ("kahan_scheme", SumScheme::Kahan),
-    ("double", SumScheme::Double),
-    ("auto", SumScheme::Blocks),
-    ("direct_sum", SumScheme::Blocks),
-];
-
-fn chosen<T: Copy>(option: &str, value: &Bound<'_, PyAny>, table: &[(&str, T)]) -> PyResult<T> {
-    let wrong = || {
-        let names: Vec<String> = table.iter().map(|(name, _)| format!("{name:?}")).collect();
+fn chosen<T: Named>(option: &str, value: &Bound<'_, PyAny>) -> PyResult<T> {
+    let name = value.cast::<PyString>().ok().map(|name| name.to_string());
+    name.and_then(|name| T::named(&name)).ok_or_else(|| {
+        let names: Vec<String> = T::NAMES.iter().map(|(name, _)| format!("{name:?}")).collect();
         let given = value.repr().map_or_else(|_| "?".into(), |text| text.to_string());
         PyValueError::new_err(format!("{option}={given} is none of {}", names.join(", ")))
-    };
-    let name = value.cast::<PyString>().map_err(|_| wrong())?.to_string().to_lowercase();
-    table.iter().find(|(known, _)| *known == name).map(|(_, value)| *value).ok_or_else(wrong)
-}
-
-fn name_of<T: PartialEq>(value: T, table: &[(&'static str, T)]) -> &'static str {
-    table.iter().find(|(_, known)| *known == value).map_or("?", |(name, _)| name)
+    })
 }
 
 /// Keywords of KeOps that choose what is chosen here by itself.
@@ -114,9 +96,9 @@ impl Settings {
     /// Takes one keyword; false if it is not one of those of reductions.
     pub fn take(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         match name {
-            "accuracy" if !value.is_none() => self.accuracy = chosen(name, value, ACCURACIES)?,
-            "scheme" if !value.is_none() => self.scheme = chosen(name, value, SCHEMES)?,
-            "sum_scheme" if !value.is_none() => self.sums = chosen(name, value, SUMS)?,
+            "accuracy" if !value.is_none() => self.accuracy = chosen(name, value)?,
+            "scheme" if !value.is_none() => self.scheme = chosen(name, value)?,
+            "sum_scheme" if !value.is_none() => self.sums = chosen(name, value)?,
             "progress" if !value.is_none() => {
                 self.progress = match value.extract::<bool>() {
                     Ok(true) => Shown::Bar,
@@ -130,10 +112,11 @@ impl Settings {
             }
             "call" => self.call = value.is_truthy()?,
             "out" => self.out = (!value.is_none()).then(|| value.clone().unbind()),
-            "use_double_acc" if value.is_truthy()? => self.sums = SumScheme::Double,
+            "use_double_acc" => self.accumulates_in_double(value.is_truthy()?),
             "dtype_acc" => match value.str()?.to_string_lossy().as_ref() {
-                "float64" => self.sums = SumScheme::Double,
-                "auto" | "float32" | "float16" | "None" => {}
+                "float64" => self.accumulates_in_double(true),
+                "float32" | "float16" => self.accumulates_in_double(false),
+                "auto" | "None" => {}
                 other => {
                     let message = format!("dtype_acc={other:?} is not \"float32\" or \"float64\"");
                     return Err(PyValueError::new_err(message));
@@ -147,11 +130,19 @@ impl Settings {
                                multiply by a mask, or reduce block by block and merge partials";
                 return Err(PyNotImplementedError::new_err(message));
             }
-            "accuracy" | "scheme" | "sum_scheme" | "progress" | "use_double_acc" | "ranges"
-            | "use_fast_math" => {}
+            "accuracy" | "scheme" | "sum_scheme" | "progress" | "ranges" | "use_fast_math" => {}
             _ => return Ok(WITHOUT_MEANING.contains(&name)),
         }
         Ok(true)
+    }
+
+    /// KeOps' accumulators: in float64, or not, whatever the default is.
+    fn accumulates_in_double(&mut self, double: bool) {
+        match (double, self.sums) {
+            (true, _) => self.sums = SumScheme::Double,
+            (false, SumScheme::Double) => self.sums = SumScheme::Blocks,
+            (false, _) => {}
+        }
     }
 
     /// KeOps' backends: where the arrays are decides, so that only the scheme is taken.
@@ -229,13 +220,13 @@ fn set_defaults(
 ) -> PyResult<()> {
     let mut new = *DEFAULTS.lock();
     if let Some(value) = accuracy {
-        new.accuracy = chosen("accuracy", value, ACCURACIES)?;
+        new.accuracy = chosen("accuracy", value)?;
     }
     if let Some(value) = scheme {
-        new.scheme = chosen("scheme", value, SCHEMES)?;
+        new.scheme = chosen("scheme", value)?;
     }
     if let Some(value) = sum_scheme {
-        new.sums = chosen("sum_scheme", value, SUMS)?;
+        new.sums = chosen("sum_scheme", value)?;
     }
     new.progress = progress.unwrap_or(new.progress);
     *DEFAULTS.lock() = new;
@@ -247,9 +238,9 @@ fn set_defaults(
 fn get_defaults(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let now = *DEFAULTS.lock();
     let shown = PyDict::new(py);
-    shown.set_item("accuracy", name_of(now.accuracy, ACCURACIES))?;
-    shown.set_item("scheme", name_of(now.scheme, SCHEMES))?;
-    shown.set_item("sum_scheme", name_of(now.sums, SUMS))?;
+    shown.set_item("accuracy", now.accuracy.name())?;
+    shown.set_item("scheme", now.scheme.name())?;
+    shown.set_item("sum_scheme", now.sums.name())?;
     shown.set_item("progress", now.progress)?;
     Ok(shown)
 }

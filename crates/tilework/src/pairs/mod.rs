@@ -35,5 +35,5 @@ pub use genred::Genred;
 pub use lazy::{Along, LazyArg, LazyTensor};
 pub use partial::Partial;
 pub use solve::{Solution, Solve, conjugate_gradient};
-pub use tilework_backend::{Accuracy, Progress, Scheme, SumScheme};
+pub use tilework_backend::{Accuracy, Named, Progress, Scheme, SumScheme};
 pub use tilework_formula::{Axis, Category};
