@@ -27,6 +27,6 @@ pub use request::{
     Gather, Indices, Map, Matmul, MatmulKernel, Nonzero, Operand, Random, Reduce, Request, Scan,
     Scatter, Search, Sort,
 };
-pub use session::{Session, UserRead, UserWrite, without_waiting};
+pub use session::{Session, UserRead, UserWrite, in_the_middle, without_waiting};
 pub use storage::Storage;
 pub use view::{Fresh, Target, View, ViewRef};

@@ -51,9 +51,9 @@ pub fn without_waiting<T>(work: impl FnOnce() -> Result<T>) -> Option<Result<T>>
     })
 }
 
-/// Does `work` in the middle of an operation of this thread: what would wait for another operation
-/// fails, since that might be this one.
-pub(crate) fn in_the_middle<T>(work: impl FnOnce() -> T) -> T {
+/// Does `work` in the middle of an operation that this thread does or waits for: what would wait for
+/// another operation fails, since that might be this one.
+pub fn in_the_middle<T>(work: impl FnOnce() -> T) -> T {
     PATIENCE.with(|patience| {
         let _reset = Reset(patience, patience.replace(Patience::Fails));
         work()

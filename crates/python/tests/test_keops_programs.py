@@ -231,6 +231,27 @@ def test_only_false_stops_and_steps_of_a_system_are_shown(capsys: pytest.Capture
         k.solve(x, alpha=0.0, tol=1e-300, maxiter=10_000, progress=lambda done: False)
 
 
+def test_what_a_reduction_reads_cannot_be_written_meanwhile() -> None:
+    threads = tw.get_num_threads()
+    tw.set_num_threads(2)
+    x = tw.ones((60_000, 3))
+    refused = []
+
+    def told(fraction: float) -> bool:
+        try:
+            x[0] = 7.0
+        except BufferError as error:
+            refused.append(str(error))
+        return False
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            tw.Vi(x).sqdist(tw.Vj(x)).exp().sin().tanh().sum(axis=1, progress=told)
+    finally:
+        tw.set_num_threads(threads)
+    assert refused and "under way" in refused[0]
+
+
 # Work without an end that anybody would see.
 ENDLESS = """
 import numpy as np, tilework as tw

@@ -2,7 +2,8 @@
 //!
 //! Short work is done as any other operation's. Long work runs on a thread of its own while the
 //! caller's waits, looks for signals and shows how far it is: signals reach Python on its main
-//! thread only, and that one must not be busy.
+//! thread only, and that one must not be busy. What handlers and progress functions do then fails
+//! where it would have to wait for the work, which waits for them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,6 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use tilework::pairs::{Options, Progress};
 use tilework::{Device, Result};
+use tilework_backend::in_the_middle;
 
 use super::settings::{Settings, Shown};
 use crate::errors::OrRaise;
@@ -67,8 +69,8 @@ pub fn watched<T: Send>(
                 continue;
             }
             let fraction = done.load(Ordering::Relaxed) as f64 / PARTS;
-            let looked = py.check_signals().and_then(|()| bar.show(py, settings, fraction));
-            if let Err(error) = looked {
+            let look = || py.check_signals().and_then(|()| bar.show(py, settings, fraction));
+            if let Err(error) = in_the_middle(look) {
                 stop.store(true, Ordering::Relaxed);
                 failure = Some(error);
             }
