@@ -2,11 +2,13 @@
 //!
 //! The gradient of a reduction towards a variable is a sum over the index that the variable does
 //! not have. Some need more than the incoming gradient: what [`Reduction::saved`] lists, given as
-//! further variables. They are held fast in the formula; for higher orders their own gradients are
-//! taken as those of any other variable, which is the chain rule.
+//! further variables; what [`Reduction::saving`] reduces to most of them. They are held fast in the
+//! formula; for higher orders their own gradients are taken as those of any other variable, which is
+//! the chain rule.
 
 use tilework_error::{Error, Result};
-use tilework_ops::Id;
+use tilework_ops::pair_fold::Monoid;
+use tilework_ops::{Id, PairFoldId};
 
 use crate::derive;
 use crate::expr::{Category, Expr};
@@ -20,19 +22,16 @@ pub enum Need {
     Result,
     /// The logarithm of the sum of exp(F), of dimension 1.
     LogSumExp,
+    /// The product of the values that are not 0.
+    Factors,
+    /// How many values are 0.
+    Zeros,
     /// The indices that were selected, as numbers: exact in float32 up to 2^24.
     Selected,
     /// The index that is reduced over, as a number of dimension 1.
     Index,
     /// How many pairs each result is made of, as a parameter of dimension 1.
     Count,
-}
-
-impl Need {
-    /// Whether it takes a pass over the pairs.
-    pub fn is_reduction(self) -> bool {
-        matches!(self, Need::Result | Need::LogSumExp | Need::Selected)
-    }
 }
 
 /// A need as the variable that must be given.
@@ -63,9 +62,11 @@ impl Reduction {
         match self.row().slope {
             Slope::Sum | Slope::Zero => vec![],
             Slope::Mean => vec![saved(Need::Count, 1, Category::Parameter)],
-            Slope::Prod | Slope::LogSumExp | Slope::Shifted => {
-                vec![saved(Need::Result, self.width(), survivor)]
-            }
+            Slope::LogSumExp | Slope::Shifted => vec![saved(Need::Result, self.width(), survivor)],
+            Slope::Prod => vec![
+                saved(Need::Factors, self.width(), survivor),
+                saved(Need::Zeros, self.width(), survivor),
+            ],
             Slope::Selected => vec![
                 saved(Need::Selected, self.width(), survivor),
                 saved(Need::Index, 1, self.axis().reduced()),
@@ -77,11 +78,29 @@ impl Reduction {
         }
     }
 
+    /// The reduction that gives one of its needs; none where no pair must be looked at.
+    pub fn saving(&self, need: Need) -> Result<Option<Reduction>> {
+        let f = self.formula();
+        let (fold, formula, k) = match need {
+            Need::Index | Need::Count => return Ok(None),
+            Need::Result => return Ok(Some(self.clone())),
+            Need::LogSumExp => (PairFoldId::LogSumExp, f.clone(), None),
+            Need::Factors => (PairFoldId::Prod, f.add(&is_zero(f)?)?, None),
+            Need::Zeros => (PairFoldId::Count, is_zero(f)?, None),
+            Need::Selected if self.row().monoid == Monoid::Smallest => {
+                (PairFoldId::ArgKMin, f.clone(), Some(self.k()))
+            }
+            Need::Selected => (PairFoldId::ArgKMax, f.clone(), Some(self.k())),
+        };
+        Reduction::new(fold.row().name, &formula, self.axis(), k, None).map(Some)
+    }
+
     /// The gradient towards the variable `v` of the incoming gradient `e`.
     ///
     /// `e` has the width of the result and varies with the index that survives. Extremes pass the
-    /// gradient to the element that was selected, the first of equals. The product divides by its
-    /// factors, so it is wrong where one is zero. Gradients of indices and of truth values are 0.
+    /// gradient to the element that was selected, the first of equals. That of a product is the
+    /// product of the other factors, also where one of them is 0. Gradients of indices and of truth
+    /// values are 0.
     ///
     /// ```
     /// use tilework_formula::{Axis, Expr, Reduction};
@@ -163,7 +182,7 @@ impl Reduction {
             Slope::Zero => Expr::zero(v.dim()),
             Slope::Sum => through(e),
             Slope::Mean => through(&e.divide(&saved[0])?),
-            Slope::Prod => through(&e.multiply(&saved[0].divide(f)?)?),
+            Slope::Prod => through(&e.multiply(&other_factors(f, saved)?)?),
             Slope::Selected => {
                 let mut sum = Expr::zero(f.dim())?;
                 for k in 0..self.k() {
@@ -207,7 +226,7 @@ impl Reduction {
             Slope::Zero => Expr::zero(self.width()),
             Slope::Sum => Ok(moved),
             Slope::Mean => moved.divide(&saved[0]),
-            Slope::Prod => moved.multiply(&saved[0].divide(f)?),
+            Slope::Prod => moved.multiply(&other_factors(f, saved)?),
             Slope::Selected => {
                 let part = |k| moved.multiply(&self.hit(k, saved)?);
                 Expr::concat(&(0..self.k()).map(part).collect::<Result<Vec<_>>>()?)
@@ -228,4 +247,17 @@ impl Reduction {
             }
         }
     }
+}
+
+/// 1 where a value is 0, by component.
+fn is_zero(f: &Expr) -> Result<Expr> {
+    f.binary(Id::Equal, &Expr::constant(0.0))
+}
+
+/// The product of all factors but `f`, of [`Need::Factors`] and [`Need::Zeros`]: 0 where a zero is
+/// left among them.
+fn other_factors(f: &Expr, saved: &[Expr]) -> Result<Expr> {
+    let zero = is_zero(f)?;
+    let others = saved[0].divide(&f.add(&zero)?)?;
+    saved[1].binary(Id::Equal, &zero)?.select(&others, &Expr::constant(0.0))
 }

@@ -5,10 +5,10 @@
 //! their rows, broadcast batches are summed.
 
 use tilework_error::{Error, Result, tuple};
+use tilework_formula::reduction::Slope;
 use tilework_formula::{Category, Expr, Need, Reduction, Variable};
 use tilework_layout::Dims;
-use tilework_ops::pair_fold::Monoid;
-use tilework_ops::{DType, PairFoldId};
+use tilework_ops::DType;
 
 use super::call::{Call, Options};
 use super::genred::axis_of;
@@ -18,18 +18,14 @@ use super::variable::Extent;
 use crate::array::Array;
 
 /// The narrowest dtype, from this one on, in which all whole numbers up to `count` are exact.
-fn counting(dtype: DType, count: usize) -> DType {
-    let exact = match dtype {
-        DType::BFloat16 => 1 << 8,
-        DType::Float16 => 1 << 11,
-        DType::Float32 => 1 << 24,
-        _ => return DType::Float64,
-    };
-    match count <= exact {
-        true => dtype,
-        false if dtype == DType::Float32 => DType::Float64,
-        false => counting(DType::Float32, count),
+fn counting(dtype: DType, count: usize) -> Result<DType> {
+    for wide in [dtype, DType::Float32] {
+        // The gap behind a number is eps times the power of two below it.
+        if count as f64 <= 2.0 / wide.finfo()?.eps {
+            return Ok(wide);
+        }
     }
+    Ok(DType::Float64)
 }
 
 impl LazyTensor {
@@ -121,7 +117,7 @@ impl Work {
         // Indices are compared as numbers, which must be exact, and counts must be finite.
         let counts = |need| matches!(need, Need::Selected | Need::Count);
         let dtype = match self.reduction.saved().iter().any(|saved| counts(saved.need)) {
-            true => counting(self.dtype, self.extent.rows(self.reduction.axis().reduced())),
+            true => counting(self.dtype, self.extent.rows(self.reduction.axis().reduced()))?,
             false => self.dtype,
         };
         if dtype == self.dtype {
@@ -154,7 +150,6 @@ impl Work {
         let reduction = &self.reduction;
         let (axis, width) = (reduction.axis(), reduction.width());
         let e = self.checked(e)?;
-        let shape: Vec<isize> = e.shape().iter().map(|&n| n as isize).collect();
         let mut arrays = self.arrays.clone();
         let mut bind = |array: Array, dim: usize, category: Category| {
             arrays.push(array);
@@ -162,16 +157,14 @@ impl Work {
         };
         let incoming = bind(e, width, axis.survivor())?;
         let (needs, mut saved) = (reduction.saved(), Vec::new());
+        let by =
+            needs.iter().map(|need| reduction.saving(need.need)).collect::<Result<Vec<_>>>()?;
         // As many passes over the pairs as there are needs that are reductions, and the last.
-        let passes = 1 + needs.iter().filter(|need| need.need.is_reduction()).count();
-        for need in needs {
+        let passes = 1 + by.iter().flatten().count();
+        for (need, by) in needs.into_iter().zip(by) {
             let pass = saved.len().min(passes - 1);
-            let array = options.pass(pass, passes, |options| self.saved(need.need, options))?;
-            let array = match need.need {
-                Need::Result | Need::Selected => array.reshape(&shape)?,
-                _ => array,
-            };
-            saved.push(bind(array, need.dim, need.category)?);
+            let made = |options: &Options<'_>| self.saved(need.need, by.as_ref(), options);
+            saved.push(bind(options.pass(pass, passes, made)?, need.dim, need.category)?);
         }
         let adjoint = reduction.gradient(&Expr::variable(of)?, &incoming, &saved)?;
         let options = Options { k: None, ..*options };
@@ -185,9 +178,8 @@ impl Work {
 
     /// The incoming gradient in the shape of the result, K and components on one axis.
     pub(super) fn checked(&self, e: &Array) -> Result<Array> {
-        let rows = self.extent.rows(self.reduction.axis().survivor());
-        let width = self.reduction.width();
-        let full: Dims = self.extent.batch.iter().copied().chain([rows, width]).collect();
+        let rows = self.rows();
+        let full: Dims = rows.iter().copied().chain([self.reduction.width()]).collect();
         if e.len() != full.iter().product::<usize>() || e.dtype() != self.dtype {
             let message = format!(
                 "the incoming gradient is {} of shape {}, the result {} of {}",
@@ -198,40 +190,40 @@ impl Work {
             );
             return Err(Error::shape("grad", message));
         }
-        let shape: Vec<isize> = full.iter().map(|&n| n as isize).collect();
-        e.reshape(&shape)
+        self.in_rows(e, self.reduction.width())
     }
 
-    /// One of the things that derivatives need.
-    fn saved(&self, need: Need, options: &Options<'_>) -> Result<Array> {
-        let (reduction, dtype) = (&self.reduction, self.dtype);
+    /// The batch axes of results, and their rows.
+    fn rows(&self) -> Dims {
+        let rows = self.extent.rows(self.reduction.axis().survivor());
+        self.extent.batch.iter().copied().chain([rows]).collect()
+    }
+
+    /// A result with all the numbers of a row on one axis.
+    fn in_rows(&self, result: &Array, width: usize) -> Result<Array> {
+        let shape: Vec<isize> = self.rows().iter().chain([&width]).map(|&n| n as isize).collect();
+        result.reshape(&shape)
+    }
+
+    /// One of the things that derivatives need, which takes a pass over the pairs if `by` is one.
+    fn saved(&self, need: Need, by: Option<&Reduction>, options: &Options<'_>) -> Result<Array> {
         let device = self.extent.device.unwrap_or_else(crate::Device::current);
-        let count = self.extent.rows(reduction.axis().reduced());
-        let other = |fold: PairFoldId, k: Option<usize>, weight: Option<&Expr>| {
-            let (name, formula) = (fold.row().name, reduction.formula());
-            let other = Reduction::new(name, formula, reduction.axis(), k, weight)?;
-            self.run(&other, &self.arrays, options)
-        };
-        match need {
-            Need::Result => {
-                let own = Call::new(reduction, &self.arrays, &self.extent);
-                let values = own.run(options)?.values;
-                values.ok_or_else(|| Error::value("grad", "the reduction gives no values"))
+        let count = self.extent.rows(self.reduction.axis().reduced());
+        match by {
+            Some(by) => {
+                let mut result = self.run(by, &self.arrays, options)?;
+                if by.row().slope == Slope::LogSumExp && by.weight().is_none() {
+                    // A row without exponentials passes nothing on: exp(F - infinity) is 0.
+                    let nothing = result.equal(f64::NEG_INFINITY)?;
+                    result = crate::select(&nothing, f64::INFINITY, &result)?;
+                }
+                self.in_rows(&result, by.width())?.astype(self.dtype)
             }
-            Need::LogSumExp => other(PairFoldId::LogSumExp, None, None),
-            Need::Selected => {
-                let row = reduction.row();
-                let fold = match row.monoid {
-                    Monoid::Smallest => PairFoldId::ArgKMin,
-                    _ => PairFoldId::ArgKMax,
-                };
-                other(fold, Some(reduction.k()), None)?.astype(dtype)
-            }
-            Need::Index => {
-                let indices = Array::arange(0, count as i64, 1, dtype)?.to_device(device)?;
+            None if need == Need::Index => {
+                let indices = Array::arange(0, count as i64, 1, self.dtype)?.to_device(device)?;
                 indices.reshape(&[count as isize, 1])
             }
-            Need::Count => Array::full_on(device, &[1], count as f64, dtype),
+            None => Array::full_on(device, &[1], count as f64, self.dtype),
         }
     }
 
@@ -272,6 +264,41 @@ mod tests {
         };
         assert_eq!(gradient(&x), [8.0, 16.0]);
         assert_eq!(gradient(&x.copy().unwrap()), [8.0, 16.0]);
+    }
+
+    #[test]
+    fn a_product_passes_the_other_factors() {
+        let x = LazyTensor::vi(&Array::from_nested(&[[1.0f64], [2.0]]).unwrap()).unwrap();
+        for (y, wanted) in [
+            ([2.0f64, -3.0, 5.0], [-15.0 * 9.0, 10.0 * 9.0, -6.0 * 9.0]),
+            ([2.0, 0.0, 5.0], [0.0, 10.0 * 9.0, 0.0]),
+            ([2.0, 0.0, -0.0], [0.0, 0.0, 0.0]),
+        ] {
+            let y = Array::from_slice(&y).unwrap().reshape(&[3, 1]).unwrap();
+            let y = LazyTensor::vj(&y).unwrap();
+            let f = x.multiply(&y).unwrap();
+            let both = f.value_and_grad("Prod", 1, None, &[&y], None, &Options::default()).unwrap();
+            assert_eq!(both.1[0].to_vec::<f64>().unwrap(), wanted);
+        }
+    }
+
+    #[test]
+    fn rows_over_nothing_pass_nothing_on() {
+        let x = LazyTensor::vi(&Array::from_nested(&[[1.0f64], [2.0]]).unwrap()).unwrap();
+        let e = Array::ones(&[2, 1], DType::Float64).unwrap();
+        let none = Array::zeros(&[0, 1], DType::Float64).unwrap();
+        let masked = Array::full(&[3, 1], f64::NEG_INFINITY, DType::Float64).unwrap();
+        let agree = |f: &LazyTensor, name: &str| {
+            let options = Options::default();
+            let both = f.value_and_grad(name, 1, None, &[&x], None, &options).unwrap().1;
+            let one = f.reduction_grad(name, 1, None, &x, &e, &options).unwrap();
+            assert_eq!(both[0].to_vec::<f64>().unwrap(), [0.0, 0.0], "{name}");
+            assert_eq!(one.to_vec::<f64>().unwrap(), [0.0, 0.0], "{name}");
+        };
+        for name in ["Sum", "Mean", "Prod", "Min", "Max", "LogSumExp", "Any", "Count", "ArgMin"] {
+            agree(&x.multiply(&LazyTensor::vj(&none).unwrap()).unwrap(), name);
+        }
+        agree(&x.add(&LazyTensor::vj(&masked).unwrap()).unwrap(), "LogSumExp");
     }
 
     #[test]

@@ -45,8 +45,10 @@ impl LazyTensor {
         let here: Vec<Variable> =
             of.iter().copied().filter(|variable| variable.category == survivor).collect();
         let slope = work.reduction.row().slope;
-        let sums = matches!(slope, Slope::Sum | Slope::Mean);
-        let exponentials = slope == Slope::LogSumExp && weight.is_none() && self.dim() == 1;
+        // Over nothing there is no mean to divide by, and nothing to save.
+        let pays = work.extent.rows(work.reduction.axis().reduced()) > 0;
+        let sums = pays && matches!(slope, Slope::Sum | Slope::Mean);
+        let exponentials = pays && slope == Slope::LogSumExp && weight.is_none() && self.dim() == 1;
         // One pass for what goes together, and one for each other variable.
         let passes = 1 + of.len() - if sums || exponentials { here.len() } else { 0 };
         let first = |options: &Options<'_>| match (sums, exponentials) {
@@ -130,7 +132,8 @@ impl Work {
         let sum = sums.slice(&s![Ellipsis, 1..2])?;
         let nothing = top.isinf()?;
         let value = crate::select(&nothing, &top, &(&top + &sum.log()?)?)?;
-        let mut scale = sum.reciprocal()?;
+        // A row without exponentials passes nothing on.
+        let mut scale = crate::select(&sum.equal(0.0)?, 0.0, &sum.reciprocal()?)?;
         if let Some(e) = e {
             scale = (&scale * &self.checked(e)?)?;
         }
