@@ -4,7 +4,6 @@
 //! shape, int64, for extremes only; `count`: how many indices were reduced over. The widths and
 //! what the numbers mean are those of [`tilework_ops::PairState`].
 
-use tilework_backend::Accumulator;
 use tilework_error::{Error, Result, tuple};
 use tilework_formula::MAX_DIM;
 use tilework_formula::reduction::named;
@@ -138,14 +137,19 @@ impl Partial {
         Ok(Partial { fold: row.fold, shape, dtype, count, values, indices })
     }
 
-    /// Both together; indices are exact whatever the order.
+    /// Both together, if they are states of one reduction in one dtype; indices are exact whatever the
+    /// order.
     pub fn merge(&self, other: &Partial) -> Result<Partial> {
-        let alike = self.fold.row().monoid == other.fold.row().monoid
+        let alike = (self.fold, self.dtype) == (other.fold, other.dtype)
             && self.shape == other.shape
             && self.values.shape() == other.values.shape()
             && self.values.dtype() == other.values.dtype();
         if !alike {
-            let message = "the states are of different reductions, shapes or dtypes";
+            let told = |state: &Partial| {
+                let (name, shape) = (state.fold.row().name, tuple(state.values.shape()));
+                format!("{name} in {} with values {} {shape}", state.dtype, state.values.dtype())
+            };
+            let message = format!("{} is no part of {}", told(other), told(self));
             return Err(Error::value("merge", message));
         }
         let (values, indices) = match (&self.indices, &other.indices) {
@@ -182,23 +186,31 @@ impl Partial {
         }
     }
 
-    /// The best of both: one by one where the arrays are, several of each row by row on the host.
+    /// The best of both, where the arrays are.
     fn merged_extremes(
         &self,
         at: &Array,
         (others, other_at): (&Array, &Array),
     ) -> Result<(Array, Option<Array>)> {
-        if self.shape.k > 1 {
-            return match self.values.dtype() {
-                DType::Float64 => self.merged_rows::<f64>(at, (others, other_at)),
-                _ => self.merged_rows::<f32>(at, (others, other_at)),
-            };
-        }
         let values = &self.values;
-        let better = match self.fold.row().monoid {
-            Monoid::Smallest => others.less(values)?,
-            _ => others.greater(values)?,
-        };
+        let descending = self.fold.row().monoid == Monoid::Largest;
+        if self.shape.k > 1 {
+            let both = |held: &Array, taken: &Array| {
+                crate::concat(&[&self.ranked(held)?, &self.ranked(taken)?], -2)
+            };
+            let (values, indices) = (both(values, others)?, both(at, other_at)?);
+            // By index, places that are not taken last, and then by value: equal ones keep that order.
+            let places =
+                crate::select(&indices.less(0)?, i64::MAX, &indices)?.argsort(-2, false)?;
+            let by_index = |of: &Array| of.take_along_axis(&places, -2);
+            let (values, indices) = (by_index(&values)?, by_index(&indices)?);
+            let order = values.argsort(-2, descending)?;
+            let best = order.slice(&s![Ellipsis, ..self.shape.k as isize, ..])?;
+            let shape: Vec<isize> = at.shape().iter().map(|&n| n as isize).collect();
+            let best_of = |of: &Array| of.take_along_axis(&best, -2)?.reshape(&shape);
+            return Ok((best_of(&values)?, Some(best_of(&indices)?)));
+        }
+        let better = if descending { others.greater(values)? } else { others.less(values)? };
         let earlier = others.equal(values)?.logical_and(&other_at.less(at)?)?;
         let wins = better.logical_or(&earlier)?.logical_or(&at.less(0)?)?;
         let wins = wins.logical_and(&other_at.greater_equal(0)?)?;
@@ -206,19 +218,12 @@ impl Partial {
         Ok((crate::select(&wins, others, values)?, Some(indices)))
     }
 
-    fn merged_rows<A: Accumulator>(
-        &self,
-        at: &Array,
-        (others, other_at): (&Array, &Array),
-    ) -> Result<(Array, Option<Array>)> {
-        let (mut values, others) = (self.values.to_vec::<A>()?, others.to_vec::<A>()?);
-        let (mut indices, other_indices) = (at.to_vec::<i64>()?, other_at.to_vec::<i64>()?);
-        let width = self.fold.row().monoid.values(self.shape).max(1);
-        let rows = values.chunks_exact_mut(width).zip(indices.chunks_exact_mut(width));
-        let others = others.chunks_exact(width).zip(other_indices.chunks_exact(width));
-        rows.zip(others).for_each(|(row, other)| self.fold.merge_row(self.shape, row, other));
-        let shape = self.values.shape();
-        Ok((self.array_of(&values, shape)?, Some(self.array_of(&indices, shape)?)))
+    /// Extremes with an axis of ranks before that of components.
+    fn ranked(&self, extremes: &Array) -> Result<Array> {
+        let rows = extremes.shape().iter().take(extremes.ndim() - 1);
+        let own = [self.shape.k, self.shape.dim];
+        let shape: Vec<isize> = rows.chain(&own).map(|&n| n as isize).collect();
+        extremes.reshape(&shape)
     }
 
     /// The result.
@@ -240,26 +245,16 @@ impl Partial {
             Finish::SoftMean => &sums()? / &column(1)?,
         };
         // The K values of each row have an axis of their own, if they are vectors.
-        let ranked = |array: Array| match row.takes_k && self.shape.dim > 1 {
-            true => {
-                let (_, rows) = array.shape().split_last().unwrap_or((&0, &[]));
-                let own = [self.shape.k, self.shape.dim];
-                let shape: Vec<isize> = rows.iter().chain(&own).map(|&n| n as isize).collect();
-                array.reshape(&shape)
-            }
+        let shaped = |array: Array| match row.takes_k && self.shape.dim > 1 {
+            true => self.ranked(&array),
             false => Ok(array),
         };
-        let values = || ranked(values()?.to_dtype(row.result(self.dtype))?);
+        let values = || shaped(values()?.to_dtype(row.result(self.dtype))?);
         let indices = row.gives_indices.then_some(self.indices.as_ref()).flatten();
         Ok(super::Reduced {
             values: row.gives_values.then(values).transpose()?,
-            indices: indices.map(|indices| ranked(indices.clone())).transpose()?,
+            indices: indices.map(|indices| shaped(indices.clone())).transpose()?,
         })
-    }
-
-    fn array_of<T: crate::Element>(&self, elements: &[T], shape: &[usize]) -> Result<Array> {
-        let shape: Vec<isize> = shape.iter().map(|&n| n as isize).collect();
-        Array::from_slice_on(self.values.device(), elements)?.reshape(&shape)
     }
 }
 
