@@ -79,7 +79,7 @@ pub fn lower_for(outputs: &[Expr], purpose: Purpose) -> Result<Lowered> {
 fn cost(node: &Expr) -> usize {
     match node.kind() {
         Kind::Variable(_) => 0,
-        Kind::Range(len) => len + 1,
+        Kind::Range(len) => 4 * len.next_power_of_two().ilog2() as usize + 1,
         Kind::Permute(permutation) => runs(permutation).len() + 1,
         Kind::Apply(id) if id.row().gives == Rule::Bool => 2,
         Kind::Fold(_) | Kind::Repeat(_) => 2,
@@ -158,10 +158,7 @@ impl Emit {
             Kind::Variable(_) => return Ok(()),
             Kind::Constant(bits) => self.constant(bits.value(), 1),
             Kind::Zero(len) => self.constant(0.0, *len),
-            Kind::Range(len) => {
-                let numbers: Vec<SlotId> = (0..*len).map(|k| self.constant(k as f64, 1)).collect();
-                self.build.concat(&numbers)?
-            }
+            Kind::Range(len) => self.range(*len)?,
             Kind::Apply(id) if id.row().gives == Rule::Bool => {
                 let truth = self.comparison(*id, x)?;
                 self.truths.insert(node.clone(), truth);
@@ -225,6 +222,23 @@ impl Emit {
         };
         self.numbers.insert(node.clone(), slot);
         Ok(())
+    }
+
+    /// 0, 1, 2, ...: the first half, and the same moved on, so that long ones are few steps.
+    fn range(&mut self, len: usize) -> Result<SlotId> {
+        let mut range = self.constant(0.0, 1);
+        let mut have = 1;
+        while have < len {
+            let step = self.constant(have as f64, 1);
+            let mut next = self.build.apply(Id::Add, &[range, step])?;
+            let more = have.min(len - have);
+            if more < have {
+                next = self.build.extract(next, 0, more as u32)?;
+            }
+            range = self.build.concat(&[range, next])?;
+            have += more;
+        }
+        Ok(range)
     }
 
     /// A number in many places, by a product with ones, which changes no bit.
