@@ -201,6 +201,11 @@ impl Expr {
 
     /// Component `index`.
     pub fn elem(&self, index: usize) -> Result<Expr> {
+        if index >= self.dim() {
+            let message =
+                format!("Elem: there is no component {index}: {}", crate::infer::described(self));
+            return Err(Error::formula(message, None));
+        }
         self.extract(index, 1)
     }
 

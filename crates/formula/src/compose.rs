@@ -50,6 +50,9 @@ impl Expr {
             let message = format!("OneHot: takes a number, but {}", infer::described(self));
             return Err(Error::formula(message, None));
         }
+        if dim == 0 {
+            return Err(Error::formula("OneHot: a dimension must be at least 1", None));
+        }
         let index = self.add(&Expr::constant(0.5))?.unary(Id::Floor)?;
         Expr::range(dim)?.binary(Id::Equal, &index)
     }

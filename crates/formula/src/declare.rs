@@ -37,7 +37,7 @@ pub(crate) fn variable(
     let whole =
         |x: f64| (x.fract() == 0.0 && (0.0..POSITIONS as f64).contains(&x)).then_some(x as usize);
     let Some(numbers) = numbers.iter().map(|x| whole(*x)).collect::<Option<Vec<usize>>>() else {
-        return Err(format!("{word} takes integers that are not negative"));
+        return Err(format!("{word} takes integers from 0 to {}", POSITIONS - 1));
     };
     let variable = match (category(word), &numbers[..], place) {
         (Some(category), [dim], Some(position)) => Variable { position, dim: *dim, category },

@@ -38,8 +38,8 @@ impl Takes {
         match self {
             Takes::Formula | Takes::MaybeFormula | Takes::Formulas => "a formula",
             Takes::Variable => "a variable",
-            Takes::Integer => "an integer",
-            Takes::Count => "an integer that is not negative",
+            Takes::Integer => "an integer below 9e15",
+            Takes::Count => "an integer that is not negative, below 9e15",
             Takes::Counts | Takes::MaybeCounts => "a list of integers such as [2,3]",
         }
     }

@@ -160,7 +160,8 @@ fn size_is(name: &str, shape: impl Iterator<Item = usize>, operand: &Expr) -> Re
     match size {
         Some(size) if size == operand.dim() => Ok(size),
         _ => {
-            let message = format!("{name}: {} does not fit {shape:?}", described(operand));
+            let message =
+                format!("{name}: {}, which is not that of shape {shape:?}", described(operand));
             Err(Error::formula(message, None))
         }
     }

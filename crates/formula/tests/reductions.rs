@@ -1,5 +1,8 @@
 //! Reductions against naive values: ties, NaN, infinities, nothing, K larger than N, any split.
 
+mod common;
+
+use common::cases;
 use proptest::prelude::*;
 use tilework_formula::reduction::REDUCTIONS;
 use tilework_formula::{Axis, Expr, Reduction, parse};
@@ -191,6 +194,8 @@ fn same(a: &(Vec<f64>, Vec<i64>), b: &(Vec<f64>, Vec<i64>)) -> bool {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn any_split_gives_the_same(
         values in proptest::collection::vec(

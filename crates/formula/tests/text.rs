@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{ALIASES, corpus, elementwise, random_formula};
+use common::{ALIASES, cases, corpus, elementwise, random_formula};
 use proptest::prelude::*;
 use tilework_error::Error;
 use tilework_formula::parse::{self, Meaning};
@@ -241,7 +241,7 @@ fn nesting_has_a_limit_and_length_has_none() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(cases(400))]
 
     #[test]
     fn random_formulas_print_and_derive(text in random_formula()) {

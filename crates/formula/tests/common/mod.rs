@@ -3,8 +3,18 @@
 #![allow(dead_code, unreachable_pub)]
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use tilework_formula::{Expr, Variable, names, parse};
 use tilework_ops::Id;
+
+/// So many cases, the same in every run; others in each where tests may be slow.
+pub fn cases(cases: u32) -> ProptestConfig {
+    let rng_seed = match std::env::var_os("TILEWORK_SLOW_TESTS") {
+        Some(_) => RngSeed::Random,
+        None => RngSeed::Fixed(1),
+    };
+    ProptestConfig { cases, rng_seed, failure_persistence: None, ..ProptestConfig::default() }
+}
 
 /// The variables of the corpus.
 pub const ALIASES: [&str; 9] = [
