@@ -696,3 +696,30 @@ fn tiny_half_floats_survive() {
         }
     }
 }
+
+/// The tile unit finds a number that it cannot multiply when most of C is written: the product is
+/// done over, and what is added to C is added once.
+#[test]
+fn a_tiny_number_at_the_end_is_seen_in_time() {
+    let (m, n, k) = (200, 96, 64);
+    let (one, tiny) = (bf16::ONE, bf16::from_f64((-130f64).exp2()));
+    for lie in [Lie::Rows, Lie::Columns] {
+        let mut a = Matrix::new(m, k, lie, one);
+        let b = Matrix::new(k, n, Lie::Rows, one);
+        for j in 0..k {
+            let index = a.index(m - 1, j);
+            a.block[index] = if j == k - 1 { tiny } else { bf16::ZERO };
+        }
+        for (isa, accumulate) in isas().flat_map(|isa| [(isa, false), (isa, true)]) {
+            let mut c = Matrix::new(m, n, Lie::Rows, one);
+            let p = product((m, n, k), &a, &b, &mut c, accumulate);
+            // SAFETY: the matrices hold every element that the strides reach.
+            unsafe { gemm(isa, &Threads(2), &p) }.unwrap();
+            let (old, sum) = (f64::from(u8::from(accumulate)), k as f64);
+            for i in 0..m {
+                let expected = if i == m - 1 { tiny.to_f64() + old } else { sum + old };
+                assert_eq!(c.get(i, 5), bf16::from_f64(expected), "{i} {accumulate} {isa:?}");
+            }
+        }
+    }
+}

@@ -10,6 +10,7 @@ use super::family::Bfloat16;
 use super::lanes::Lanes;
 use super::plan::TileUnit;
 use super::tiles::{DEPTH, PANEL, Panel, Sums, TILE, Tiling, tile_loop};
+use crate::prefetch;
 use half::bf16;
 use std::arch::x86_64::*;
 
@@ -28,6 +29,7 @@ impl Tiling for Whole {
 
     const STEP: usize = 2 * TILE;
     const LEAST: usize = 48 * 48 * 48;
+    const DECLINES: bool = true;
 
     fn block_of_k(k: usize) -> usize {
         k
@@ -67,8 +69,8 @@ impl Tiling for Whole {
         unsafe {
             tile_loop!((a, b, steps, sums)
                 "tileloadd tmm4, [{a} + {row}*1]",
-                "tileloadd tmm6, [{b} + {row}*1]",
-                "tileloadd tmm7, [{b} + {row}*1 + 1024]",
+                "tileloaddt1 tmm6, [{b} + {row}*1]",
+                "tileloaddt1 tmm7, [{b} + {row}*1 + 1024]",
                 "tdpbf16ps tmm0, tmm4, tmm6",
                 "tileloadd tmm5, [{a} + {row}*1 + 1024]",
                 "tdpbf16ps tmm1, tmm4, tmm7",
@@ -115,6 +117,7 @@ unsafe fn read_tile(
                     return _mm512_setzero_si512();
                 }
                 let at = from.wrapping_offset(k as isize * panel.along);
+                prefetch::into_l1(at.wrapping_offset(DEPTH as isize * panel.along));
                 _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, at.cast()))
             };
             for (pair, vector) in tile.iter_mut().enumerate() {

@@ -44,6 +44,8 @@ mod register;
 #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
 mod split;
 #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+mod tile_state;
+#[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
 mod tiles;
 
 pub use blocking::{Blocking, Grid, Shape};

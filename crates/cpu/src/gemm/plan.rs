@@ -32,12 +32,12 @@ enum Path {
 
 /// A unit of the CPU that multiplies matrices, where there is one.
 pub(super) struct TileUnit<S> {
-    /// How many bytes of packed operands a product takes; None if the vector units should do it.
-    pub(super) room: fn(&Product<S>) -> Option<usize>,
-    /// Computes a product for which `room` has named some bytes, with as many at this address, cut
-    /// for so many threads; says whether it did, and has written nothing if not. Its contract is
-    /// that of `gemm`.
-    pub(super) product: unsafe fn(&dyn Parallel, usize, &Product<S>, *mut u8) -> bool,
+    /// The memory that a product takes on so many threads; None if the vector units should do it.
+    pub(super) room: fn(&Product<S>, usize) -> Option<Room>,
+    /// Computes a product for which `room` has named some memory, in an area that has it, cut for
+    /// so many threads. Says whether it did; if not, C has to be written anew, or is as it was
+    /// where the product is added to it. Its contract is that of `gemm`.
+    pub(super) product: unsafe fn(&dyn Parallel, usize, &Product<S>, &Area) -> bool,
 }
 
 /// The unit for a family.
@@ -180,14 +180,15 @@ impl<F: Family> Plan<F> {
             Path::Rows => vector::rows_need::<F>(&self.product, self.threads),
             Path::Matrix(blocking) => {
                 let room = matrix::need::<F>(&self.product, blocking);
-                let tiles = self.unit.and_then(|unit| (unit.room)(&self.product)).unwrap_or(0);
-                Room { whole: room.whole.max(tiles), ..room }
+                let tiles = self.unit.and_then(|unit| (unit.room)(&self.product, self.threads));
+                let tiles = tiles.unwrap_or_default();
+                Room { whole: room.whole.max(tiles.whole), each: room.each.max(tiles.each) }
             }
         }
     }
 
-    /// Takes the memory for `at_once` products. The tile unit packs both operands whole; without
-    /// the memory for that, the vector units do it in little.
+    /// Takes the memory for `at_once` products. The tile unit packs all of K; without the memory
+    /// for that, the vector units do it in little.
     fn reserve(&mut self, at_once: usize) -> Result<Memory> {
         let memory = |room: Room| {
             let each = room.bytes(self.threads);
@@ -232,10 +233,8 @@ impl<F: Family> Plan<F> {
                 Path::Dots => vector::dots::<F>(parallel, self.threads, p, area),
                 Path::Rows => vector::rows::<F>(parallel, self.threads, p, area),
                 Path::Matrix(blocking) => {
-                    let by_unit = self.unit.filter(|unit| (unit.room)(p).is_some());
-                    if by_unit
-                        .is_none_or(|unit| !(unit.product)(parallel, self.threads, p, area.whole()))
-                    {
+                    let by_unit = self.unit.filter(|unit| (unit.room)(p, self.threads).is_some());
+                    if by_unit.is_none_or(|unit| !(unit.product)(parallel, self.threads, p, area)) {
                         matrix::product::<F>(parallel, p, blocking, area);
                     }
                 }

@@ -33,6 +33,8 @@ impl Tiling for Pieces {
     /// Two tiles of each piece.
     const STEP: usize = 6 * TILE;
     const LEAST: usize = 64 * 64 * 64;
+    /// [`accepts`](Tiling::accepts) looks at everything.
+    const DECLINES: bool = false;
 
     fn block_of_k(k: usize) -> usize {
         Blocking::block_of_k(k, size_of::<f32>())

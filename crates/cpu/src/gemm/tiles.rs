@@ -1,25 +1,26 @@
 //! Products on the tile unit (AMX): what its two uses have in common.
 //!
-//! Both operands are packed by all threads into tiles of 16 rows of 64 bytes; then pieces of C are
-//! computed, 32 x 32 at a time. How elements become tiles and which products of tiles make a sum is
-//! a [`Tiling`]'s affair: `amx` has one for bfloat16, `split` one for float32 by pieces. To `plan`
-//! they are a [`TileUnit`], which may decline a product before it has written anything; then the
-//! vector units do it. Assumes AVX-512.
+//! C is cut into pieces of columns. Whoever computes a piece packs B's columns into tiles of 16 rows
+//! of 64 bytes, which stay in its L2, then a few rows of A at a time, and multiplies 32 x 32 sums.
+//! The unit is so fast that what counts is how often operands come from the shared cache: packing
+//! reads them once for each piece, and nothing packed leaves L2. How elements become tiles and
+//! which products of tiles make a sum is a [`Tiling`]'s affair: `amx` has one for bfloat16, `split`
+//! one for float32 by pieces. To `plan` they are a [`TileUnit`], which may decline a product; then
+//! the vector units do it. Assumes AVX-512.
 
 use super::avx512::F32x16;
-use super::blocking::part;
+use super::blocking::{Grid, part, widest};
+use super::caches::CacheSizes;
 use super::family::Family;
-use super::finish::{Finish, FinishArgs, Shared};
+use super::finish::{Finish, FinishArgs};
 use super::lanes::{Avx512, Job, Level};
 use super::plan::TileUnit;
-use super::{Parallel, Product};
+use super::scratch::{Area, Room};
+use super::{Parallel, Product, tile_state};
 use crate::pool;
-use std::arch::asm;
-use std::arch::x86_64::{__cpuid, __cpuid_count};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Rows or columns of a panel: two tiles.
@@ -28,11 +29,9 @@ pub(super) const PANEL: usize = 32;
 pub(super) const DEPTH: usize = 32;
 /// Bytes of a tile.
 pub(super) const TILE: usize = 1024;
-/// Bytes of B's panels, and how many, that stay in L2 while the rows of A pass.
-const RESIDENT: usize = 1 << 20;
-const RESIDENT_PANELS: usize = 8;
-/// Panels that are packed in one piece of work.
-const PACKED_AT_ONCE: usize = 2;
+/// Panels of A that are packed at a time where its columns are contiguous: a line of a column is
+/// one panel wide, and memory is fetched in stretches of several.
+const ROWS_ACROSS: usize = 4;
 
 /// The loop of [`Tiling::multiply`] around what one step of K does: products of 2 x 2 tiles are summed
 /// in `tmm0` to `tmm3`, and stored at the end. A step may use `tmm4` to `tmm7`, reads its tiles at
@@ -80,12 +79,14 @@ pub(super) trait Tiling: 'static {
     const STEP: usize;
     /// Multiplications below which the vector units are as fast.
     const LEAST: usize;
+    /// Whether [`pack`](Self::pack) may find what the unit cannot multiply.
+    const DECLINES: bool;
 
     /// How much of K is packed and multiplied at a time.
     fn block_of_k(k: usize) -> usize;
 
-    /// Whether the unit can do the product to the accuracy that is promised, as far as that must be
-    /// known before packing.
+    /// Whether the unit can do the product to the accuracy that is promised, as far as packing does
+    /// not find out.
     ///
     /// # Safety
     /// A and B may be read; AVX-512 is available.
@@ -94,8 +95,7 @@ pub(super) trait Tiling: 'static {
         true
     }
 
-    /// Packs a panel. False if it holds what the unit cannot multiply; only a tiling that takes all
-    /// of K at once may say so.
+    /// Packs a panel. False if it holds what the unit cannot multiply.
     ///
     /// # Safety
     /// The panel lies in its operand and has room for its tiles; AVX-512 is available.
@@ -145,115 +145,215 @@ fn panel_bytes<T: Tiling>(k: usize) -> usize {
     T::block_of_k(k).div_ceil(DEPTH).saturating_mul(T::STEP)
 }
 
-fn room<T: Tiling>(p: &Product<Store<T>>) -> Option<usize> {
-    if work(p) < T::LEAST || p.m.min(p.n) < 8 || p.k < 16 || !available() {
+/// How a product is cut.
+struct Cut {
+    /// Panels of A and of B.
+    panels: [usize; 2],
+    /// Bytes of a panel.
+    size: usize,
+    /// Pieces of C.
+    grid: Grid,
+    /// Panels of A that are packed at a time.
+    pass: usize,
+}
+
+impl Cut {
+    fn new<T: Tiling>(p: &Product<Store<T>>, threads: usize) -> Cut {
+        let panels = [p.m, p.n].map(|lanes| lanes.div_ceil(PANEL));
+        let [a_panels, b_panels] = panels;
+        let size = panel_bytes::<T>(p.k);
+        // Columns so that their panels take half of L2, equally many for each thread; rows as well
+        // if that gives too few pieces.
+        let resident = (CacheSizes::of_this_machine().l2 / 2 / size).max(1);
+        let columns = b_panels.div_ceil(resident).next_multiple_of(threads).min(b_panels);
+        let rows = threads.div_ceil(columns).min(a_panels);
+        let pass = if p.a_rows == 1 && p.a_cols != 1 { ROWS_ACROSS } else { 1 };
+        Cut { panels, size, grid: Grid { rows, columns }, pass: pass.min(a_panels) }
+    }
+
+    /// Bytes of B's panels in a piece.
+    fn b_bytes(&self) -> usize {
+        widest(self.panels[1], self.grid.columns, 1).saturating_mul(self.size)
+    }
+}
+
+/// Small products take less time than waking a thread.
+fn useful_threads<T: Tiling>(p: &Product<Store<T>>, threads: usize) -> usize {
+    if work(p) < 4 * T::LEAST { 1 } else { threads }
+}
+
+fn room<T: Tiling>(p: &Product<Store<T>>, threads: usize) -> Option<Room> {
+    if work(p) < T::LEAST || p.m.min(p.n) < 8 || p.k < 16 || !tile_state::available() {
         return None;
     }
-    let panels = p.m.div_ceil(PANEL) + p.n.div_ceil(PANEL);
-    Some(panels.saturating_mul(panel_bytes::<T>(p.k)))
+    let cut = Cut::new::<T>(p, useful_threads::<T>(p, threads));
+    let each = cut.b_bytes().saturating_add(cut.pass.saturating_mul(cut.size));
+    Some(Room { whole: 0, each })
 }
 
 unsafe fn product<T: Tiling>(
     parallel: &dyn Parallel,
     threads: usize,
     p: &Product<Store<T>>,
-    packed: *mut u8,
+    area: &Area,
 ) -> bool {
-    // SAFETY: the operands may be read.
-    if !unsafe { T::accepts(parallel, p) } {
-        return false;
-    }
-    let (a_panels, b_panels) = (p.m.div_ceil(PANEL), p.n.div_ceil(PANEL));
-    let size = panel_bytes::<T>(p.k);
-    let packed = Shared(packed);
-    // Small products take less time than waking a thread.
-    let threads = if work(p) < 4 * T::LEAST { 1 } else { threads };
+    let threads = useful_threads::<T>(p, threads);
+    let cut = Cut::new::<T>(p, threads);
+    let slots = &area.slots;
     let run = |pieces: usize, piece: &(dyn Fn(usize) + Sync)| match threads {
         1 => (0..pieces).for_each(piece),
         _ => parallel.run(pieces, piece),
     };
-    // Columns so that their panels stay in L2; rows as well if that gives too few pieces.
-    let most = (RESIDENT / size).clamp(1, RESIDENT_PANELS);
-    let columns = b_panels.div_ceil(most).max(threads.min(b_panels));
-    let rows = if threads == 1 { 1 } else { (2 * threads).div_ceil(columns).min(a_panels) };
-
+    let declined = AtomicBool::new(false);
+    let pack = |panels: PanelsArgs<Store<T>>| {
+        // SAFETY: the panels are in the operand, and each has its own place in the caller's slot.
+        unsafe { Avx512::enter::<Panels<T>>(&panels) };
+        if !panels.good.get() {
+            declined.store(true, Ordering::Relaxed);
+        }
+    };
+    // SAFETY: the operands may be read.
+    if !unsafe { T::accepts(parallel, p) } {
+        return false;
+    }
+    let [a_panels, b_panels] = cut.panels;
     let kc = T::block_of_k(p.k);
-    let mut k = 0;
-    while k < p.k {
-        let depth = kc.min(p.k - k);
-        let declined = AtomicBool::new(false);
-        run((a_panels + b_panels).div_ceil(PACKED_AT_ONCE), &|index| {
-            let first = index * PACKED_AT_ONCE;
-            for panel in first..(first + PACKED_AT_ONCE).min(a_panels + b_panels) {
-                let is_b = panel >= a_panels;
-                let (from, across, along, lanes, number) = match is_b {
-                    false => (p.a, p.a_rows, p.a_cols, p.m, panel),
-                    true => (p.b, p.b_cols, p.b_rows, p.n, panel - a_panels),
-                };
-                let lane = number * PANEL;
-                let args = PackArgs {
-                    panel: Panel {
-                        from: from.wrapping_offset(lane as isize * across + k as isize * along),
-                        across,
-                        along,
-                        lanes: PANEL.min(lanes - lane),
-                        depth,
-                        to: packed.get().wrapping_add(panel * size),
-                        is_b,
-                    },
-                    good: Cell::new(true),
-                };
-                // SAFETY: the lanes and k of a panel are in the operand; every panel has its own
-                // place.
-                unsafe { Avx512::enter::<Pack<T>>(&args) };
-                if !args.good.get() {
-                    declined.store(true, Ordering::Relaxed);
+    if T::DECLINES && p.accumulate {
+        // What is added to C cannot be done over: everything is packed once to be looked at.
+        run(a_panels + b_panels, &|index| {
+            slots.with(|slot| {
+                for k in (0..p.k).step_by(kc) {
+                    let panels = match index.checked_sub(a_panels) {
+                        None => PanelsArgs::of_a(p, index..index + 1),
+                        Some(index) => PanelsArgs::of_b(p, index..index + 1),
+                    };
+                    pack(panels.over(k..(k + kc).min(p.k), slot, cut.size));
+                }
+            });
+        });
+        if declined.load(Ordering::Relaxed) {
+            return false;
+        }
+    }
+    run(cut.grid.rows * cut.grid.columns, &|index| {
+        let rows = part(a_panels, cut.grid.rows, 1, index / cut.grid.columns);
+        let columns = part(b_panels, cut.grid.columns, 1, index % cut.grid.columns);
+        slots.with(|packed_b| {
+            let packed_a = packed_b.wrapping_add(cut.b_bytes());
+            for k in (0..p.k).step_by(kc) {
+                let depth = k..(k + kc).min(p.k);
+                pack(PanelsArgs::of_b(p, columns.clone()).over(depth.clone(), packed_b, cut.size));
+                for row in rows.clone() {
+                    // Pieces are cut for the caches and may take seconds each.
+                    pool::check();
+                    if declined.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let place = (row - rows.start) % cut.pass;
+                    if place == 0 {
+                        let pass = row..(row + cut.pass).min(rows.end);
+                        pack(PanelsArgs::of_a(p, pass).over(depth.clone(), packed_a, cut.size));
+                    }
+                    let args = TilesArgs::<T> {
+                        product: *p,
+                        a: packed_a.wrapping_add(place * cut.size),
+                        b: packed_b,
+                        size: cut.size,
+                        steps: depth.len().div_ceil(DEPTH),
+                        accumulate: p.accumulate || k > 0,
+                        row,
+                        columns: columns.clone(),
+                    };
+                    // SAFETY: these panels are packed; pieces of C are disjoint.
+                    unsafe { Avx512::enter::<Tiles<T>>(&args) };
                 }
             }
         });
-        if declined.into_inner() {
-            debug_assert!(k == 0 && depth == p.k);
-            return false;
-        }
-        run(rows * columns, &|index| {
-            for row in part(a_panels, rows, 1, index / columns) {
-                // Pieces are cut for the caches and may take seconds each.
-                pool::check();
-                let args = TilesArgs::<T> {
-                    product: *p,
-                    a: packed.get().wrapping_add(row * size),
-                    b: packed.get().wrapping_add(a_panels * size),
-                    size,
-                    steps: depth.div_ceil(DEPTH),
-                    accumulate: p.accumulate || k > 0,
-                    row,
-                    columns: part(b_panels, columns, 1, index % columns),
-                };
-                // SAFETY: all panels are packed; pieces of C are disjoint.
-                unsafe { Avx512::enter::<Tiles<T>>(&args) };
-            }
-        });
-        k += depth;
-    }
-    true
+    });
+    !declined.into_inner()
 }
 
-/// A panel, and whether the unit can multiply it.
-struct PackArgs<S> {
-    panel: Panel<S>,
+/// Some panels of an operand on their way into tiles, one after the other.
+struct PanelsArgs<S> {
+    /// Lane 0, k 0 of the operand.
+    from: *const S,
+    across: isize,
+    along: isize,
+    /// Rows of A, or columns of B.
+    lanes: usize,
+    is_b: bool,
+    panels: Range<usize>,
+    depth: Range<usize>,
+    to: *mut u8,
+    /// Bytes of a panel.
+    size: usize,
+    /// Whether the unit can multiply what they hold.
     good: Cell<bool>,
 }
 
-/// Packs one panel.
-struct Pack<T>(PhantomData<T>);
+impl<S> PanelsArgs<S> {
+    fn of_a(p: &Product<S>, panels: Range<usize>) -> PanelsArgs<S> {
+        let (from, across, along, lanes) = (p.a, p.a_rows, p.a_cols, p.m);
+        let good = Cell::new(true);
+        let to = std::ptr::null_mut();
+        PanelsArgs {
+            from,
+            across,
+            along,
+            lanes,
+            is_b: false,
+            panels,
+            depth: 0..0,
+            to,
+            size: 0,
+            good,
+        }
+    }
 
-impl<T: Tiling> Job for Pack<T> {
-    type Args = PackArgs<Store<T>>;
+    fn of_b(p: &Product<S>, panels: Range<usize>) -> PanelsArgs<S> {
+        let (from, across, along, lanes) = (p.b, p.b_cols, p.b_rows, p.n);
+        PanelsArgs { from, across, along, lanes, is_b: true, ..Self::of_a(p, panels) }
+    }
+
+    /// Over a block of K, to a place with `size` bytes for each panel.
+    fn over(self, depth: Range<usize>, to: *mut u8, size: usize) -> PanelsArgs<S> {
+        PanelsArgs { depth, to, size, ..self }
+    }
+}
+
+/// Packs them.
+struct Panels<T>(PhantomData<T>);
+
+impl<T: Tiling> Job for Panels<T> {
+    type Args = PanelsArgs<Store<T>>;
 
     #[inline(always)]
-    unsafe fn run(args: &PackArgs<Store<T>>) {
-        // SAFETY: the same contract.
-        args.good.set(unsafe { T::pack(&args.panel) });
+    unsafe fn run(args: &PanelsArgs<Store<T>>) {
+        // Where lanes are contiguous, all panels take some k before the next ones: memory is read
+        // in long stretches.
+        let at_once = if args.across == 1 { DEPTH } else { args.depth.len() };
+        let mut good = true;
+        let mut k = 0;
+        while k < args.depth.len() {
+            let depth = at_once.min(args.depth.len() - k);
+            let along = (args.depth.start + k) as isize * args.along;
+            for (place, index) in args.panels.clone().enumerate() {
+                let lane = index * PANEL;
+                let panel = Panel {
+                    from: args.from.wrapping_offset(lane as isize * args.across + along),
+                    across: args.across,
+                    along: args.along,
+                    lanes: PANEL.min(args.lanes - lane),
+                    depth,
+                    to: args.to.wrapping_add(place * args.size + k / DEPTH * T::STEP),
+                    is_b: args.is_b,
+                };
+                // SAFETY: the lanes and k of a panel are in the operand; every panel has its place.
+                good &= unsafe { T::pack(&panel) };
+            }
+            k += depth;
+        }
+        args.good.set(good);
     }
 }
 
@@ -262,7 +362,7 @@ struct TilesArgs<T: Tiling> {
     product: Product<Store<T>>,
     /// The panel of A that belongs to the row.
     a: *const u8,
-    /// All panels of B.
+    /// The panels of B that belong to the columns.
     b: *const u8,
     /// Bytes of a panel.
     size: usize,
@@ -282,15 +382,15 @@ impl<T: Tiling> Job for Tiles<T> {
     unsafe fn run(args: &TilesArgs<T>) {
         let p = &args.product;
         let mut sums = Sums([0.0; PANEL * PANEL]);
-        // SAFETY: `available` was asked: the instruction exists and is permitted.
-        unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const CONFIG, options(nostack, readonly)) };
+        // SAFETY: `available` was asked.
+        unsafe { tile_state::configure() };
         let i = args.row * PANEL;
         let c = p.c.wrapping_offset(i as isize * p.c_rows);
-        for column in args.columns.clone() {
+        for (place, column) in args.columns.clone().enumerate() {
             let j = column * PANEL;
             // SAFETY: the panels hold `steps` steps; C has the rows and columns from (i, j).
             unsafe {
-                T::multiply(args.a, args.b.wrapping_add(column * args.size), args.steps, &mut sums);
+                T::multiply(args.a, args.b.wrapping_add(place * args.size), args.steps, &mut sums);
                 <Finish<T::Family> as Job>::run(&FinishArgs {
                     sums: sums.0.as_ptr(),
                     pitch: PANEL,
@@ -303,66 +403,11 @@ impl<T: Tiling> Job for Tiles<T> {
                 });
             }
         }
-        // SAFETY: as above. Released, so that the kernel need not save tiles at every switch.
-        unsafe { asm!("tilerelease", options(nostack, nomem)) };
+        // SAFETY: as above.
+        unsafe { tile_state::release() };
     }
 }
-
-/// How the eight tile registers are shaped: 16 rows of 64 bytes each.
-#[repr(C, align(64))]
-struct TileConfig {
-    palette: u8,
-    start_row: u8,
-    reserved: [u8; 14],
-    row_bytes: [u16; 16],
-    rows: [u8; 16],
-}
-
-/// All eight registers whole; edges are zeros in the panels.
-static CONFIG: TileConfig = {
-    let mut config = TileConfig {
-        palette: 1,
-        start_row: 0,
-        reserved: [0; 14],
-        row_bytes: [0; 16],
-        rows: [0; 16],
-    };
-    let mut tile = 0;
-    while tile < 8 {
-        config.row_bytes[tile] = 64;
-        config.rows[tile] = 16;
-        tile += 1;
-    }
-    config
-};
 
 /// A block of sums as the tile unit stores it.
 #[repr(C, align(64))]
 pub(super) struct Sums(pub(super) [f32; PANEL * PANEL]);
-
-/// Whether this CPU has the tile unit and the kernel lets this process use it; asked once.
-fn available() -> bool {
-    static AVAILABLE: OnceLock<bool> = OnceLock::new();
-    *AVAILABLE.get_or_init(|| {
-        if __cpuid(0).eax < 7 {
-            return false;
-        }
-        // Bits 22 and 24: bfloat16 tiles, tiles.
-        let wanted = 1 << 22 | 1 << 24;
-        __cpuid_count(7, 0).edx & wanted == wanted && permitted()
-    })
-}
-
-/// Asks Linux for the tile registers, which are too large to be saved for every process.
-#[cfg(target_os = "linux")]
-fn permitted() -> bool {
-    const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
-    const XFEATURE_XTILEDATA: libc::c_long = 18;
-    // SAFETY: this request takes no pointers and changes only what threads of this process may do.
-    unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0 }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn permitted() -> bool {
-    false
-}
