@@ -5,9 +5,10 @@
 //! catches that and makes it `Error::Interrupted`. Nobody in between has to know: memory of kernels
 //! is freed on the way, their results are dropped with the request's fresh targets, and the guards
 //! end as always. Requests that write what others can see are never watched, so they run to their
-//! end. Everything here belongs to one thread: workers do not ask.
+//! end; but a session that waits for its guards asks too ([`waiting`]), since what has not begun can
+//! always be given up. Everything here belongs to one thread: workers do not ask.
 //!
-//! Unwinding needs panics that unwind: in a program built to abort on panic nothing is asked.
+//! Unwinding needs panics that unwind: in a program built to abort on panic only waiting is given up.
 //!
 //! [`run`]: crate::run
 
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use tilework_error::{Error, Result};
 
+use crate::lock::Waiting;
 use crate::session::in_the_middle;
 
 /// How often is asked.
@@ -54,8 +56,9 @@ fn replaced<T>(cell: &'static std::thread::LocalKey<Cell<T>>, value: T) -> Resto
 
 /// Does `work`; its long operations ask `stop` about ten times a second whether to give up, and
 /// then fail with `Error::Interrupted`. Only operations that make a new array give up; what writes
-/// to an array that exists runs to its end. `stop` is called on this thread, in the middle of an
-/// operation: where it would have to wait for memory that operations use it gets `Error::Borrowed`.
+/// to an array that exists runs to its end once it has begun. What waits for other operations has
+/// not. `stop` is called on this thread, in the middle of an operation: where it would have to wait
+/// for memory that operations use it gets `Error::Borrowed`.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -70,12 +73,25 @@ pub fn interruptible<T>(stop: impl Fn() -> bool + 'static, work: impl FnOnce() -
     work()
 }
 
+/// Whether a request of this thread can be stopped at all.
+pub(crate) fn can_stop() -> bool {
+    cfg!(panic = "unwind") && is_watched()
+}
+
 /// Whether somebody is to be asked on this thread.
-pub(crate) fn is_watched() -> bool {
+fn is_watched() -> bool {
     let watch = WATCH.take();
-    let watched = watch.is_some() && cfg!(panic = "unwind");
+    let watched = watch.is_some();
     WATCH.set(watch);
     watched
+}
+
+/// How this thread waits for other operations.
+pub(crate) fn waiting() -> Waiting<'static> {
+    match is_watched() {
+        true => Waiting::Asking { every: PERIOD, go_on: &|| !is_stopped() },
+        false => Waiting::Always,
+    }
 }
 
 /// Does the work of a request that may be stopped.
@@ -92,16 +108,17 @@ pub(crate) fn stoppable(operation: &str, work: impl FnOnce() -> Result<()>) -> R
 /// Called between pieces of work by whatever shares out pieces, and inside of long ones.
 #[inline]
 pub fn check() {
-    if ARMED.get() {
-        ask();
+    if ARMED.get() && is_stopped() {
+        resume_unwind(Box::new(Stopped));
     }
 }
 
+/// Whether it is time to ask, and the answer is to stop.
 #[cold]
-fn ask() {
+fn is_stopped() -> bool {
     // Who is asked may run other requests (a handler of Python may do anything): not watched by
     // itself, not stopped for another, and not waiting for this one.
-    let Some(mut watch) = WATCH.take() else { return };
+    let Some(mut watch) = WATCH.take() else { return false };
     let mut stop = false;
     if Instant::now() >= watch.due {
         let _former = replaced(&ARMED, false);
@@ -109,7 +126,5 @@ fn ask() {
         watch.due = Instant::now() + PERIOD;
     }
     WATCH.set(Some(watch));
-    if stop {
-        resume_unwind(Box::new(Stopped));
-    }
+    stop
 }

@@ -5,7 +5,8 @@
 //! *users* hold it through a guard for as long as they please. Operations wait for operations and
 //! for nothing else; whoever meets a user's guard that excludes it gets a [`Conflict`] at once.
 //! Nobody ever waits for a user, so guards cannot deadlock; and an operation takes all its blocks
-//! at once in the order of their addresses ([`acquire`]), so operations cannot either.
+//! at once in the order of their addresses ([`acquire`]), so operations cannot either. How long it
+//! waits each says itself ([`Waiting`]).
 //!
 //! | wants | waits for | refused by |
 //! |---|---|---|
@@ -27,17 +28,19 @@
 //!
 //! The state is one `AtomicU32`; taking and releasing cost one locked instruction each. Threads
 //! that wait spin for a few microseconds, then sleep in a global table keyed by the address of the
-//! lock. Modelled with loom in `tests/lock_loom.rs`.
+//! lock (`beds`). Modelled with loom in `tests/lock_loom.rs`.
 
+mod beds;
 mod generation;
 mod guards;
 
 use std::hint::spin_loop;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
 
+use beds::bed;
 pub use guards::{OpGuards, acquire, try_acquire};
-use sync::{AtomicU32, Condvar, Mutex};
+use sync::AtomicU32;
 
 /// What a holder does with a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,13 +63,29 @@ pub struct Conflict {
     pub index: usize,
 }
 
+/// What is done where a block is not to be had at once.
+#[derive(Clone, Copy)]
+pub enum Waiting<'a> {
+    /// It is given up.
+    Never,
+    /// It is waited for, however long it takes.
+    Always,
+    /// It is waited for, and about so often is asked whether to go on.
+    Asking {
+        /// The time between two questions.
+        every: Duration,
+        /// True to go on, false to give up.
+        go_on: &'a dyn Fn() -> bool,
+    },
+}
+
 /// An operation writes. At most one of the two writers is set, and then no reader is counted.
 const OP_WRITE: u32 = 1 << 0;
 /// A user writes.
 const USER_WRITE: u32 = 1 << 1;
 /// A writer waits: new readers of both kinds stand back, so that a stream of them cannot starve it.
-/// Set by a writer that goes to sleep, cleared by the next writer that takes the block; while it is
-/// set no user can come in, so the writer that has set it will not be refused but take the block.
+/// Set by a writer that goes to sleep, cleared by the next writer that takes the block and by one
+/// that gives up waiting. While it is set no user can come in, so no writer that waits is refused.
 const WRITER_WAITS: u32 = 1 << 2;
 /// Threads may sleep in the table on behalf of this lock: whoever lets them go on must wake them.
 const SLEEPERS: u32 = 1 << 3;
@@ -171,19 +190,13 @@ impl BlockLock {
     /// Takes the block for an operation, after the operations that exclude it.
     #[inline]
     pub fn lock_op(&self, access: Access) -> Result<(), Conflict> {
-        if self.take_free(Holder::Op, access) {
-            return Ok(());
-        }
-        self.lock_slow(Holder::Op, access, true).map(|_| ())
+        self.lock(Holder::Op, access, Waiting::Always).map(|_| ())
     }
 
     /// As [`lock_op`](Self::lock_op), but `Ok(false)` where that would wait.
     #[inline]
     pub fn try_lock_op(&self, access: Access) -> Result<bool, Conflict> {
-        if self.take_free(Holder::Op, access) {
-            return Ok(true);
-        }
-        self.lock_slow(Holder::Op, access, false)
+        self.lock(Holder::Op, access, Waiting::Never)
     }
 
     /// Releases what [`lock_op`](Self::lock_op) took.
@@ -203,26 +216,26 @@ impl BlockLock {
             }
         };
         if wake {
-            self.wake();
+            self.wake(SLEEPERS);
         }
     }
 
     /// Takes the block for a guard that user code holds, after the operations that exclude it.
     #[inline]
     pub fn lock_user(&self, access: Access) -> Result<(), Conflict> {
-        if self.take_free(Holder::User, access) {
-            return Ok(());
-        }
-        self.lock_slow(Holder::User, access, true).map(|_| ())
+        self.lock_user_if(access, Waiting::Always).map(|_| ())
     }
 
     /// As [`lock_user`](Self::lock_user), but `Ok(false)` where that would wait.
     #[inline]
     pub fn try_lock_user(&self, access: Access) -> Result<bool, Conflict> {
-        if self.take_free(Holder::User, access) {
-            return Ok(true);
-        }
-        self.lock_slow(Holder::User, access, false)
+        self.lock_user_if(access, Waiting::Never)
+    }
+
+    /// As [`lock_user`](Self::lock_user), but `Ok(false)` if waiting was given up.
+    #[inline]
+    pub fn lock_user_if(&self, access: Access, waiting: Waiting<'_>) -> Result<bool, Conflict> {
+        self.lock(Holder::User, access, waiting)
     }
 
     /// Releases what [`lock_user`](Self::lock_user) took.
@@ -254,9 +267,10 @@ impl BlockLock {
         renewed(self.state.load(Relaxed)) & (OPS | USERS) == 0
     }
 
-    /// Takes a block that nobody holds or waits for: the usual case, in one locked instruction.
+    /// Takes the block, or is `Ok(false)` if waiting was given up.
     #[inline]
-    fn take_free(&self, holder: Holder, access: Access) -> bool {
+    fn lock(&self, holder: Holder, access: Access, waiting: Waiting<'_>) -> Result<bool, Conflict> {
+        // Mostly nobody holds it or waits for it, and one locked instruction does.
         let taken = match (holder, access) {
             (Holder::Op, Access::Read) => OP_READ,
             (Holder::Op, Access::Write) => OP_WRITE,
@@ -264,12 +278,20 @@ impl BlockLock {
             (Holder::User, Access::Write) => USER_WRITE,
         };
         let free = generation::current();
-        self.state.compare_exchange(free, free | taken, Acquire, Relaxed).is_ok()
+        if self.state.compare_exchange(free, free | taken, Acquire, Relaxed).is_ok() {
+            return Ok(true);
+        }
+        self.lock_slow(holder, access, waiting)
     }
 
-    /// Takes the block in any state; `Ok(false)` instead of waiting unless `patient`.
+    /// Takes the block in any state.
     #[cold]
-    fn lock_slow(&self, holder: Holder, access: Access, patient: bool) -> Result<bool, Conflict> {
+    fn lock_slow(
+        &self,
+        holder: Holder,
+        access: Access,
+        waiting: Waiting<'_>,
+    ) -> Result<bool, Conflict> {
         let mut spins = Spins::new();
         let mut state = self.state.load(Relaxed);
         loop {
@@ -280,7 +302,7 @@ impl BlockLock {
                             // Operations wake the sleepers when they release. A user's release
                             // wakes nobody, and who slept behind this writer is now refused.
                             if next & USER_WRITE != 0 && next & SLEEPERS != 0 {
-                                self.wake();
+                                self.wake(SLEEPERS);
                             }
                             return Ok(true);
                         }
@@ -288,14 +310,25 @@ impl BlockLock {
                     }
                 }
                 Answer::Refuse(held) => {
-                    // A writer that has announced itself is never refused before another writer has
-                    // taken the announcement back: users stand behind it, too.
+                    // A writer that has announced itself is never refused before another has taken
+                    // the announcement back: users stand behind it, too.
                     return Err(Conflict { wanted: access, held, index: 0 });
                 }
-                Answer::Wait if !patient => return Ok(false),
                 Answer::Wait => {
+                    let (limit, go_on) = match waiting {
+                        Waiting::Never => return Ok(false),
+                        Waiting::Always => (None, None),
+                        Waiting::Asking { every, go_on } => (Some(every), Some(go_on)),
+                    };
                     if !spins.again() {
-                        self.sleep(holder, access);
+                        self.sleep(holder, access, limit);
+                        if go_on.is_some_and(|go_on| !go_on()) {
+                            // Nobody stands back any longer for a writer that has gone.
+                            if access == Access::Write {
+                                self.wake(SLEEPERS | WRITER_WAITS);
+                            }
+                            return Ok(false);
+                        }
                     }
                     state = self.state.load(Relaxed);
                 }
@@ -303,65 +336,34 @@ impl BlockLock {
         }
     }
 
-    /// Sleeps until woken, unless there is no reason to wait any more. May return early.
-    fn sleep(&self, holder: Holder, access: Access) {
+    /// Sleeps until woken or until so much time has passed, unless there is no reason to wait any
+    /// more. May return early.
+    fn sleep(&self, holder: Holder, access: Access, limit: Option<Duration>) {
         let announce = match access {
             Access::Read => SLEEPERS,
             Access::Write => SLEEPERS | WRITER_WAITS,
         };
         let bed = bed(self);
         // From here to the wait nobody can clear SLEEPERS: that needs the mutex of the bed.
-        let guard = bed.mutex.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = bed.enter();
         let mut state = self.state.load(Relaxed);
         while answer(renewed(state), holder, access) == Answer::Wait {
             match self.state.compare_exchange_weak(state, state | announce, Relaxed, Relaxed) {
-                Ok(_) => {
-                    let woken = bed.bell.wait(guard);
-                    drop(woken.unwrap_or_else(PoisonError::into_inner));
-                    return;
-                }
+                Ok(_) => return bed.sleep(place, limit),
                 Err(now) => state = now,
             }
         }
     }
 
-    /// Wakes all who sleep here; they look at the state afresh.
+    /// Takes these bits back and wakes all who sleep here; they look at the state afresh, and
+    /// announce themselves again if they have to wait.
     #[cold]
-    fn wake(&self) {
+    fn wake(&self, bits: u32) {
         let bed = bed(self);
-        let guard = bed.mutex.lock().unwrap_or_else(PoisonError::into_inner);
-        self.state.fetch_and(!SLEEPERS, Relaxed);
-        drop(guard);
-        bed.bell.notify_all();
+        let place = bed.enter();
+        self.state.fetch_and(!bits, Relaxed);
+        bed.wake(place);
     }
-}
-
-/// Where threads sleep: a few places shared by all locks, each lock in the place that its address
-/// gives. Who is woken for another lock looks at its own and lies down again. Every generation has
-/// its own, since a fork may leave a mutex locked.
-struct Bed {
-    mutex: Mutex<()>,
-    bell: Condvar,
-}
-
-#[cfg(not(loom))]
-fn bed(lock: &BlockLock) -> &'static Bed {
-    const BITS: u32 = 6;
-    static BEDS: [[Bed; 1 << BITS]; generation::COUNT] =
-        [const { [const { Bed { mutex: Mutex::new(()), bell: Condvar::new() } }; 1 << BITS] };
-            generation::COUNT];
-    // Fibonacci hashing: locks lie at equal distances, which must not put them all in one place.
-    let hash = (std::ptr::from_ref(lock).addr() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let generation = generation::current() >> generation::MASK.trailing_zeros();
-    &BEDS[generation as usize][(hash >> (u64::BITS - BITS)) as usize]
-}
-
-#[cfg(loom)]
-fn bed(_: &BlockLock) -> &'static Bed {
-    loom::lazy_static! {
-        static ref BED: Bed = Bed { mutex: Mutex::new(()), bell: Condvar::new() };
-    }
-    &BED
 }
 
 /// Waiting awake: about five microseconds in rounds of growing length.
@@ -392,9 +394,9 @@ impl Spins {
 /// What the lock is made of: the standard library, or loom's model of it.
 mod sync {
     #[cfg(loom)]
-    pub(super) use loom::sync::{Condvar, Mutex, atomic::AtomicU32};
+    pub(super) use loom::sync::{Condvar, Mutex, MutexGuard, atomic::AtomicU32};
     #[cfg(not(loom))]
-    pub(super) use std::sync::{Condvar, Mutex, atomic::AtomicU32};
+    pub(super) use std::sync::{Condvar, Mutex, MutexGuard, atomic::AtomicU32};
 }
 
 #[cfg(all(test, not(loom)))]

@@ -13,7 +13,7 @@ use tilework_error::{Error, Result};
 
 use crate::backend::DeviceId;
 use crate::interrupt;
-use crate::lock::{Access, BlockLock, Conflict, OpGuards};
+use crate::lock::{Access, BlockLock, Conflict, OpGuards, Waiting};
 use crate::request::Request;
 use crate::storage::Storage;
 
@@ -69,16 +69,33 @@ impl Drop for Reset<'_> {
     }
 }
 
-/// Notes that this thread has given up, and says so.
+/// Takes what an operation needs and did not get at once, waiting for other operations if this
+/// thread may wait. What has not begun can always be given up, also what writes.
 #[cold]
-fn give_up(operation: &str) -> Error {
-    if PATIENCE.get() == Patience::Fails {
-        let message = "an operation that is under way uses the memory, and a handler that \
-                       interrupts one cannot wait for it";
-        return Error::borrowed(operation, message);
+fn wait(
+    operation: &str,
+    mut take: impl FnMut(Waiting<'_>) -> std::result::Result<bool, Conflict>,
+) -> Result<()> {
+    match PATIENCE.get() {
+        Patience::Waits => {}
+        Patience::Fails => {
+            let message = "an operation that is under way uses the memory, and a handler that \
+                           interrupts one cannot wait for it";
+            return Err(Error::borrowed(operation, message));
+        }
+        Patience::GivesUp | Patience::GaveUp => {
+            PATIENCE.set(Patience::GaveUp);
+            return Err(Error::borrowed(operation, "another operation uses the memory"));
+        }
     }
-    PATIENCE.set(Patience::GaveUp);
-    Error::borrowed(operation, "another operation uses the memory")
+    match take(interrupt::waiting()) {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            let message = "stopped while another operation used the memory; nothing was done";
+            Err(Error::interrupted(operation, message))
+        }
+        Err(conflict) => Err(borrowed(operation, conflict)),
+    }
 }
 
 /// Proof that the guards of a request's blocks are held; ends them when dropped.
@@ -94,8 +111,6 @@ pub struct Session<'a> {
     fresh: [Option<&'a BlockLock>; 2],
     /// Whether it writes what others can see.
     writes_shared: bool,
-    /// Whether this thread waits for guards.
-    patient: bool,
     _one_thread: PhantomData<*mut ()>,
 }
 
@@ -109,7 +124,6 @@ impl<'a> Session<'a> {
             guards: const { OpGuards::new() },
             fresh: [None; 2],
             writes_shared: false,
-            patient: PATIENCE.get() == Patience::Waits,
             _one_thread: PhantomData,
         }
     }
@@ -148,9 +162,9 @@ impl<'a> Session<'a> {
         if let Some(there) = elsewhere {
             return Err(apart(self.operation, here, there));
         }
-        match self.guards.take(self.patient) {
+        match self.guards.take(Waiting::Never) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(give_up(self.operation)),
+            Ok(false) => wait(self.operation, |waiting| self.guards.take(waiting)),
             Err(conflict) => Err(borrowed(self.operation, conflict)),
         }
     }
@@ -189,7 +203,7 @@ impl<'a> Session<'a> {
     /// thread, which may wait, has something to say about it.
     #[inline]
     pub(crate) fn is_stoppable(&self) -> bool {
-        !self.writes_shared && self.patient && interrupt::is_watched()
+        !self.writes_shared && PATIENCE.get() == Patience::Waits && interrupt::can_stop()
     }
 
     /// What this session may do with a block; None if it does not hold it.
@@ -274,11 +288,11 @@ impl UserWrite {
 /// Takes a block for a guard, after the operations that exclude it.
 fn lock_user(operation: &str, storage: &Storage, access: Access) -> Result<()> {
     let lock = &storage.block().lock;
-    let refused = |conflict| borrowed(operation, conflict);
-    if PATIENCE.get() == Patience::Waits {
-        return lock.lock_user(access).map_err(refused);
+    match lock.try_lock_user(access) {
+        Ok(true) => Ok(()),
+        Ok(false) => wait(operation, |waiting| lock.lock_user_if(access, waiting)),
+        Err(conflict) => Err(borrowed(operation, conflict)),
     }
-    if lock.try_lock_user(access).map_err(refused)? { Ok(()) } else { Err(give_up(operation)) }
 }
 
 fn host_only(operation: &str, storage: &Storage) -> Result<()> {

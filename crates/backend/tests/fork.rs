@@ -6,10 +6,12 @@
 
 #![cfg(all(unix, not(loom)))]
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use tilework_backend::lock::{Access, BlockLock, acquire};
+use tilework_backend::lock::{Access, BlockLock, OpGuards, Waiting, acquire};
 use tilework_backend::{DeviceId, Storage, UserWrite, empty_cache};
 
 const HERE: DeviceId = DeviceId { backend: "cpu", index: None };
@@ -28,23 +30,38 @@ fn works(rounds: usize) -> bool {
     })
 }
 
-/// Whether a forked child finds that `work` does what it should, and in time.
-fn child(work: impl FnOnce() -> bool) -> bool {
+/// Forks; 0 in the child, which is killed if it hangs.
+fn fork() -> libc::pid_t {
     // SAFETY: the child only allocates, which glibc allows after a fork, takes locks of its own,
     // and leaves by `_exit`.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // A child that hangs is killed, and its parent sees that.
         // SAFETY: no handler is installed; the signal ends the process.
         unsafe { libc::alarm(20) };
-        let good = work();
-        // SAFETY: ends the process at once, without anything else of the test harness.
-        unsafe { libc::_exit(if good { 0 } else { 1 }) };
     }
+    child
+}
+
+/// What a child does at its end.
+fn leave(good: bool) -> ! {
+    // SAFETY: ends the process at once, without anything else of the test harness.
+    unsafe { libc::_exit(if good { 0 } else { 1 }) }
+}
+
+/// Whether a child has found what it should, in time.
+fn was_good(child: libc::pid_t) -> bool {
     let mut status = -1;
     // SAFETY: `status` is valid for writes, `child` is ours.
     let ended = unsafe { libc::waitpid(child, &mut status, 0) };
     ended == child && status == 0
+}
+
+/// Whether a forked child finds that `work` does what it should, and in time.
+fn child(work: impl FnOnce() -> bool) -> bool {
+    match fork() {
+        0 => leave(work()),
+        child => was_good(child),
+    }
 }
 
 fn a_child_allocates_whatever_other_threads_were_doing() {
@@ -95,6 +112,28 @@ fn what_operations_of_other_threads_held_is_free_in_a_child() {
         lock.unlock_user(Access::Write);
         refused && all_can_be_taken(std::slice::from_ref(&lock))
     }));
+
+    // Whoever is asked while an operation waits forks: the child takes the whole set afresh.
+    let [a, b] = [BlockLock::new(), BlockLock::new()];
+    let (first, second) = if (&raw const a) < (&raw const b) { (&a, &b) } else { (&b, &a) };
+    let held = acquire(&[(second, Access::Read)]).unwrap();
+    let forked = Cell::new(-1);
+    let go_on = || {
+        forked.set(fork());
+        forked.get() == 0
+    };
+    let mut guards = OpGuards::new();
+    guards.wish(first, Access::Write);
+    guards.wish(second, Access::Write);
+    let taken = guards.take(Waiting::Asking { every: Duration::ZERO, go_on: &go_on });
+    if forked.get() == 0 {
+        let whole = taken == Ok(true) && guards.len() == 2 && !first.is_free() && !second.is_free();
+        drop((guards, held));
+        leave(whole && first.is_free() && second.is_free());
+    }
+    assert_eq!(taken, Ok(false));
+    assert!(was_good(forked.get()) && first.is_free());
+    drop(held);
 
     // Threads that take, wait, sleep and wake while the process forks.
     let stop = AtomicBool::new(false);

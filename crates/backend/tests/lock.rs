@@ -5,13 +5,15 @@
 
 #![cfg(not(loom))]
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{hint, thread};
 
 use Access::{Read, Write};
-use tilework_backend::lock::{Access, BlockLock, Conflict, acquire, try_acquire};
+use tilework_backend::lock::{
+    Access, BlockLock, Conflict, OpGuards, Waiting, acquire, try_acquire,
+};
 
 /// Two counters that must be equal whenever somebody may look.
 struct Block {
@@ -188,6 +190,83 @@ fn who_waits_is_woken() {
     assert_eq!(block.look(), 2);
 }
 
+/// [`acquire`], asking all the time whether to go on; None if it was given up.
+fn acquire_while<'a>(
+    locks: &[(&'a BlockLock, Access)],
+    go_on: &dyn Fn() -> bool,
+) -> Result<Option<OpGuards<'a>>, Conflict> {
+    let mut guards = OpGuards::new();
+    locks.iter().for_each(|&(lock, access)| guards.wish(lock, access));
+    let taken = guards.take(Waiting::Asking { every: Duration::ZERO, go_on })?;
+    Ok(taken.then_some(guards))
+}
+
+#[test]
+fn who_waits_is_asked_and_can_give_up() {
+    let locks: [BlockLock; 3] = std::array::from_fn(|_| BlockLock::new());
+    let [a, b, c] = &locks;
+    for (held, wanted) in [(Read, Write), (Write, Read), (Write, Write)] {
+        b.lock_op(held).unwrap();
+        let asked = AtomicUsize::new(0);
+        // What the operation has already it keeps, and a writer's place too.
+        let go_on = || {
+            assert_eq!(a.try_lock_op(Read), Ok(false));
+            assert_eq!(b.try_lock_op(Read), Ok(false));
+            asked.fetch_add(1, Ordering::Relaxed) < 4
+        };
+        let set = [(a, Write), (b, wanted), (c, Write)];
+        assert!(acquire_while(&set, &go_on).unwrap().is_none());
+        assert_eq!(asked.into_inner(), 5);
+        // It holds nothing any more, and nobody stands back for it.
+        assert!(a.is_free() && c.is_free());
+        assert_eq!(b.try_lock_op(Read), Ok(held == Read));
+        if held == Read {
+            b.unlock_op(Read);
+        }
+        // A user waits likewise.
+        let user = Waiting::Asking { every: Duration::ZERO, go_on: &|| false };
+        assert_eq!(b.lock_user_if(Write, user), Ok(false));
+        b.unlock_op(held);
+        assert!(b.is_free());
+        // Where there is nothing to wait for, nobody is asked.
+        let unasked = acquire_while(&set, &|| panic!("asked")).unwrap();
+        assert_eq!(unasked.map(|guards| guards.len()), Some(3));
+    }
+}
+
+/// Who slept behind a writer goes on when it gives up.
+#[test]
+fn a_writer_that_gives_up_lets_others_pass() {
+    let lock = BlockLock::new();
+    lock.lock_op(Read).unwrap();
+    let (announced, told) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let go_on = || {
+                announced.store(true, Ordering::Release);
+                !told.load(Ordering::Acquire)
+            };
+            acquire_while(&[(&lock, Write)], &go_on).unwrap().is_some()
+        });
+        while !announced.load(Ordering::Acquire) {
+            thread::yield_now();
+        }
+        let readers = [0, 1].map(|_| {
+            scope.spawn(|| {
+                lock.lock_op(Read).unwrap();
+                lock.unlock_op(Read);
+            })
+        });
+        told.store(true, Ordering::Release);
+        assert!(!writer.join().unwrap());
+        for reader in readers {
+            reader.join().unwrap();
+        }
+    });
+    lock.unlock_op(Read);
+    assert!(lock.is_free());
+}
+
 /// Eight threads, six blocks, all kinds of holders; every counter comes out right.
 #[test]
 fn many_threads_and_blocks() {
@@ -223,10 +302,14 @@ fn many_threads_and_blocks() {
                                 })
                                 .collect();
                             let locks: Vec<_> = wanted.iter().map(|w| (&w.0.lock, w.1)).collect();
-                            let guards = if dice.roll(2) == 0 {
-                                acquire(&locks).ok()
-                            } else {
-                                try_acquire(&locks).ok().flatten()
+                            let guards = match dice.roll(3) {
+                                0 => acquire(&locks).ok(),
+                                1 => try_acquire(&locks).ok().flatten(),
+                                _ => {
+                                    let patience = Cell::new(dice.roll(4));
+                                    let go_on = || patience.replace(patience.get() / 2) > 0;
+                                    acquire_while(&locks, &go_on).ok().flatten()
+                                }
                             };
                             if guards.is_some() {
                                 for (block, access) in wanted {

@@ -6,11 +6,13 @@
 
 #![cfg(loom)]
 
+use std::time::Duration;
+
 use loom::cell::UnsafeCell;
 use loom::model::Builder;
 use loom::sync::Arc;
 use loom::thread;
-use tilework_backend::lock::{Access, BlockLock, acquire, try_acquire};
+use tilework_backend::lock::{Access, BlockLock, OpGuards, Waiting, acquire, try_acquire};
 
 /// Memory under a lock; loom watches who touches the cell at a time.
 struct Block {
@@ -49,6 +51,18 @@ impl Block {
         self.lock.lock_op(Access::Write).unwrap();
         self.add();
         self.lock.unlock_op(Access::Write);
+    }
+
+    /// Writes unless it had to wait: a model's time has passed at once. Whether it wrote.
+    fn op_write_or_give_up(&self) -> bool {
+        let mut guards = OpGuards::new();
+        guards.wish(&self.lock, Access::Write);
+        let waiting = Waiting::Asking { every: Duration::ZERO, go_on: &|| false };
+        let taken = guards.take(waiting).unwrap();
+        if taken {
+            self.add();
+        }
+        taken
     }
 }
 
@@ -126,6 +140,29 @@ fn two_writers_and_a_reader() {
         assert_eq!(block.look(), 2);
         assert!(block.lock.is_free());
     });
+}
+
+/// Those who stood back for a writer go on when it gives up, and a second writer still gets the
+/// block, though the first has taken back the announcement of both.
+#[test]
+fn a_writer_gives_up_among_others() {
+    for access in [Access::Read, Access::Write] {
+        explore(3, move || {
+            let block = Arc::new(Block::new());
+            let other = Arc::clone(&block);
+            let second = thread::spawn(move || match access {
+                Access::Read => _ = other.op_read(),
+                Access::Write => other.op_write(),
+            });
+            let other = Arc::clone(&block);
+            let first = thread::spawn(move || other.op_write_or_give_up());
+            block.op_read();
+            second.join().unwrap();
+            let written = usize::from(first.join().unwrap());
+            assert_eq!(block.look(), written + usize::from(access == Access::Write));
+            assert!(block.lock.is_free());
+        });
+    }
 }
 
 /// A user who writes ends the wait of those who slept behind it: they are refused, or come first.

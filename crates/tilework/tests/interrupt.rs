@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{SendError, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use tilework::{Array, DType, Device, Error, Result, interruptible, s};
@@ -117,6 +119,47 @@ fn who_is_not_told_to_stop_goes_on() -> Result<()> {
     })?;
     // About ten times a second, and fewer on a busy machine.
     assert!((1..=6).contains(&asked.load(Ordering::Relaxed)), "{asked:?}");
+    Ok(())
+}
+
+/// An operation that waits for another has not begun: it gives up, also if it would write.
+#[test]
+fn who_waits_for_a_block_is_asked() -> Result<()> {
+    let x = Array::ones(&[64, 64], DType::Float64)?;
+    let waits: [(&str, &dyn Fn() -> Result<()>); 3] = [
+        ("fill", &|| x.fill(0.0)),
+        ("add_assign", &|| x.slice(&s![..3])?.add_assign(1.0)),
+        ("write", &|| x.write::<f64>().map(drop)),
+    ];
+    for (name, wait) in waits {
+        let (holds, held) = channel();
+        let (let_go, told) = channel();
+        let shared = x.clone();
+        // Who is asked in the middle of the other's operation keeps it there until told.
+        let holder = thread::spawn(move || {
+            let stop = move || {
+                holds.send(()).and_then(|()| told.recv().map_err(|_| SendError(()))).is_ok()
+            };
+            interruptible(stop, || {
+                loop {
+                    shared.matmul(&shared)?;
+                }
+            })
+        });
+        held.recv().expect("the other thread holds the block");
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        let result = interruptible(move || count.fetch_add(1, Ordering::Relaxed) == 2, wait);
+        assert!(matches!(result, Err(Error::Interrupted(_))), "{name}: {result:?}");
+        assert_eq!(asked.load(Ordering::Relaxed), 3, "{name}");
+        // Readers do not stand back any more.
+        assert_eq!(x.sum(())?.item::<f64>()?, 64.0 * 64.0, "{name}");
+        let_go.send(()).expect("the other thread waits");
+        let ended: Result<()> = holder.join().expect("no panic");
+        assert!(matches!(ended, Err(Error::Interrupted(_))), "{name}");
+        wait()?;
+        x.fill(1.0)?;
+    }
     Ok(())
 }
 

@@ -4,7 +4,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Access, BlockLock, Conflict, generation};
+use super::{Access, BlockLock, Conflict, Holder, Waiting, generation};
 
 /// A block that an operation wants, or holds.
 #[derive(Debug, Clone, Copy)]
@@ -98,26 +98,31 @@ impl<'a> OpGuards<'a> {
     }
 
     /// Takes all blocks that were wished for: each once, as written if it is both read and written,
-    /// in the order of their addresses. Waits for other operations if `patient`, and is `Ok(false)`
-    /// otherwise. Unless it is `Ok(true)`, nothing is held at the end.
+    /// in the order of their addresses; `Ok(false)` if waiting was given up. Unless it is
+    /// `Ok(true)`, nothing is held at the end.
     #[inline]
-    pub fn take(&mut self, patient: bool) -> Result<bool, Conflict> {
+    pub fn take(&mut self, waiting: Waiting<'_>) -> Result<bool, Conflict> {
         debug_assert!(!self.held);
         if self.wishes.len() > FEW {
             sort(&mut self.wishes);
         }
+        self.generation = generation::current();
         for (at, &Wish { lock, access, index }) in self.wishes.iter().enumerate() {
-            let taken = match patient {
-                true => lock.lock_op(access).map(|()| true),
-                false => lock.try_lock_op(access),
-            };
+            let taken = lock.lock(Holder::Op, access, waiting);
+            if matches!(waiting, Waiting::Asking { .. }) && self.generation != generation::current()
+            {
+                // Whoever was asked has forked, and the child holds this one block at most.
+                if taken == Ok(true) {
+                    lock.unlock_op(access);
+                }
+                return self.take(waiting);
+            }
             if !matches!(taken, Ok(true)) {
                 release(&self.wishes[..at]);
                 return taken.map_err(|conflict| Conflict { index: index as usize, ..conflict });
             }
         }
         self.held = true;
-        self.generation = generation::current();
         Ok(true)
     }
 
@@ -153,7 +158,7 @@ impl Drop for OpGuards<'_> {
 #[inline]
 pub fn acquire<'a>(locks: &[(&'a BlockLock, Access)]) -> Result<OpGuards<'a>, Conflict> {
     let mut guards = wished(locks);
-    guards.take(true)?;
+    guards.take(Waiting::Always)?;
     Ok(guards)
 }
 
@@ -164,7 +169,7 @@ pub fn try_acquire<'a>(
     locks: &[(&'a BlockLock, Access)],
 ) -> Result<Option<OpGuards<'a>>, Conflict> {
     let mut guards = wished(locks);
-    Ok(if guards.take(false)? { Some(guards) } else { None })
+    Ok(if guards.take(Waiting::Never)? { Some(guards) } else { None })
 }
 
 #[inline]
