@@ -34,7 +34,7 @@ pub(super) fn replace(
     write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
 ) -> Result<()> {
     let failed = |error: io::Error| origin.refused(error.kind(), error);
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let target = named_by(path);
     let old = match fs::metadata(&target) {
         Ok(old) if old.is_file() => Some(old.permissions()),
         Ok(old) if old.is_dir() => {
@@ -44,7 +44,8 @@ pub(super) fn replace(
             let message = "not a regular file; write_npy writes to streams";
             return Err(origin.refused(io::ErrorKind::InvalidInput, message));
         }
-        Err(_) => None,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(failed(error)),
     };
     let (path, file) = create_beside(&target).map_err(failed)?;
     let mut temporary = Temporary(Some(path.clone()));
@@ -59,6 +60,18 @@ pub(super) fn replace(
     fs::rename(&path, &target).map_err(failed)?;
     temporary.0 = None;
     Ok(())
+}
+
+/// The file that a path names, through symbolic links, whether or not it is there yet.
+fn named_by(path: &Path) -> PathBuf {
+    /// As many as Linux follows. What goes on after that is a circle, which the system refuses.
+    const LINKS: usize = 40;
+    let mut target = path.to_path_buf();
+    for _ in 0..LINKS {
+        let Ok(next) = fs::read_link(&target) else { break };
+        target = target.parent().unwrap_or(Path::new("")).join(next);
+    }
+    target
 }
 
 /// A new file in the directory of `target`, under a name that nothing had.
@@ -105,12 +118,31 @@ mod tests {
         assert!(replace(origin, &folder.join("no/such/x.npy"), |_| Ok(())).is_err());
         #[cfg(unix)]
         {
-            let link = folder.join("link");
-            std::os::unix::fs::symlink(&path, &link).unwrap();
-            replace(origin, &link, |file| file.write_all(b"new").map_err(|error| origin.io(error)))
-                .unwrap();
-            assert!(link.is_symlink());
+            use std::os::unix::fs::symlink;
+            let link = |name: &str, to: &str| {
+                let link = folder.join(name);
+                symlink(to, &link).unwrap();
+                link
+            };
+            let write = |to: &Path, text: &[u8]| {
+                replace(origin, to, |file| file.write_all(text).map_err(|error| origin.io(error)))
+            };
+            // A file, one that is not there yet, and a link to a link: links stay.
+            let there = link("there", path.to_str().unwrap());
+            write(&there, b"new").unwrap();
             assert_eq!(fs::read(&path).unwrap(), b"new");
+            let dangling = link("dangling", "below/y.npy");
+            assert!(write(&dangling, b"no folder").is_err());
+            fs::create_dir(folder.join("below")).unwrap();
+            write(&dangling, b"first").unwrap();
+            let second = link("below/second", "../dangling");
+            write(&second, b"again").unwrap();
+            assert_eq!(fs::read(folder.join("below/y.npy")).unwrap(), b"again");
+            assert!([there, dangling, second].iter().all(|link| link.is_symlink()));
+            // A circle names nothing, and stays too.
+            let circle = link("circle", "circle");
+            assert!(write(&circle, b"lost").is_err());
+            assert!(circle.is_symlink());
         }
         fs::remove_dir_all(&folder).unwrap();
     }
