@@ -1,13 +1,17 @@
-//! Element types: their names, sizes, promotion and limits, and the one dispatch on them.
+//! Element types: their names, sizes and kinds, and the one dispatch on them.
 //!
-//! Promotion is the table of the Python array API standard, extended by float16 and bfloat16, and
-//! by NumPy's answers where the standard leaves mixed kinds undefined. Everything that must
-//! become generic code for one element type goes through [`with_element!`](crate::with_element).
+//! `promotion` says what two of them become together, `limits` what numbers they hold. Everything that
+//! must become generic code for one element type goes through [`with_element!`](crate::with_element).
+
+mod limits;
+mod promotion;
 
 use std::fmt;
 use std::str::FromStr;
 
 use tilework_error::{Error, Result};
+
+pub use limits::{FInfo, IInfo};
 
 /// The type of an array's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -236,144 +240,6 @@ impl DType {
             _ => self,
         }
     }
-
-    /// The type that holds the values of both, where one exists without surprise.
-    ///
-    /// ```
-    /// use tilework_ops::DType::*;
-    /// assert_eq!(UInt8.promote(Int8), Int16);
-    /// assert_eq!(Int32.promote(Float32), Float64);
-    /// assert_eq!(Float16.promote(BFloat16), Float32);
-    /// ```
-    pub const fn promote(self, other: DType) -> DType {
-        let (low, high) =
-            if self.kind() as u8 <= other.kind() as u8 { (self, other) } else { (other, self) };
-        if matches!(low.kind(), Kind::Bool) {
-            return high;
-        }
-        match (low.kind(), high.kind()) {
-            (Kind::Unsigned, Kind::Unsigned) | (Kind::Signed, Kind::Signed) => wider(low, high),
-            (Kind::Unsigned, Kind::Signed) => match (low.size() * 2, high.size()) {
-                (16, _) => Float64,
-                (need, have) if need <= have => high,
-                (2, _) => Int16,
-                (4, _) => Int32,
-                _ => Int64,
-            },
-            (Kind::Float, Kind::Float) => match (low, high) {
-                (Float16, BFloat16) | (BFloat16, Float16) => Float32,
-                _ => wider(low, high),
-            },
-            (Kind::Complex, Kind::Complex) => wider(low, high),
-            (Kind::Unsigned | Kind::Signed, Kind::Float) => match low.to_inexact() {
-                // An 8-bit integer fits either half type, so it leaves bfloat16 as it is.
-                Float16 => high,
-                least => wider(least, high.computes_in_at_least(least)),
-            },
-            (_, _) => match (low.to_inexact(), high) {
-                (Float64, _) | (_, Complex128) => Complex128,
-                _ => Complex64,
-            },
-        }
-    }
-
-    const fn computes_in_at_least(self, least: DType) -> DType {
-        if self.size() < least.size() { least } else { self }
-    }
-
-    /// Whether every conversion from `self` to `to` keeps the kind or climbs it: the standard's
-    /// `can_cast`, which is true exactly where promotion of the two gives `to`.
-    pub const fn can_cast(self, to: DType) -> bool {
-        self.promote(to) as u8 == to as u8
-    }
-
-    /// Whether a conversion to `to` keeps the kind or climbs, whatever the sizes: NumPy's casting rule
-    /// "same_kind", which is what may be written into a target.
-    pub const fn can_cast_kind(self, to: DType) -> bool {
-        matches!(
-            (self.kind(), to.kind()),
-            (Kind::Bool, _)
-                | (_, Kind::Complex)
-                | (Kind::Unsigned | Kind::Signed | Kind::Float, Kind::Float)
-                | (Kind::Unsigned | Kind::Signed, Kind::Signed)
-                | (Kind::Unsigned, Kind::Unsigned)
-        )
-    }
-
-    /// Properties of a floating-point type, of its parts if complex.
-    pub fn finfo(self) -> Result<FInfo> {
-        let (bits, mantissa, min_exponent, max_exponent) = match self.part() {
-            Float16 => (16, 10, -14, 15),
-            BFloat16 => (16, 7, -126, 127),
-            Float32 => (32, 23, -126, 127),
-            Float64 => (64, 52, -1022, 1023),
-            _ => return Err(Error::dtype("finfo", format!("{self} is not a floating-point type"))),
-        };
-        let eps = 2f64.powi(-mantissa);
-        let max = (2.0 - eps) * 2f64.powi(max_exponent);
-        let smallest_normal = 2f64.powi(min_exponent);
-        let smallest_subnormal = f64::from_bits(1).max(smallest_normal * eps);
-        Ok(FInfo {
-            bits,
-            eps,
-            max,
-            min: -max,
-            smallest_normal,
-            smallest_subnormal,
-            dtype: self.part(),
-        })
-    }
-
-    /// Limits of an integer type.
-    pub fn iinfo(self) -> Result<IInfo> {
-        let bits = self.size() as u32 * 8;
-        match self.kind() {
-            Kind::Signed => Ok(IInfo {
-                bits,
-                min: -(1i128 << (bits - 1)),
-                max: (1i128 << (bits - 1)) - 1,
-                dtype: self,
-            }),
-            Kind::Unsigned => Ok(IInfo { bits, min: 0, max: (1i128 << bits) - 1, dtype: self }),
-            _ => Err(Error::dtype("iinfo", format!("{self} is not an integer type"))),
-        }
-    }
-}
-
-const fn wider(a: DType, b: DType) -> DType {
-    if a.size() >= b.size() { a } else { b }
-}
-
-/// What [`DType::finfo`] tells.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FInfo {
-    /// Bits of one real number.
-    pub bits: u32,
-    /// Distance from 1 to the next larger number.
-    pub eps: f64,
-    /// Largest finite number.
-    pub max: f64,
-    /// Smallest (most negative) finite number.
-    pub min: f64,
-    /// Smallest positive number of full precision.
-    pub smallest_normal: f64,
-    /// Smallest positive number.
-    pub smallest_subnormal: f64,
-    /// The real type itself.
-    pub dtype: DType,
-}
-
-/// What [`DType::iinfo`] tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct IInfo {
-    /// Bits of one number.
-    pub bits: u32,
-    /// Smallest number.
-    pub min: i128,
-    /// Largest number.
-    pub max: i128,
-    /// The type itself.
-    pub dtype: DType,
 }
 
 impl fmt::Display for DType {
@@ -425,55 +291,6 @@ macro_rules! with_element {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn promotion_is_commutative_associative_where_the_standard_says_so_and_idempotent() {
-        for a in DType::ALL {
-            assert_eq!(a.promote(a), a);
-            for b in DType::ALL {
-                assert_eq!(a.promote(b), b.promote(a), "{a} {b}");
-            }
-        }
-    }
-
-    #[test]
-    fn promotion_follows_the_standard() {
-        let rows = [
-            (Int8, UInt8, Int16),
-            (Int8, UInt16, Int32),
-            (Int8, UInt32, Int64),
-            (Int16, UInt8, Int16),
-            (Int32, UInt16, Int32),
-            (Int64, UInt32, Int64),
-            (Int64, UInt64, Float64),
-            (Float32, Float64, Float64),
-            (Float64, Complex64, Complex128),
-            (Float32, Complex64, Complex64),
-            (Float16, Complex64, Complex64),
-            (Int8, Float32, Float32),
-            (Int16, Float16, Float32),
-            (Int32, Float32, Float64),
-            (Int8, BFloat16, BFloat16),
-            (Int16, BFloat16, Float32),
-            (Int64, Complex64, Complex128),
-            (Bool, UInt8, UInt8),
-            (Float16, BFloat16, Float32),
-        ];
-        for (a, b, both) in rows {
-            assert_eq!(a.promote(b), both, "{a} {b}");
-        }
-    }
-
-    #[test]
-    fn limits() {
-        assert_eq!(Int8.iinfo().unwrap().min, -128);
-        assert_eq!(UInt64.iinfo().unwrap().max, u64::MAX as i128);
-        assert_eq!(Float32.finfo().unwrap().max, f32::MAX as f64);
-        assert_eq!(Float64.finfo().unwrap().eps, f64::EPSILON);
-        assert_eq!(Float64.finfo().unwrap().smallest_subnormal, f64::from_bits(1));
-        assert_eq!(Float16.finfo().unwrap().max, 65504.0);
-        assert!(Int8.finfo().is_err() && Bool.iinfo().is_err());
-    }
 
     #[test]
     fn names_parse_back() {

@@ -7,6 +7,7 @@
 //! becomes bool by comparison with zero, complex becomes real by dropping the imaginary part. The
 //! implementations for each type are in `numbers`.
 
+mod integers;
 mod numbers;
 
 use std::fmt::Debug;
