@@ -6,11 +6,15 @@
 
 #![cfg(all(unix, not(loom)))]
 
+#[path = "../../fork/tests/forked/mod.rs"]
+mod forked;
+
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use forked::{fork, forked, leave, was_good};
 use tilework_backend::lock::{Access, BlockLock, OpGuards, Waiting, acquire};
 use tilework_backend::{DeviceId, Storage, UserWrite, empty_cache};
 
@@ -30,40 +34,6 @@ fn works(rounds: usize) -> bool {
     })
 }
 
-/// Forks; 0 in the child, which is killed if it hangs.
-fn fork() -> libc::pid_t {
-    // SAFETY: the child only allocates, which glibc allows after a fork, takes locks of its own,
-    // and leaves by `_exit`.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        // SAFETY: no handler is installed; the signal ends the process.
-        unsafe { libc::alarm(20) };
-    }
-    child
-}
-
-/// What a child does at its end.
-fn leave(good: bool) -> ! {
-    // SAFETY: ends the process at once, without anything else of the test harness.
-    unsafe { libc::_exit(if good { 0 } else { 1 }) }
-}
-
-/// Whether a child has found what it should, in time.
-fn was_good(child: libc::pid_t) -> bool {
-    let mut status = -1;
-    // SAFETY: `status` is valid for writes, `child` is ours.
-    let ended = unsafe { libc::waitpid(child, &mut status, 0) };
-    ended == child && status == 0
-}
-
-/// Whether a forked child finds that `work` does what it should, and in time.
-fn child(work: impl FnOnce() -> bool) -> bool {
-    match fork() {
-        0 => leave(work()),
-        child => was_good(child),
-    }
-}
-
 fn a_child_allocates_whatever_other_threads_were_doing() {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -75,7 +45,7 @@ fn a_child_allocates_whatever_other_threads_were_doing() {
                 }
             });
         }
-        let good = (0..100).all(|_| child(|| works(5)));
+        let good = (0..100).all(|_| forked(|| works(5)));
         stop.store(true, Ordering::Relaxed);
         assert!(good, "a child hung, crashed or got memory that it should not");
     });
@@ -96,18 +66,18 @@ fn what_operations_of_other_threads_held_is_free_in_a_child() {
     let guards = acquire(&[(written, Access::Write), (read, Access::Read)]).unwrap();
     // A child whose own operation was interrupted by the fork holds nothing either, and releasing
     // it later is harmless; nor does a grandchild inherit what its parent was doing.
-    assert!(child(|| {
+    assert!(forked(|| {
         let free = all_can_be_taken(&locks);
         drop(guards);
         let again = acquire(&[(written, Access::Write)]).unwrap();
-        let grandchild = child(|| all_can_be_taken(&locks));
+        let grandchild = forked(|| all_can_be_taken(&locks));
         drop(again);
         free && grandchild && all_can_be_taken(&locks)
     }));
     // The guard of a user stays, and refuses, but nobody waits.
     let lock = BlockLock::new();
     lock.lock_user(Access::Write).unwrap();
-    assert!(child(|| {
+    assert!(forked(|| {
         let refused = lock.lock_op(Access::Read).is_err();
         lock.unlock_user(Access::Write);
         refused && all_can_be_taken(std::slice::from_ref(&lock))
@@ -117,22 +87,22 @@ fn what_operations_of_other_threads_held_is_free_in_a_child() {
     let [a, b] = [BlockLock::new(), BlockLock::new()];
     let (first, second) = if (&raw const a) < (&raw const b) { (&a, &b) } else { (&b, &a) };
     let held = acquire(&[(second, Access::Read)]).unwrap();
-    let forked = Cell::new(-1);
+    let child = Cell::new(-1);
     let go_on = || {
-        forked.set(fork());
-        forked.get() == 0
+        child.set(fork());
+        child.get() == 0
     };
     let mut guards = OpGuards::new();
     guards.wish(first, Access::Write);
     guards.wish(second, Access::Write);
     let taken = guards.take(Waiting::Asking { every: Duration::ZERO, go_on: &go_on });
-    if forked.get() == 0 {
+    if child.get() == 0 {
         let whole = taken == Ok(true) && guards.len() == 2 && !first.is_free() && !second.is_free();
         drop((guards, held));
         leave(whole && first.is_free() && second.is_free());
     }
     assert_eq!(taken, Ok(false));
-    assert!(was_good(forked.get()) && first.is_free());
+    assert!(was_good(child.get()) && first.is_free());
     drop(held);
 
     // Threads that take, wait, sleep and wake while the process forks.
@@ -157,7 +127,7 @@ fn what_operations_of_other_threads_held_is_free_in_a_child() {
                     others.into_iter().all(|other| other.join().unwrap_or(false))
                 })
         };
-        let good = (0..100).all(|_| child(contended));
+        let good = (0..100).all(|_| forked(contended));
         stop.store(true, Ordering::Relaxed);
         assert!(good, "a child hung or crashed");
     });

@@ -6,7 +6,6 @@
 
 use std::io::{Error, ErrorKind, IsTerminal, Result, Write};
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -35,7 +34,8 @@ pub(crate) struct Arguments {
 }
 
 /// The options of the reductions, in the order of the table: `sum`, `argkmin`, `min-argmin`.
-static OPTIONS: LazyLock<Vec<String>> = LazyLock::new(|| {
+#[expect(clippy::disallowed_types, reason = "the command line never forks")]
+static OPTIONS: std::sync::LazyLock<Vec<String>> = std::sync::LazyLock::new(|| {
     REDUCTIONS.iter().map(|row| row.name.to_lowercase().replace('_', "-")).collect()
 });
 

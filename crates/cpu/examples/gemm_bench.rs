@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use tilework_cpu::gemm::{Element, Parallel, Product, batched};
 use tilework_cpu::isa::Isa;
 use tilework_cpu::pool;
+use tilework_fork::ForkOnce;
 
 /// The pool of the process.
 struct Pool;
@@ -244,8 +245,8 @@ fn now() -> f64 {
         unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
         return time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9;
     }
-    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-    START.get_or_init(Instant::now).elapsed().as_secs_f64()
+    static START: ForkOnce<Instant> = ForkOnce::new();
+    START.get_or_make(Instant::now).elapsed().as_secs_f64()
 }
 
 /// One window of about `length`.

@@ -6,11 +6,11 @@
 //! of indices: each is checked where it is followed. Called by the backend.
 
 use std::ops::Range;
-use std::sync::OnceLock;
 
 use smallvec::SmallVec;
 use tilework_backend::{Gather, Indices, Nonzero, Scatter, Session};
 use tilework_error::Result;
+use tilework_fork::ForkOnce;
 use tilework_layout::{Layout, LoopNest, resolve_index};
 
 use crate::map::{PIECE, moves};
@@ -45,12 +45,12 @@ pub(crate) fn gather(session: &Session<'_>, request: &Gather<'_>) -> Result<()> 
         size,
     };
     let row = rows.inner.len().max(1) * size;
-    let outside = OnceLock::new();
+    let outside = ForkOnce::new();
     pool::for_ranges(rows.outer.len(), (PIECE / (row + 8)).max(1), &|range| {
         // SAFETY: positions of both sides are those of views, inside their blocks; the session holds
         // the blocks; ranges of the output are apart.
         if let Err(found) = unsafe { rows.each::<true>(&plan, range) } {
-            let _ = outside.set(found);
+            outside.get_or_make(|| found);
         }
     });
     match outside.get() {

@@ -4,7 +4,7 @@
 //! CPU has that. Tables of kernels are indexed by [`Isa`]; a new instruction set is a variant here
 //! and a column there.
 
-use std::sync::OnceLock;
+use tilework_fork::ForkOnce;
 
 /// An instruction set that kernels are compiled for, from the plainest to the widest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,8 +67,8 @@ impl Isa {
 }
 
 fn decided() -> &'static (Isa, Option<String>) {
-    static DECIDED: OnceLock<(Isa, Option<String>)> = OnceLock::new();
-    DECIDED.get_or_init(|| choose(std::env::var("TILEWORK_ISA").ok().as_deref()))
+    static DECIDED: ForkOnce<(Isa, Option<String>)> = ForkOnce::new();
+    DECIDED.get_or_make(|| choose(std::env::var("TILEWORK_ISA").ok().as_deref()))
 }
 
 /// The widest available instruction set that is not wider than the one named, and what is wrong with

@@ -5,6 +5,8 @@
 //! functions), `search` and `probe` (what there is), `device` (the backend), `memory`, `interop` (streams of
 //! others), `source` and `kernels` (text), `compile` and `cache` (code), and one room for each kind of request.
 
+#![allow(clippy::disallowed_types, reason = "cards cannot be used in a forked child")]
+
 mod cache;
 #[cfg(test)]
 mod check;

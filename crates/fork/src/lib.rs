@@ -1,16 +1,19 @@
-//! A mutex for what all threads of a process share, which survives `fork()`.
+//! What all threads of a process share, made so that it survives `fork()`.
 //!
-//! A forked child has one thread. A mutex that another thread of the parent held at that moment
-//! stays locked in the child for ever, and what it guards may be half changed. So the thread that
-//! forks takes every [`ForkMutex`] before, and both processes release them after: the child finds
-//! them free, and what they guard whole.
+//! A forked child has one thread, and waits for ever for what others were to do. [`ForkOnce`] is a
+//! value made at first use that nobody waits for; [`ForkMutex`] is for what changes, and
+//! [`ForkCache`] is a bounded table behind one.
+//!
+//! A mutex that another thread of the parent held at that moment stays locked in the child, and what
+//! it guards may be half changed. So the thread that forks takes every [`ForkMutex`] before, and both
+//! processes release them after: the child finds them free, and what they guard whole.
 //!
 //! May assume of whoever holds one: it holds it for a look or a change only, takes no other
 //! meanwhile, and waits for nothing that a forking thread may hold, such as Python's GIL. Used for
 //! the process-wide tables and settings of all floors, which `docs/architecture.md` lists.
-//! [`ForkCache`] is a bounded table behind one.
 
 mod cache;
+mod once;
 
 use std::any::Any;
 use std::cell::Cell;
@@ -18,6 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use cache::ForkCache;
+pub use once::ForkOnce;
 
 /// A mutex in a static that is free in a forked child. Panics while it is held do not poison it:
 /// its values must be whole after every step.

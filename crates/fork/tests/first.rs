@@ -5,31 +5,16 @@
 
 #![cfg(unix)]
 
+mod forked;
+
 use std::hint;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use forked::forked;
 use tilework_fork::ForkMutex;
 
 static FIRST: ForkMutex<u64> = ForkMutex::new(0);
-
-/// Whether a forked process that does this ends well. One that hangs is ended after a while.
-fn forked(does: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child takes mutexes, allocates and starts threads, which the system allows after
-    // a fork, and leaves by `_exit`.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        // SAFETY: no handler is installed: the signal ends the process.
-        unsafe { libc::alarm(30) };
-        let good = does();
-        // SAFETY: ends the process at once, without anything else of the test harness.
-        unsafe { libc::_exit(i32::from(!good)) };
-    }
-    let mut status = -1;
-    // SAFETY: `status` is valid for writes, `child` is ours.
-    let ended = unsafe { libc::waitpid(child, &mut status, 0) };
-    ended == child && status == 0
-}
 
 #[test]
 fn a_fork_beside_the_first_lock_finds_it_free() {

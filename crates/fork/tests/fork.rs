@@ -4,9 +4,12 @@
 
 #![cfg(unix)]
 
+mod forked;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use forked::forked;
 use tilework_fork::ForkMutex;
 
 /// Two numbers that are equal whenever nobody holds them.
@@ -40,30 +43,18 @@ fn a_child_finds_everything_free_and_whole() {
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
+                // Whoever forks waits for both mutexes, which are not fair, and so in the worst case
+                // until these are through.
+                for _ in 0..100_000 {
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
                     change();
-                    // Whoever forks waits for both mutexes, which are not fair.
                     thread::yield_now();
                 }
             });
         }
-        let mut good = true;
-        for _ in 0..300 {
-            // SAFETY: the child takes the mutexes, allocates, which the system allows after a fork,
-            // and leaves by `_exit`.
-            let child = unsafe { libc::fork() };
-            if child == 0 {
-                // SAFETY: no handler is installed: a child that hangs is ended.
-                unsafe { libc::alarm(20) };
-                let good = is_whole() && (change(), is_whole()).1;
-                // SAFETY: ends the process at once, without anything else of the test harness.
-                unsafe { libc::_exit(if good { 0 } else { 1 }) };
-            }
-            let mut status = -1;
-            // SAFETY: `status` is valid for writes, `child` is ours.
-            let ended = unsafe { libc::waitpid(child, &mut status, 0) };
-            good &= ended == child && status == 0;
-        }
+        let good = (0..300).all(|_| forked(|| is_whole() && (change(), is_whole()).1));
         stop.store(true, Ordering::Relaxed);
         assert!(good && is_whole());
     });

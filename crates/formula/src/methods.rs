@@ -4,8 +4,7 @@
 //! method under its own name, unless KeOps users know it by another. Tensors of any language make
 //! their methods, signatures and documentation from this list, so that a new row is a new method.
 
-use std::sync::LazyLock;
-
+use tilework_fork::ForkOnce;
 use tilework_ops::Id;
 
 use crate::functions::{FUNCTIONS, Takes};
@@ -65,7 +64,7 @@ pub struct Method {
     pub signature: &'static str,
 }
 
-static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
+fn make() -> Vec<Method> {
     let functions = FUNCTIONS.iter().filter(|function| !function.method.is_empty());
     let functions = functions.map(|f| read(f.name, f.method, f.doc, f.arguments, f.takes));
     let rows = Id::ALL.into_iter().filter(|id| names::is_real(*id)).filter_map(of_row);
@@ -74,7 +73,7 @@ static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
     // Functions come first and win, since the order of equal names is kept.
     methods.dedup_by_key(|method| method.name);
     methods
-});
+}
 
 /// All methods, by name.
 ///
@@ -83,12 +82,14 @@ static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
 /// assert_eq!((round.function, round.parameters[0].default), ("Round", Some(0)));
 /// ```
 pub fn all() -> &'static [Method] {
-    &METHODS
+    static METHODS: ForkOnce<Vec<Method>> = ForkOnce::new();
+    METHODS.get_or_make(make)
 }
 
 /// The method with this name.
 pub fn named(name: &str) -> Option<&'static Method> {
-    METHODS.binary_search_by_key(&name, |method| method.name).ok().map(|at| &METHODS[at])
+    let all = all();
+    all.binary_search_by_key(&name, |method| method.name).ok().map(|at| &all[at])
 }
 
 fn of_row(id: Id) -> Option<Method> {

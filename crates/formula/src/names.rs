@@ -3,8 +3,7 @@
 //! The name of a row is the name of its type (`Exp`, `LogAddExp`), unless KeOps users know it by
 //! another one. The parser and the printer read this; a new row needs nothing here.
 
-use std::sync::LazyLock;
-
+use tilework_fork::ForkOnce;
 use tilework_ops::{COUNT, Class, DType, FoldId, Id};
 
 use crate::expr::Kind;
@@ -30,13 +29,6 @@ const RENAMED: &[(Id, &str)] = &[
     (Id::Round, "Rint"),
 ];
 
-static NAMES: LazyLock<[String; COUNT]> = LazyLock::new(|| {
-    Id::ALL.map(|id| match RENAMED.iter().find(|(renamed, _)| *renamed == id) {
-        Some((_, name)) => (*name).to_string(),
-        None => format!("{id:?}"),
-    })
-});
-
 /// Whether the operation exists on the real numbers of formulas.
 pub fn is_real(id: Id) -> bool {
     id.row().classes & Class::Real as u8 != 0 && id.row().takes(DType::Float64)
@@ -50,7 +42,14 @@ pub fn is_real(id: Id) -> bool {
 /// assert_eq!(tilework_formula::names::of(Id::Tanh), "Tanh");
 /// ```
 pub fn of(id: Id) -> &'static str {
-    &NAMES[id as usize]
+    static NAMES: ForkOnce<[String; COUNT]> = ForkOnce::new();
+    let names = NAMES.get_or_make(|| {
+        Id::ALL.map(|id| match RENAMED.iter().find(|(renamed, _)| *renamed == id) {
+            Some((_, name)) => (*name).to_string(),
+            None => format!("{id:?}"),
+        })
+    });
+    &names[id as usize]
 }
 
 /// The operation with this name in formulas.

@@ -18,9 +18,8 @@ mod print;
 pub use build::Builder;
 pub use carry::Carried;
 
-use std::sync::OnceLock;
-
 use smallvec::SmallVec;
+use tilework_fork::ForkOnce;
 use tilework_ops::{DType, FoldId, Id, Kind, Scalar};
 
 /// Names a slot: inputs first, then steps, in order.
@@ -246,10 +245,10 @@ impl Tape {
     /// [`Tape::apply`], made once for each operation and dtype: what small arrays need.
     #[inline]
     pub fn call(id: Id, dtype: DType) -> &'static Tape {
-        static CALLS: [OnceLock<Box<Tape>>; tilework_ops::COUNT * DType::COUNT] =
-            [const { OnceLock::new() }; tilework_ops::COUNT * DType::COUNT];
+        static CALLS: [ForkOnce<Tape>; tilework_ops::COUNT * DType::COUNT] =
+            [const { ForkOnce::new() }; tilework_ops::COUNT * DType::COUNT];
         let call = &CALLS[id as usize * DType::COUNT + dtype as usize];
-        call.get_or_init(|| Box::new(Tape::apply(id, dtype)))
+        call.get_or_make(|| Tape::apply(id, dtype))
     }
 
     /// The tape of one operation that casts inputs of these dtypes to `dtype` first. Comparisons of

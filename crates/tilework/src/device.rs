@@ -7,14 +7,13 @@ use std::cell::RefCell;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::str::FromStr;
-use std::sync::OnceLock;
 
 use tilework_backend::{
     Backend, DeviceId, Fresh, Memory, Properties, Request, Storage, download, explain, run, upload,
 };
 use tilework_cpu::Cpu;
 use tilework_error::{Error, Result};
-use tilework_fork::ForkMutex;
+use tilework_fork::{ForkMutex, ForkOnce};
 use tilework_layout::Layout;
 use tilework_ops::DType;
 use tilework_reference::Reference;
@@ -45,9 +44,9 @@ static KINDS: [Kind; 3] = [
     ("cpu", || Ok(vec![Device::cpu()])),
     ("reference", || Ok(vec![Device::reference()])),
     ("cuda", || {
-        static CARDS: OnceLock<Vec<&dyn Backend>> = OnceLock::new();
+        static CARDS: ForkOnce<Vec<&dyn Backend>> = ForkOnce::new();
         let found = tilework_cuda::devices()?;
-        let cards = CARDS.get_or_init(|| found.iter().map(|card| card as _).collect());
+        let cards = CARDS.get_or_make(|| found.iter().map(|card| card as _).collect());
         Ok(cards.iter().map(Device).collect())
     }),
 ];

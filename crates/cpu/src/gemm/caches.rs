@@ -2,7 +2,7 @@
 //!
 //! Read once per process; `blocking` takes them as numbers and touches no machine.
 
-use std::sync::OnceLock;
+use tilework_fork::ForkOnce;
 
 /// Data caches of one core (the last one possibly shared), in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,8 +21,8 @@ impl CacheSizes {
 
     /// The caches of this machine, read once.
     pub fn of_this_machine() -> CacheSizes {
-        static SIZES: OnceLock<CacheSizes> = OnceLock::new();
-        *SIZES.get_or_init(|| {
+        static SIZES: ForkOnce<CacheSizes> = ForkOnce::new();
+        *SIZES.get_or_make(|| {
             let from_system = |level| Self::from_sysfs(level).or_else(|| Self::from_cpuid(level));
             CacheSizes {
                 l1: from_system(1).unwrap_or(Self::FALLBACK.l1),

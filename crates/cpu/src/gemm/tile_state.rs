@@ -3,7 +3,7 @@
 
 use std::arch::asm;
 use std::arch::x86_64::{__cpuid, __cpuid_count};
-use std::sync::OnceLock;
+use tilework_fork::ForkOnce;
 
 /// Shapes this thread's tile registers; what they held is lost.
 ///
@@ -55,8 +55,8 @@ static CONFIG: TileConfig = {
 
 /// Whether this CPU has the tile unit and the kernel lets this process use it; asked once.
 pub(super) fn available() -> bool {
-    static AVAILABLE: OnceLock<bool> = OnceLock::new();
-    *AVAILABLE.get_or_init(|| {
+    static AVAILABLE: ForkOnce<bool> = ForkOnce::new();
+    *AVAILABLE.get_or_make(|| {
         if __cpuid(0).eax < 7 {
             return false;
         }

@@ -9,9 +9,9 @@
 //! Called by `map::plan` for steps that cast, and by the reductions.
 
 use std::marker::PhantomData;
-use std::sync::OnceLock;
 
 use smallvec::SmallVec;
+use tilework_fork::ForkOnce;
 use tilework_ops::{Complex, DType, Element, Value};
 
 use super::by_hand;
@@ -26,8 +26,8 @@ pub(crate) type Chain = SmallVec<[CastStep; 4]>;
 
 /// The kernels that cast `from` to `to`, one after the other; none if they are the same.
 pub(crate) fn chain(from: DType, to: DType) -> &'static [CastStep] {
-    static CHAINS: OnceLock<Vec<Chain>> = OnceLock::new();
-    let chains = CHAINS.get_or_init(|| {
+    static CHAINS: ForkOnce<Vec<Chain>> = ForkOnce::new();
+    let chains = CHAINS.get_or_make(|| {
         let isa = Isa::current();
         let pairs = DType::ALL.into_iter().flat_map(|from| DType::ALL.map(|to| (from, to)));
         pairs.map(|(from, to)| route(from, to, isa)).collect()

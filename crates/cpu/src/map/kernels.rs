@@ -10,8 +10,7 @@
 //!
 //! What the simd crate does better replaces cells when the table is first used (`by_hand`).
 
-use std::sync::OnceLock;
-
+use tilework_fork::ForkOnce;
 use tilework_ops::{
     COUNT, Class, Column, DType, Element, Entry, Gives, Id, Op, Row, Value, column,
 };
@@ -158,10 +157,10 @@ pub(crate) const SLOW_FUNCTION: usize = 128;
 type Choices = [[Option<Chosen>; DType::COUNT]; COUNT];
 
 fn choices() -> &'static Choices {
-    static CHOICES: OnceLock<Box<Choices>> = OnceLock::new();
-    CHOICES.get_or_init(|| {
+    static CHOICES: ForkOnce<Choices> = ForkOnce::new();
+    CHOICES.get_or_make(|| {
         let isa = Isa::current();
-        let mut choices = Box::new([[None; DType::COUNT]; COUNT]);
+        let mut choices = [[None; DType::COUNT]; COUNT];
         for id in Id::ALL {
             for dtype in DType::ALL {
                 let (row, column) = (id as usize, dtype as usize);

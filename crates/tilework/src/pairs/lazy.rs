@@ -5,11 +5,12 @@
 //! variables keep the user's numbers and have no array until they are filled.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use smallvec::{SmallVec, smallvec};
 use tilework_error::{Error, Result, tuple};
+use tilework_fork::ForkOnce;
 use tilework_formula::functions::{self, Argument};
 use tilework_formula::{Category, Expr, POSITIONS, Variable};
 
@@ -69,7 +70,7 @@ pub struct LazyTensor {
     pub(super) bound: SmallVec<[Bound; 3]>,
     pub(super) extent: Extent,
     /// The numbered form, once it was asked for.
-    pub(super) numbered: OnceLock<Arc<Numbered>>,
+    pub(super) numbered: ForkOnce<Arc<Numbered>>,
 }
 
 /// An operand: a tensor or a number.
@@ -107,7 +108,7 @@ fn fresh() -> usize {
 
 impl LazyTensor {
     fn made(expr: Expr, bound: SmallVec<[Bound; 3]>, extent: Extent) -> LazyTensor {
-        LazyTensor { expr, bound, extent, numbered: OnceLock::new() }
+        LazyTensor { expr, bound, extent, numbered: ForkOnce::new() }
     }
 
     fn variable(name: &str, array: &Array, category: Category) -> Result<LazyTensor> {
@@ -161,7 +162,7 @@ impl LazyTensor {
             return Err(Error::value("call", message));
         }
         let mut filled = self.clone();
-        filled.numbered = OnceLock::new();
+        filled.numbered = ForkOnce::new();
         let mut renamed = Vec::with_capacity(symbols.len());
         for (symbol, array) in symbols.into_iter().zip(arrays) {
             let variable = Variable { position: fresh(), ..symbol };
@@ -223,7 +224,7 @@ impl LazyTensor {
     /// # Ok::<(), tilework::Error>(())
     /// ```
     pub fn weak(mut self) -> LazyTensor {
-        self.numbered = OnceLock::new();
+        self.numbered = ForkOnce::new();
         (self.extent.dtype, self.extent.device) = (None, None);
         self
     }

@@ -63,11 +63,7 @@ impl Renamed {
 impl LazyTensor {
     /// This formula with variables numbered from 0.
     pub(super) fn alone(&self) -> Result<Arc<Numbered>> {
-        if let Some(known) = self.numbered.get() {
-            return Ok(known.clone());
-        }
-        let made = Arc::new(self.numbered(&[])?);
-        Ok(self.numbered.get_or_init(|| made).clone())
+        self.numbered.get_or_try_make(|| self.numbered(&[]).map(Arc::new)).cloned()
     }
 
     /// This formula and others of the same tensors, with variables numbered from 0. Others that are

@@ -13,9 +13,9 @@ mod page;
 mod program;
 mod schedule;
 
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::Arc;
 
-use tilework_fork::ForkCache;
+use tilework_fork::{ForkCache, ForkOnce};
 use tilework_ops::DType;
 use tilework_simd::Elem;
 use tilework_tape::{Action, SlotId, Tape};
@@ -77,7 +77,7 @@ pub(super) struct Compiled {
     target: Target,
     /// Vectors of a loop that make best use of the registers.
     vectors: usize,
-    pages: [OnceLock<Option<Page>>; VECTORS],
+    pages: [ForkOnce<Option<Page>>; VECTORS],
 }
 
 /// What programs are kept by, which is all that a plan depends on beside M and N: the tape, whether
@@ -92,9 +92,8 @@ static COMPILED: ForkCache<Key, Outcome> = ForkCache::new(256);
 
 /// The code for a plan and a fold, or why there is none.
 pub(super) fn compiled(plan: &Plan<'_>, folding: Folding, isa: Isa) -> Outcome {
-    static OFF: LazyLock<bool> =
-        LazyLock::new(|| std::env::var("TILEWORK_JIT").is_ok_and(|value| value == "0"));
-    if *OFF {
+    static OFF: ForkOnce<bool> = ForkOnce::new();
+    if *OFF.get_or_make(|| std::env::var("TILEWORK_JIT").is_ok_and(|value| value == "0")) {
         return Err("TILEWORK_JIT=0".to_owned());
     }
     let Plan { fuses, onto, .. } = *plan;
@@ -190,14 +189,7 @@ impl Compiled {
     }
 
     fn page(&self, vectors: usize) -> Option<&Page> {
-        let kept = &self.pages[vectors - 1];
-        if let Some(page) = kept.get() {
-            return page.as_ref();
-        }
-        // Made before the cell is asked for it: a forked child may not wait for a thread that it
-        // does not have. Two threads may make the same page, of which one stays.
-        let made = self.assembled(vectors);
-        kept.get_or_init(|| made).as_ref()
+        self.pages[vectors - 1].get_or_make(|| self.assembled(vectors)).as_ref()
     }
 
     fn assembled(&self, vectors: usize) -> Option<Page> {
