@@ -6,6 +6,7 @@
 mod map_support;
 
 use std::alloc::{GlobalAlloc, Layout as Memory, System};
+use std::sync::Barrier;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
@@ -285,7 +286,8 @@ fn requests_without_memory_leave_their_targets_alone() {
     unsafe { std::env::set_var("TILEWORK_JIT", "0") };
     pool::set_threads(2);
     // The workers and what they keep are there before memory runs out.
-    pool::run(8, &|_| std::thread::sleep(std::time::Duration::from_millis(1)));
+    let both = Barrier::new(2);
+    pool::run(2, &|_| _ = both.wait());
     products();
     products_with_little_memory();
     others();

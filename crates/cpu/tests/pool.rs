@@ -26,6 +26,9 @@ fn turn(threads: usize) -> MutexGuard<'static, ()> {
     guard
 }
 
+/// After so long something counts as never happening. No machine needs that.
+const PATIENCE: Duration = Duration::from_secs(600);
+
 fn counters(count: usize) -> Vec<AtomicUsize> {
     (0..count).map(|_| AtomicUsize::new(0)).collect()
 }
@@ -211,7 +214,7 @@ fn the_number_of_threads() {
         if cfg!(target_os = "linux") {
             let start = Instant::now();
             while workers() != wanted - 1 {
-                assert!(start.elapsed() < Duration::from_secs(10), "{} workers", workers());
+                assert!(start.elapsed() < PATIENCE, "{} workers", workers());
                 thread::sleep(Duration::from_millis(1));
             }
         }
@@ -223,9 +226,15 @@ fn the_number_of_threads() {
 fn an_idle_pool_uses_no_core() {
     let _turn = turn(8);
     check(1000);
-    thread::sleep(Duration::from_millis(20));
-    let before = cpu_time();
-    thread::sleep(Duration::from_millis(300));
-    let used = cpu_time() - before;
-    assert!(used < Duration::from_millis(5), "{used:?} in 300 ms");
+    let start = Instant::now();
+    loop {
+        let before = cpu_time();
+        thread::sleep(Duration::from_millis(100));
+        let used = cpu_time() - before;
+        // On a busy machine some workers have yet to find out that there is nothing to do.
+        if used < Duration::from_millis(5) {
+            return;
+        }
+        assert!(start.elapsed() < PATIENCE, "{used:?} in 100 ms");
+    }
 }
