@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use tilework::{Array, DType, Device, Result, Rng, s, select};
+use tilework::{Array, DType, Device, Direction, Result, Rng, s, select};
 
 fn main() -> Result<()> {
     views()?;
@@ -38,8 +38,8 @@ fn views() -> Result<()> {
 /// The Mandelbrot set: complex arithmetic on a whole grid at a time.
 fn picture() -> Result<()> {
     let (rows, columns) = (28, 76);
-    let re = Array::linspace(-2.1, 0.7, columns, true, DType::Float64)?;
-    let im = Array::linspace(-1.2, 1.2, rows, true, DType::Float64)?.expand_dims(1)?;
+    let re = Array::linspace(-2.1..=0.7, columns, DType::Float64)?;
+    let im = Array::linspace(-1.2..=1.2, rows, DType::Float64)?.expand_dims(1)?;
     let grid = [rows, columns];
     let c = tilework::complex(&re.broadcast_to(&grid)?, &im.broadcast_to(&grid)?)?;
     let z = Array::zeros(&grid, c.dtype())?;
@@ -79,7 +79,7 @@ fn costs() -> Result<()> {
     report("add, 4 M float32", 3.0 * bytes, "GB/s", best(|| x.add(&y))?);
     report("exp, 4 M float32", 2.0 * bytes, "GB/s", best(|| x.exp())?);
     report("sum, 4 M float32", bytes, "GB/s", best(|| x.sum(()))?);
-    report("sort, 4 M float32", bytes, "GB/s", best(|| x.sort(0, false))?);
+    report("sort, 4 M float32", bytes, "GB/s", best(|| x.sort(0, Direction::Ascending))?);
     report("transposed copy, 2048 x 2048", 2.0 * bytes, "GB/s", best(|| big.transpose().copy())?);
     report("matmul, 1024 x 1024", 2.0 * 1024f64.powi(3), "GFLOP/s", best(|| m.matmul(&m))?);
     Ok(())

@@ -1,6 +1,8 @@
 //! What moves elements without computing: indexing, joins, order, random numbers.
 
-use tilework::{Array, DType, Device, Indexer, PadMode, Result, Rng, concat, s, stack};
+use tilework::{
+    Array, DType, Device, Direction, Indexer, PadMode, Result, Rng, Side, concat, s, stack,
+};
 use tilework_ops::Tolerance;
 
 use crate::compare::assert_close;
@@ -95,21 +97,21 @@ pub fn order(device: Device) {
         same(&format!("order of {dtype}"), device, |device| {
             let x = draw_special(device, &[6, 70], dtype, -9.0..9.0, 1)?;
             let ties = draw(device, &[500], dtype, -5.0..5.0, 2)?;
-            let sorted = ties.sort(0, false)?;
+            let sorted = ties.sort(0, Direction::Ascending)?;
             let unique = ties.unique()?;
             Ok(vec![
-                x.sort(1, false)?,
-                x.sort(0, true)?,
-                x.argsort(-1, false)?,
-                x.transpose().argsort(0, true)?,
-                ties.argsort(0, true)?,
-                sorted.searchsorted(&x, false)?,
-                sorted.searchsorted(&x, true)?,
+                x.sort(1, Direction::Ascending)?,
+                x.sort(0, Direction::Descending)?,
+                x.argsort(-1, Direction::Ascending)?,
+                x.transpose().argsort(0, Direction::Descending)?,
+                ties.argsort(0, Direction::Descending)?,
+                sorted.searchsorted(&x, Side::Left)?,
+                sorted.searchsorted(&x, Side::Right)?,
                 unique.values,
                 unique.indices,
                 unique.inverse,
                 unique.counts,
-                x.slice(&s![.., 0..0])?.sort(1, false)?,
+                x.slice(&s![.., 0..0])?.sort(1, Direction::Ascending)?,
             ])
         });
     }

@@ -1,6 +1,6 @@
 //! Reductions and running reductions over every set of axes, on every layout.
 
-use tilework::{Array, DType, Device, FoldId, Result};
+use tilework::{Array, DType, Device, FoldId, KeepDims, Result};
 use tilework_ops::Tolerance;
 
 use crate::compare::{assert_close, assert_close_beside};
@@ -53,7 +53,7 @@ pub fn folds(device: Device) {
                             "{} of {dtype} over {axes:?}, {name}, special {special}",
                             row.name
                         );
-                        let run = |array: &Array| array.reduce(fold, &axes[..], false, 0.0);
+                        let run = |array: &Array| array.reduce(fold, &axes[..], KeepDims::No, 0.0);
                         match (run(&x), run(&y)) {
                             (Ok(got), Ok(expected)) => {
                                 // A variance is a difference of squares that can cancel.

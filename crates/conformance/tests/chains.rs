@@ -6,8 +6,8 @@
 
 use proptest::prelude::*;
 use tilework::{
-    Arg, Array, Complex, DType, Device, FoldId, Id, Index, Number, Result, Scalar, apply,
-    apply_into, select,
+    Arg, Array, Complex, DType, Device, Direction, FoldId, Id, Index, KeepDims, Number, Result,
+    Scalar, apply, apply_into, select,
 };
 use tilework_conformance::compare::{assert_close_beside, scalars};
 use tilework_conformance::values::draw_special;
@@ -118,9 +118,9 @@ fn perform(step: &Step, x: &Array) -> Result<Array> {
             Ok(target)
         }
         Step::Choose => select(&x.not_equal(0)?, x, &x.flip(None)?),
-        Step::Fold { fold, axis } => x.reduce(FoldId::ALL[fold], wrap(axis), false, 0.0),
+        Step::Fold { fold, axis } => x.reduce(FoldId::ALL[fold], wrap(axis), KeepDims::No, 0.0),
         Step::Scan { fold, axis } => x.scan(FoldId::ALL[fold], wrap(axis)),
-        Step::Sort(axis) => x.sort(wrap(axis), false),
+        Step::Sort(axis) => x.sort(wrap(axis), Direction::Ascending),
         Step::Assign { axis, step } => {
             let target = x.copy()?;
             let mut index = vec![Index::from(..); wrap(axis) as usize];

@@ -2,6 +2,7 @@
 //!
 //! Runs on the first CUDA device; says "not checked" where there is none.
 
+use tilework::Direction;
 use tilework_conformance::{Array, DType, Device, Error, Result, on};
 
 /// Runs a test where there is a device.
@@ -44,7 +45,7 @@ fn repeats_are_bit_identical_wherever_the_data_lie() {
                 square.sum(0)?,
                 square.sum(1)?,
                 x.cumulative_sum(0)?,
-                x.sort(0, false)?,
+                x.sort(0, Direction::Ascending)?,
                 x.exp()?.multiply(x)?,
                 square.matmul(&square.transpose())?,
             ])
@@ -111,7 +112,8 @@ fn more_elements_than_32_bits_count_by_position() {
         assert_eq!(last, [n as u64 + 8, n as u64 + 12]);
         drop(sums);
         // Positions in a sorted row have 32 bits.
-        let message = x.sort(0, false).expect_err("a row that is too long").to_string();
+        let message =
+            x.sort(0, Direction::Ascending).expect_err("a row that is too long").to_string();
         assert!(message.starts_with(&format!("sort: rows of {n} elements")), "{message}");
         // A matrix of more than 2^32 elements times a vector, and a result of so many.
         let rows = (1isize << 17) + 1;

@@ -3,7 +3,7 @@
 //! Results are looked at elsewhere; here every byte must be defined.
 
 use tilework::pairs::LazyTensor;
-use tilework::{Array, DType, Device, Indexer, PadMode, Result, Rng, concat, s, select};
+use tilework::{Array, DType, Device, Direction, Indexer, PadMode, Result, Rng, concat, s, select};
 
 /// Uses every element, so that a checker sees one that was never written.
 fn touch(array: &Array) -> Result<()> {
@@ -20,8 +20,8 @@ fn walk(device: Device, dtype: DType) -> Result<()> {
     let odd = x.slice(&s![..;-2, 1..;3])?;
     let mut results =
         vec![x.add(&y)?, odd.multiply(&odd)?, x.equal(&y)?, x.slice(&s![.., 3])?.add(1)?];
-    results.push(x.sort(1, false)?);
-    results.push(x.argsort(0, true)?);
+    results.push(x.sort(1, Direction::Ascending)?);
+    results.push(x.argsort(0, Direction::Descending)?);
     results.push(odd.sum(0)?.astype(dtype)?);
     results.push(x.max(1)?);
     results.push(x.argmin(())?);
@@ -65,8 +65,8 @@ fn large(dtype: DType) -> Result<()> {
     results.push(x.sum(0)?.astype(dtype)?);
     results.push(x.transpose().max(0)?);
     results.push(x.reshape(&[-1])?.argmax(())?);
-    results.push(x.reshape(&[-1])?.sort(0, false)?);
-    results.push(x.reshape(&[-1])?.argsort(0, true)?);
+    results.push(x.reshape(&[-1])?.sort(0, Direction::Ascending)?);
+    results.push(x.reshape(&[-1])?.argsort(0, Direction::Descending)?);
     results.push(x.index(&[Indexer::Array(&x.greater_equal(50)?)])?);
     if dtype != DType::Bool {
         results.push(x.reshape(&[-1])?.cumulative_sum(0)?);

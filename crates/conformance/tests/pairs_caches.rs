@@ -14,7 +14,7 @@ fn memory() -> Option<usize> {
 
 #[test]
 fn ever_new_formulas_take_bounded_memory() {
-    let x = Array::linspace(0.0, 1.0, 24, true, DType::Float32).unwrap().reshape(&[8, 3]).unwrap();
+    let x = Array::linspace(0.0..=1.0, 24, DType::Float32).unwrap().reshape(&[8, 3]).unwrap();
     let (i, j) = (LazyTensor::vi(&x).unwrap(), LazyTensor::vj(&x).unwrap());
     let distance = i.sqdist(&j).unwrap();
     // Each has a tape, a loop and a page of code of its own.

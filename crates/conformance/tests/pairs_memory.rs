@@ -20,7 +20,7 @@ fn ten_million_rows_are_reduced_within_200_megabytes() {
     }
     let (m, n) = (500, 10_000_000);
     let points = |rows: usize, scale: f64| {
-        let line = Array::linspace(0.0, scale, rows * 3, true, DType::Float32).unwrap();
+        let line = Array::linspace(0.0..=scale, rows * 3, DType::Float32).unwrap();
         line.reshape(&[rows as isize, 3]).unwrap()
     };
     let (x, y) = (points(m, 1.0), points(n, 1.0));

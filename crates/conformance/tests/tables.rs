@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tilework::{Arg, Array, Complex, DType, Device, FoldId, Id, apply};
+use tilework::{Arg, Array, Complex, DType, Device, FoldId, Id, KeepDims, apply};
 use tilework_ops::Tolerance;
 
 #[path = "../../ops/tests/standard_table.rs"]
@@ -246,5 +246,7 @@ fn reduce(device: Device, name: &str, list: &[f64], correction: f64) -> Option<V
         }
         _ => FoldId::ALL.into_iter().find(|fold| fold.row().name == name)?,
     };
-    Some(vec![vec![x.reduce(fold, (), false, correction).and_then(|x| x.item()).expect("reduce")]])
+    Some(vec![vec![
+        x.reduce(fold, (), KeepDims::No, correction).and_then(|x| x.item()).expect("reduce"),
+    ]])
 }

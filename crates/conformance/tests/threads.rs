@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tilework::{Array, DType, Device, Error, Indexer, s};
+use tilework::{Array, DType, Device, Direction, Error, Indexer, s};
 
 /// Writers fill whole rows with one number each; a reader must never see a mixed row, since an
 /// operation holds the block while it runs.
@@ -154,7 +154,7 @@ fn refusals_name_the_operation() {
     refused("where", done(tilework::select(&x, 1.0, 0.0)));
     refused("astype", done(x.astype(DType::Float32)));
     refused("copy", done(x.copy()));
-    refused("argsort", done(x.argsort(0, false)));
+    refused("argsort", done(x.argsort(0, Direction::Ascending)));
     refused("cumulative_sum", done(x.cumulative_sum(0)));
     refused("take", done(x.take(&picks, 0)));
     refused("index", done(x.index(&[Indexer::Array(&picks)])));

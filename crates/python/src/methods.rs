@@ -3,7 +3,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
-use tilework::Index;
+use tilework::{Direction, Index};
 
 use crate::args::{Integers, spread};
 use crate::array::{PyArray, to_object};
@@ -147,7 +147,7 @@ impl PyArray {
     #[pyo3(signature = (axis=-1), text_signature = "($self, axis=-1)")]
     fn sort(&self, py: Python<'_>, axis: isize) -> PyResult<()> {
         run(py, self.0.len().saturating_mul(16), self.0.device(), || {
-            self.0.assign(&self.0.sort(axis, false)?)
+            self.0.assign(&self.0.sort(axis, Direction::Ascending)?)
         })
     }
 

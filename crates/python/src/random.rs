@@ -4,7 +4,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
-use tilework::{Array, DType, Device, Error, Rng, Scalar};
+use tilework::{Array, DType, Device, Direction, Error, Rng, Scalar, Side};
 
 use crate::args::{ShapeArg, register};
 use crate::array::{PyArray, to_object};
@@ -261,12 +261,12 @@ impl Generator {
             // The place of a uniform number among the running sums.
             let sums = p.cumulative_sum(0)?;
             sums.div_assign(&sums.slice(&[tilework::Index::from(-1)])?.copy()?)?;
-            let picks = sums.searchsorted(&self.0.uniform(shape, DType::Float64)?, true)?;
+            let picks = sums.searchsorted(&self.0.uniform(shape, DType::Float64)?, Side::Right)?;
             return picks.minimum(n as i64 - 1);
         }
         // The k largest of u^(1/p), that is, of log(u) / p, are k draws without replacement.
         let keys = (&self.0.uniform(&[n], DType::Float64)?.log()? / &p)?;
-        first(keys.argsort(0, true)?)
+        first(keys.argsort(0, Direction::Descending)?)
     }
 }
 

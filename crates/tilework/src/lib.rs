@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use tilework::{Array, DType};
-//! let x = Array::linspace(0.0, 1.0, 5, true, DType::Float32)?;
+//! let x = Array::linspace(0.0..=1.0, 5, DType::Float32)?;
 //! let y = (&x * 2.0)?.exp()?;
 //! println!("{y:?}");
 //! # Ok::<(), tilework::Error>(())
@@ -19,16 +19,17 @@ pub mod pairs;
 mod random;
 
 pub use array::{
-    Arg, Array, Axes, FloatMode, Indexer, Iter, Nested, Order, PadMode, PrintOptions, ReadGuard,
-    Show, Sign, Unique, WriteGuard, apply, apply_into, broadcast_arrays, complex, concat, einsum,
-    matmul_naive_flat, matmul_tiled, matmul_tiled_flat, meshgrid, result_type, select, stack,
+    Arg, Array, Axes, Direction, FloatMode, Indexer, Indexing, Iter, KeepDims, Nan, Nested, Order,
+    PadMode, PrintOptions, ReadGuard, Show, Side, Sign, Span, Unique, WriteGuard, apply,
+    apply_into, broadcast_arrays, complex, concat, einsum, matmul_naive_flat, matmul_tiled,
+    matmul_tiled_flat, meshgrid, result_type, select, stack,
 };
 pub use device::{Device, DeviceScope, num_threads, set_num_threads};
 #[cfg(feature = "serde")]
 pub use interop::serde::dtype as serde_dtype;
 pub use io::{
     load, load_mapped, load_mapped_private, load_npz, read_npy, read_npz, save, save_npz,
-    save_npz_compressed, write_npy, write_npz,
+    save_npz_compressed, write_npy, write_npz, write_npz_compressed,
 };
 pub use random::Rng;
 pub use tilework_backend::{DeviceId, Memory, Properties, Storage, empty_cache, interruptible};

@@ -7,7 +7,7 @@ use tilework_error::{Error, Result};
 use tilework_ops::random::{bits, block};
 use tilework_ops::{DType, Distribution};
 
-use crate::array::Array;
+use crate::array::{Array, Direction};
 use crate::device::Device;
 
 /// A stream of random numbers. Each call takes the next numbers of the stream.
@@ -119,7 +119,8 @@ impl Rng {
 
     /// The numbers 0 .. n in random order, as int64.
     pub fn permutation(&self, n: usize) -> Result<Array> {
-        self.draw("permutation", Distribution::Bits, &[n], DType::UInt64)?.argsort(0, false)
+        self.draw("permutation", Distribution::Bits, &[n], DType::UInt64)?
+            .argsort(0, Direction::Ascending)
     }
 
     fn draw(

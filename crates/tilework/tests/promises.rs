@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use tilework::{Array, DType, Device, Error, FInfo, FoldId, IInfo, Kind, Properties, Rng, s};
+use tilework::{Array, DType, Device, Error, FInfo, FoldId, IInfo, Kind, Nan, Properties, Rng, s};
 
 const FLOATS: [DType; 4] = [DType::Float16, DType::BFloat16, DType::Float32, DType::Float64];
 
@@ -106,7 +106,7 @@ fn constructors_work_on_any_device() {
     let arrays = [
         Array::ones_on(there, &[2], DType::Int8),
         Array::arange_on(there, 0, 4, 2, DType::Int8),
-        Array::linspace_on(there, 0.0, 1.0, 2, true, DType::Float32),
+        Array::linspace_on(there, 0.0..=1.0, 2, DType::Float32),
         Array::eye_on(there, 2, 2, 0, DType::Float32),
         Array::from_shape_on(there, &[1, 2], &[1i32, 2]),
         Array::from_nested_on(there, &[[1i32, 2]]),
@@ -131,7 +131,7 @@ fn rounding_to_any_number_of_decimals() {
         for decimals in [1, 5, 39, 309, i32::MAX] {
             let rounded = x.round_to(decimals).unwrap();
             assert_eq!(rounded.dtype(), dtype);
-            let same = rounded.array_equal(&x, false).unwrap();
+            let same = rounded.array_equal(&x, Nan::Unequal).unwrap();
             assert!(same, "{dtype} to {decimals} decimals is {rounded}");
         }
         for decimals in [-310, i32::MIN] {

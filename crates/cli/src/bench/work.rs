@@ -2,7 +2,8 @@
 //! names under which `bench/peers.py` knows it. Peers from Rust are in `rust_peers.rs`.
 
 use tilework::{
-    Array, DType, FoldId, Id, Indexer, PadMode, Result, Rng, apply, apply_into, concat, s,
+    Array, DType, Direction, FoldId, Id, Indexer, KeepDims, PadMode, Result, Rng, apply,
+    apply_into, concat, s,
 };
 
 use super::limit::Limit;
@@ -215,10 +216,10 @@ pub(crate) fn ours(row: &Row) -> Result<Call> {
             let (picks, y) = (Rng::new(3).permutation(shape[0])?, second()?);
             Box::new(move || x.index_set(&[Indexer::Array(&picks)], &y))
         }
-        Work::Reduce { fold, axis } => fresh(move || x.reduce(fold, axis, false, 0.0)),
+        Work::Reduce { fold, axis } => fresh(move || x.reduce(fold, axis, KeepDims::No, 0.0)),
         Work::CumulativeSum { axis } => fresh(move || x.cumulative_sum(axis)),
-        Work::Sort => fresh(move || x.sort(0, false)),
-        Work::Argsort => fresh(move || x.argsort(0, false)),
+        Work::Sort => fresh(move || x.sort(0, Direction::Ascending)),
+        Work::Argsort => fresh(move || x.argsort(0, Direction::Ascending)),
         Work::Unique => fresh(move || x.unique_values()),
     })
 }

@@ -3,9 +3,10 @@
 use std::io::Cursor;
 
 use tilework::{
-    Arg, Array, Device, Indexer, Layout, Number, Order, PadMode, PrintOptions, Result, Rng,
-    broadcast_arrays, complex, concat, einsum, matmul_naive_flat, matmul_tiled, matmul_tiled_flat,
-    meshgrid, read_npy, read_npz, result_type, select, stack, write_npy, write_npz,
+    Arg, Array, Device, Direction, Indexer, Indexing, Layout, Nan, Number, Order, PadMode,
+    PrintOptions, Result, Rng, Side, broadcast_arrays, complex, concat, einsum, matmul_naive_flat,
+    matmul_tiled, matmul_tiled_flat, meshgrid, read_npy, read_npz, result_type, select, stack,
+    write_npy, write_npz, write_npz_compressed,
 };
 
 use crate::dice::{Dice, axes};
@@ -15,6 +16,11 @@ pub(crate) type Method = fn(&mut Dice, &Array, &Array) -> Result<()>;
 
 fn done<T>(result: Result<T>) -> Result<()> {
     result.map(|_| ())
+}
+
+/// A name in an archive, good or bad.
+fn file_name(d: &mut Dice) -> &'static str {
+    ["x", "", "a/b", "..", "é"][d.roll(5)]
 }
 
 /// A file with some bytes changed, or cut off.
@@ -85,9 +91,9 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
     ("std", |d, x, _| done(x.std(axes(d), 1.0))),
     ("cumulative_sum", |d, x, _| done(x.cumulative_sum(d.integer()))),
     ("cumulative_prod", |d, x, _| done(x.cumulative_prod(d.integer()))),
-    ("sort", |d, x, _| done(x.sort(d.integer(), true))),
-    ("argsort", |d, x, _| done(x.argsort(d.integer(), false))),
-    ("searchsorted", |_, x, y| done(x.searchsorted(y, true))),
+    ("sort", |d, x, _| done(x.sort(d.integer(), Direction::Descending))),
+    ("argsort", |d, x, _| done(x.argsort(d.integer(), Direction::Ascending))),
+    ("searchsorted", |_, x, y| done(x.searchsorted(y, Side::Right))),
     ("unique", |_, x, _| done(x.unique())),
     ("unique_values", |_, x, _| done(x.unique_values())),
     ("concat", |d, x, y| done(concat(&[x, y], d.integer()))),
@@ -105,7 +111,7 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
     ("one_hot", |d, x, _| done(x.one_hot(d.roll(9), d.dtype()))),
     ("complex", |_, x, y| done(complex(x, y))),
     ("select", |_, x, y| done(select(x, y, 1.5))),
-    ("meshgrid", |_, x, y| done(meshgrid(&[x, y], true))),
+    ("meshgrid", |_, x, y| done(meshgrid(&[x, y], Indexing::Ij))),
     ("zeros", |d, _, _| done(Array::zeros(&d.sizes(), d.dtype()))),
     ("full", |d, _, _| done(Array::full(&d.sizes(), d.number(), d.dtype()))),
     ("eye", |d, _, _| done(Array::eye(d.roll(9), d.roll(9), d.integer(), d.dtype()))),
@@ -123,7 +129,7 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
         done(Array::arange(d.roll(50), end, d.integer().clamp(-9, 9), d.dtype()))
     }),
     ("linspace", |d, _, _| {
-        done(Array::linspace(d.integer() as f64, f64::INFINITY, d.roll(5), true, d.dtype()))
+        done(Array::linspace(d.integer() as f64..=f64::INFINITY, d.roll(5), d.dtype()))
     }),
     ("uniform", |d, _, _| done(Rng::new(1).uniform(&d.sizes(), d.dtype()))),
     ("integers", |d, _, _| {
@@ -166,10 +172,10 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
     ("ptp", |d, x, _| done(x.ptp(axes(d)))),
     ("var", |d, x, _| done(x.var(axes(d), d.integer() as f64))),
     ("round_to", |d, x, _| done(x.round_to(d.integer() as i32))),
-    ("array_equal", |_, x, y| done(x.array_equal(y, true))),
-    ("isclose", |d, x, y| done(x.isclose(y, d.integer() as f64, f64::NAN, true))),
-    ("allclose", |_, x, y| done(x.allclose(y, 1e-5, 0.0, false))),
-    ("isin", |d, x, y| done(x.isin(y, d.roll(2) == 0))),
+    ("array_equal", |_, x, y| done(x.array_equal(y, Nan::Equal))),
+    ("isclose", |d, x, y| done(x.isclose(y, d.integer() as f64, f64::NAN, Nan::Equal))),
+    ("allclose", |_, x, y| done(x.allclose(y, 1e-5, 0.0, Nan::Unequal))),
+    ("isin", |_, x, y| done(x.isin(y))),
     ("matmul_by_pieces", |_, x, y| done(x.matmul_by_pieces(y))),
     ("from_shape", |d, _, _| done(Array::from_shape(&d.sizes(), &[1.5f32, 2.5, 3.5, 4.5]))),
     ("read_bytes", |d, x, _| {
@@ -214,12 +220,14 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
     ("write_npy", |_, x, _| write_npy(&mut Vec::new(), x)),
     ("read_npz", |d, x, y| {
         let mut file = Cursor::new(Vec::new());
-        write_npz(&mut file, &[("x", x), ("y", y)], d.roll(2) == 0)?;
+        let write = if d.roll(2) == 0 { write_npz } else { write_npz_compressed };
+        write(&mut file, &[("x", x), ("y", y)])?;
         done(read_npz(Cursor::new(damaged(d, file.into_inner()))))
     }),
     ("write_npz", |d, x, y| {
-        const NAMES: [&str; 5] = ["x", "", "a/b", "..", "é"];
-        let names = [NAMES[d.roll(5)], NAMES[d.roll(5)]];
-        write_npz(Cursor::new(Vec::new()), &[(names[0], x), (names[1], y)], d.roll(2) == 0)
+        write_npz(Cursor::new(Vec::new()), &[(file_name(d), x), (file_name(d), y)])
+    }),
+    ("write_npz_compressed", |d, x, y| {
+        write_npz_compressed(Cursor::new(Vec::new()), &[(file_name(d), x), (file_name(d), y)])
     }),
 ];

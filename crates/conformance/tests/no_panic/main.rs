@@ -13,7 +13,7 @@ use std::path::Path;
 
 use dice::{Dice, axes};
 use proptest::prelude::*;
-use tilework::{Arg, Array, Device, FoldId, Id, apply, apply_into};
+use tilework::{Arg, Array, Device, FoldId, Id, KeepDims, apply, apply_into};
 use tilework_conformance::compare::scalars;
 
 /// Functions that take nothing that could be wrong, or that other tests throw at.
@@ -123,7 +123,8 @@ proptest! {
             prop_assert_eq!(contents(&[&arrays[0]]), before, "{} failed and wrote", id.row().name);
         }
         let fold = FoldId::ALL[dice.roll(FoldId::ALL.len())];
-        let _ = arrays[0].reduce(fold, axes(&mut dice), dice.roll(2) == 0, dice.integer() as f64);
+        let keepdims = if dice.roll(2) == 0 { KeepDims::Yes } else { KeepDims::No };
+        let _ = arrays[0].reduce(fold, axes(&mut dice), keepdims, dice.integer() as f64);
         let _ = arrays[1].scan(fold, dice.integer());
     }
 

@@ -3,7 +3,7 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use tilework::{Array, DType, Device, Number};
+use tilework::{Array, DType, Device, Indexing, Number, Span};
 
 use crate::args::{Diagonal, Length, ShapeArg, or_float, register};
 use crate::array::{PyArray, shape_text};
@@ -261,13 +261,14 @@ fn linspace(
     let default = if is_complex { DType::Complex128 } else { DType::Float64 };
     let (dtype, device) = (dtype.map_or(default, |dtype| dtype.0), or_current(device));
     let ((a, b), (c, d)) = (parts(start), parts(stop));
+    let span = |start, stop| if endpoint { Span::from(start..=stop) } else { (start..stop).into() };
     run(py, num, device, || {
         let _scope = device.scope();
         if !is_complex {
-            return Array::linspace(a, c, num, endpoint, dtype);
+            return Array::linspace(span(a, c), num, dtype);
         }
-        let real = Array::linspace(a, c, num, endpoint, DType::Float64)?;
-        let imag = Array::linspace(b, d, num, endpoint, DType::Float64)?;
+        let real = Array::linspace(span(a, c), num, DType::Float64)?;
+        let imag = Array::linspace(span(b, d), num, DType::Float64)?;
         tilework::complex(&real, &imag)?.to_dtype(dtype)
     })
     .map(PyArray)
@@ -332,9 +333,9 @@ fn meshgrid<'py>(
     arrays: &Bound<'py, PyTuple>,
     indexing: &str,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    let ij = match indexing {
-        "ij" => true,
-        "xy" => false,
+    let indexing = match indexing {
+        "ij" => Indexing::Ij,
+        "xy" => Indexing::Xy,
         other => {
             let message = format!("meshgrid: indexing is \"xy\" or \"ij\", not {other:?}");
             return Err(PyValueError::new_err(message));
@@ -344,7 +345,7 @@ fn meshgrid<'py>(
     let arrays: Vec<&Array> = arrays.iter().map(|array| &array.0).collect();
     let Some(first) = arrays.first() else { return Ok(PyTuple::empty(py)) };
     let size = arrays.iter().fold(1usize, |size, array| size.saturating_mul(array.len()));
-    let grids = run(py, size, first.device(), || tilework::meshgrid(&arrays, ij))?;
+    let grids = run(py, size, first.device(), || tilework::meshgrid(&arrays, indexing))?;
     PyTuple::new(py, grids.into_iter().map(PyArray))
 }
 

@@ -3,7 +3,7 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use tilework::{Array, PadMode};
+use tilework::{Array, Nan, PadMode};
 
 use crate::args::{Integers, ShapeArg, register};
 use crate::array::PyArray;
@@ -23,6 +23,10 @@ fn softmax(py: Python<'_>, x: ArrayArg, axis: isize) -> PyResult<PyArray> {
     run(py, x.0.len(), x.0.device(), || x.0.softmax(axis)).map(PyArray)
 }
 
+fn nan(equal: bool) -> Nan {
+    if equal { Nan::Equal } else { Nan::Unequal }
+}
+
 /// Whether elements are equal up to `atol + rtol * |x2|`.
 ///
 /// >>> import tilework as tw
@@ -38,7 +42,7 @@ fn isclose(
     atol: f64,
     equal_nan: bool,
 ) -> PyResult<PyArray> {
-    let work = || x1.0.isclose(&x2.0, rtol, atol, equal_nan);
+    let work = || x1.0.isclose(&x2.0, rtol, atol, nan(equal_nan));
     run(py, x1.0.len().max(x2.0.len()), x1.0.device(), work).map(PyArray)
 }
 
@@ -57,7 +61,7 @@ fn allclose(
     atol: f64,
     equal_nan: bool,
 ) -> PyResult<bool> {
-    let work = || x1.0.allclose(&x2.0, rtol, atol, equal_nan);
+    let work = || x1.0.allclose(&x2.0, rtol, atol, nan(equal_nan));
     run(py, x1.0.len().max(x2.0.len()), x1.0.device(), work)
 }
 
@@ -69,7 +73,7 @@ fn allclose(
 #[pyfunction]
 #[pyo3(signature = (x1, x2, /, *, equal_nan=false))]
 fn array_equal(py: Python<'_>, x1: ArrayArg, x2: ArrayArg, equal_nan: bool) -> PyResult<bool> {
-    run(py, x1.0.len(), x1.0.device(), || x1.0.array_equal(&x2.0, equal_nan))
+    run(py, x1.0.len(), x1.0.device(), || x1.0.array_equal(&x2.0, nan(equal_nan)))
 }
 
 /// A margin around an array: a number, a pair (before, after), or one pair for each axis; filled

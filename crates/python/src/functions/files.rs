@@ -167,7 +167,11 @@ fn archive(
         }
         Place::Open(open) => {
             let mut bytes = Cursor::new(Vec::new());
-            py.detach(|| tilework::write_npz(&mut bytes, &named, compressed)).py()?;
+            py.detach(|| match compressed {
+                true => tilework::write_npz_compressed(&mut bytes, &named),
+                false => tilework::write_npz(&mut bytes, &named),
+            })
+            .py()?;
             open.call_method1("write", (PyBytes::new(py, bytes.get_ref()),)).map(|_| ())
         }
     }

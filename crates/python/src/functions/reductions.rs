@@ -3,7 +3,7 @@
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tilework::{Array, Axes, DType, FoldId};
+use tilework::{Array, Axes, DType, FoldId, KeepDims};
 
 use crate::args::{Integers, axes, one_axis, register, target};
 use crate::array::PyArray;
@@ -42,6 +42,7 @@ pub fn reduce(py: Python<'_>, x: &Array, asked: Asked<'_, '_>) -> PyResult<Py<Py
             }
             None => x,
         };
+        let keepdims = if keepdims { KeepDims::Yes } else { KeepDims::No };
         let result = source.reduce(fold, axes.clone(), keepdims, correction)?;
         let result = if root { result.sqrt()? } else { result };
         match dtype {

@@ -3,7 +3,7 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use tilework::{Array, Device, Unique};
+use tilework::{Array, Device, Direction, Side, Unique};
 
 use super::manipulation::tuple;
 use crate::args::register;
@@ -72,9 +72,9 @@ pub fn searchsorted(
     side: &str,
     sorter: Option<ArrayArg>,
 ) -> PyResult<PyArray> {
-    let right = match side {
-        "left" => false,
-        "right" => true,
+    let side = match side {
+        "left" => Side::Left,
+        "right" => Side::Right,
         other => {
             let message = format!("searchsorted: side is \"left\" or \"right\", not {other:?}");
             return Err(PyValueError::new_err(message));
@@ -93,8 +93,8 @@ pub fn searchsorted(
             other => other.to_array(x1.0.device())?,
         };
         match &sorter {
-            Some(order) => x1.0.take(&order.0, 0)?.searchsorted(&values, right),
-            None => x1.0.searchsorted(&values, right),
+            Some(order) => x1.0.take(&order.0, 0)?.searchsorted(&values, side),
+            None => x1.0.searchsorted(&values, side),
         }
     })
     .map(PyArray)
@@ -116,7 +116,7 @@ fn sort(
 ) -> PyResult<PyArray> {
     // The order is always stable; who does not ask for it gets it all the same.
     let _ = stable;
-    run(py, sorting(&x.0), x.0.device(), || x.0.sort(axis, descending)).map(PyArray)
+    run(py, sorting(&x.0), x.0.device(), || x.0.sort(axis, direction(descending))).map(PyArray)
 }
 
 /// The indices that would sort an array along an axis.
@@ -134,7 +134,11 @@ pub fn argsort(
     stable: bool,
 ) -> PyResult<PyArray> {
     let _ = stable;
-    run(py, sorting(&x.0), x.0.device(), || x.0.argsort(axis, descending)).map(PyArray)
+    run(py, sorting(&x.0), x.0.device(), || x.0.argsort(axis, direction(descending))).map(PyArray)
+}
+
+fn direction(descending: bool) -> Direction {
+    if descending { Direction::Descending } else { Direction::Ascending }
 }
 
 /// Sorting takes longer than its elements say.
@@ -198,7 +202,8 @@ fn isin(
         return Err(PyTypeError::new_err("isin: compares arrays or numbers"));
     };
     run(py, x1.len() + x2.len(), device, || {
-        x1.to_array(device)?.isin(&x2.to_array(device)?, invert)
+        let found = x1.to_array(device)?.isin(&x2.to_array(device)?)?;
+        if invert { found.logical_not() } else { Ok(found) }
     })
     .map(PyArray)
 }

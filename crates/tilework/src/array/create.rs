@@ -1,5 +1,7 @@
 //! New arrays: constants, ranges, identity, from Rust data.
 
+use std::ops::{Range, RangeInclusive};
+
 use tilework_error::{Error, Result, tuple};
 use tilework_layout::Layout;
 use tilework_ops::{DType, Element, Id, Number};
@@ -7,6 +9,26 @@ use tilework_ops::{DType, Element, Id, Number};
 use super::Array;
 use super::operands::Arg;
 use crate::device::Device;
+
+/// A range of real numbers, with its end (`0.0..=1.0`) or without it (`0.0..1.0`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span {
+    start: f64,
+    stop: f64,
+    closed: bool,
+}
+
+impl From<Range<f64>> for Span {
+    fn from(range: Range<f64>) -> Span {
+        Span { start: range.start, stop: range.end, closed: false }
+    }
+}
+
+impl From<RangeInclusive<f64>> for Span {
+    fn from(range: RangeInclusive<f64>) -> Span {
+        Span { start: *range.start(), stop: *range.end(), closed: true }
+    }
+}
 
 impl Array {
     /// An array whose elements are not set: old data, never undefined memory.
@@ -101,27 +123,29 @@ impl Array {
         numbers.to_dtype(dtype)
     }
 
-    /// `count` numbers from `start` to `stop`, which is the last of them if `endpoint`.
-    pub fn linspace(
-        start: f64,
-        stop: f64,
-        count: usize,
-        endpoint: bool,
-        dtype: DType,
-    ) -> Result<Array> {
-        Array::linspace_on(Device::current(), start, stop, count, endpoint, dtype)
+    /// `count` numbers at equal distances in a range, with its end or without it.
+    ///
+    /// ```
+    /// use tilework::{Array, DType};
+    /// let closed = Array::linspace(0.0..=1.0, 5, DType::Float64)?;
+    /// assert_eq!(closed.to_vec::<f64>()?, [0.0, 0.25, 0.5, 0.75, 1.0]);
+    /// let open = Array::linspace(0.0..1.0, 4, DType::Float64)?;
+    /// assert_eq!(open.to_vec::<f64>()?, [0.0, 0.25, 0.5, 0.75]);
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn linspace(range: impl Into<Span>, count: usize, dtype: DType) -> Result<Array> {
+        Array::linspace_on(Device::current(), range, count, dtype)
     }
 
     /// [`Array::linspace`] on a device.
     pub fn linspace_on(
         device: Device,
-        start: f64,
-        stop: f64,
+        range: impl Into<Span>,
         count: usize,
-        endpoint: bool,
         dtype: DType,
     ) -> Result<Array> {
-        let steps = if endpoint { count.saturating_sub(1) } else { count };
+        let Span { start, stop, closed } = range.into();
+        let steps = if closed { count.saturating_sub(1) } else { count };
         let numbers = Array::count_on(device, count)?.astype(DType::Float64)?;
         let step = (stop - start) / steps.max(1) as f64;
         if step == 0.0 || !step.is_finite() {
@@ -132,7 +156,7 @@ impl Array {
             numbers.mul_assign(step)?;
         }
         numbers.add_assign(start)?;
-        if endpoint && count > 1 {
+        if closed && count > 1 {
             numbers.slice(&[(count - 1).into()])?.fill(stop)?;
         }
         if dtype.is_integer() { numbers.floor()?.to_dtype(dtype) } else { numbers.to_dtype(dtype) }
@@ -329,16 +353,31 @@ fn arange_integers(
     Array::ramp_on(device, count, start as i64, step as i64)?.to_dtype(dtype)
 }
 
+/// What the first two axes of a grid are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Indexing {
+    /// Rows and columns of a picture: the first array varies along the second axis.
+    Xy,
+    /// Indices of a matrix: the first array varies along the first axis.
+    Ij,
+}
+
 /// Coordinates of a grid: from arrays of one axis, arrays of one axis per array.
 ///
-/// With `ij` the first array varies along the first axis, otherwise (`xy`) along the second.
-pub fn meshgrid(arrays: &[&Array], ij: bool) -> Result<Vec<Array>> {
+/// ```
+/// use tilework::{Array, Indexing, meshgrid};
+/// let (x, y) = (Array::from_slice(&[1, 2, 3])?, Array::from_slice(&[4, 5])?);
+/// assert_eq!(meshgrid(&[&x, &y], Indexing::Xy)?[0].shape(), [2, 3]);
+/// assert_eq!(meshgrid(&[&x, &y], Indexing::Ij)?[0].shape(), [3, 2]);
+/// # Ok::<(), tilework::Error>(())
+/// ```
+pub fn meshgrid(arrays: &[&Array], indexing: Indexing) -> Result<Vec<Array>> {
     let flat = |array: &&Array| array.ndim() <= 1;
     if !arrays.iter().all(flat) {
         return Err(Error::shape("meshgrid", "coordinates have one axis each"));
     }
     let mut shape: Vec<usize> = arrays.iter().map(|array| array.len()).collect();
-    let swap = !ij && arrays.len() >= 2;
+    let swap = indexing == Indexing::Xy && arrays.len() >= 2;
     if swap {
         shape.swap(0, 1);
     }

@@ -8,6 +8,24 @@ use tilework_ops::DType;
 use super::Array;
 use super::operands::{Arg, common_device};
 
+/// The direction of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the least to the greatest.
+    Ascending,
+    /// From the greatest to the least.
+    Descending,
+}
+
+/// On which side of equal elements a place is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Before the first of them.
+    Left,
+    /// After the last of them.
+    Right,
+}
+
 /// The different elements of an array, ascending, and where they are.
 #[derive(Clone, Debug)]
 pub struct Unique {
@@ -23,34 +41,51 @@ pub struct Unique {
 
 impl Array {
     /// Elements in order along an axis; equal ones keep their order, NaN come last.
-    pub fn sort(&self, axis: isize, descending: bool) -> Result<Array> {
-        self.sorted("sort", axis, descending, false)
+    ///
+    /// ```
+    /// use tilework::{Array, Direction};
+    /// let x = Array::from_slice(&[2.0f32, f32::NAN, 1.0, 3.0])?;
+    /// assert_eq!(x.sort(0, Direction::Descending)?.to_vec::<f32>()?[..3], [3.0, 2.0, 1.0]);
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn sort(&self, axis: isize, direction: Direction) -> Result<Array> {
+        self.sorted("sort", axis, direction, false)
     }
 
     /// The indices that would sort the array along an axis.
-    pub fn argsort(&self, axis: isize, descending: bool) -> Result<Array> {
-        self.sorted("argsort", axis, descending, true)
+    pub fn argsort(&self, axis: isize, direction: Direction) -> Result<Array> {
+        self.sorted("argsort", axis, direction, true)
     }
 
     fn sorted(
         &self,
         operation: &'static str,
         axis: isize,
-        descending: bool,
+        direction: Direction,
         indices: bool,
     ) -> Result<Array> {
         let axis = normalize_axis(operation, axis, self.ndim())?;
         let dtype = if indices { DType::Int64 } else { self.dtype() };
         let mut fresh = self.device.allocate(self.shape(), dtype, false)?;
         let (input, output) = (self.borrow(), fresh.target());
+        let descending = direction == Direction::Descending;
         let request = Sort { input, axis, descending, output, indices };
         self.device.run(operation, &Request::Sort(request))?;
         Ok(Array::from_fresh(fresh, self.device))
     }
 
-    /// Where `values` would be inserted into this ascending array of one axis: before equal
-    /// elements, or after them if `right`.
-    pub fn searchsorted(&self, values: &Array, right: bool) -> Result<Array> {
+    /// Where `values` would be inserted into this ascending array of one axis, on one side of equal
+    /// elements.
+    ///
+    /// ```
+    /// use tilework::{Array, Side};
+    /// let x = Array::from_slice(&[1, 3, 3, 5])?;
+    /// let value = Array::from_slice(&[3])?;
+    /// assert_eq!(x.searchsorted(&value, Side::Left)?.to_vec::<i64>()?, [1]);
+    /// assert_eq!(x.searchsorted(&value, Side::Right)?.to_vec::<i64>()?, [3]);
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn searchsorted(&self, values: &Array, side: Side) -> Result<Array> {
         if self.ndim() != 1 {
             let message =
                 format!("the sorted array has one axis, not shape {}", tuple(self.shape()));
@@ -63,7 +98,7 @@ impl Array {
         let request = Search {
             sorted: sorted.borrow(),
             values: values.borrow(),
-            right,
+            right: side == Side::Right,
             output: fresh.target(),
         };
         device.run("searchsorted", &Request::Search(request))?;
@@ -73,7 +108,7 @@ impl Array {
     /// The different elements of the whole array, where they are and how often.
     pub fn unique(&self) -> Result<Unique> {
         let flat = self.ravel()?;
-        let order = flat.argsort(0, false)?;
+        let order = flat.argsort(0, Direction::Ascending)?;
         let sorted = flat.take(&order, 0)?;
         let starts = first_of_runs(&sorted)?;
         let heads = starts.nonzero()?.remove(0);
@@ -97,7 +132,7 @@ impl Array {
 
     /// The different elements, ascending; every NaN is different.
     pub fn unique_values(&self) -> Result<Array> {
-        let sorted = self.ravel()?.sort(0, false)?;
+        let sorted = self.ravel()?.sort(0, Direction::Ascending)?;
         sorted.index(&[super::Indexer::Array(&first_of_runs(&sorted)?)])
     }
 }

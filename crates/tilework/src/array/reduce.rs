@@ -47,6 +47,15 @@ impl<const N: usize> From<[isize; N]> for Axes {
     }
 }
 
+/// What becomes of the axes that are reduced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeepDims {
+    /// They go.
+    No,
+    /// They stay, with length 1.
+    Yes,
+}
+
 /// The numbers of all axes that there can be.
 static NUMBERS: [usize; MAX_AXES] = {
     let mut numbers = [0; MAX_AXES];
@@ -66,7 +75,7 @@ impl Array {
         &self,
         fold: FoldId,
         axes: impl Into<Axes>,
-        keepdims: bool,
+        keepdims: KeepDims,
         correction: f64,
     ) -> Result<Array> {
         let row = fold.row();
@@ -109,7 +118,7 @@ impl Array {
         let request = Request::Reduce(Reduce { fold, input, axes, correction, output });
         self.device.run(row.name, &request)?;
         let result = Array::from_fresh(fresh, self.device);
-        if !keepdims {
+        if keepdims == KeepDims::No {
             return Ok(result);
         }
         let shape: Dims = (0..self.ndim())
@@ -137,12 +146,12 @@ impl Array {
     /// # Ok::<(), tilework::Error>(())
     /// ```
     pub fn var(&self, axes: impl Into<Axes>, correction: f64) -> Result<Array> {
-        self.reduce(FoldId::Var, axes, false, correction)
+        self.reduce(FoldId::Var, axes, KeepDims::No, correction)
     }
 
     /// Variance over count minus `correction`, with axes of length 1.
     pub fn var_keepdims(&self, axes: impl Into<Axes>, correction: f64) -> Result<Array> {
-        self.reduce(FoldId::Var, axes, true, correction)
+        self.reduce(FoldId::Var, axes, KeepDims::Yes, correction)
     }
 
     /// Exponentials that sum to one along an axis, without overflow.
@@ -186,15 +195,15 @@ impl Array {
     /// # Ok::<(), tilework::Error>(())
     /// ```
     pub fn norm(&self, axes: impl Into<Axes>, order: f64) -> Result<Array> {
-        self.norm_over(axes.into(), order, false)
+        self.norm_over(axes.into(), order, KeepDims::No)
     }
 
     /// The vector norm of this order, with axes of length 1.
     pub fn norm_keepdims(&self, axes: impl Into<Axes>, order: f64) -> Result<Array> {
-        self.norm_over(axes.into(), order, true)
+        self.norm_over(axes.into(), order, KeepDims::Yes)
     }
 
-    fn norm_over(&self, axes: Axes, order: f64, keepdims: bool) -> Result<Array> {
+    fn norm_over(&self, axes: Axes, order: f64, keepdims: KeepDims) -> Result<Array> {
         let dtype = if self.dtype().is_inexact() { self.dtype().part() } else { DType::Float64 };
         let fold = |array: &Array, fold| array.reduce(fold, axes.clone(), keepdims, 0.0);
         if order == 2.0 && !self.dtype().is_complex() {
@@ -252,11 +261,11 @@ macro_rules! folds {
             $(
                 $(#[$doc])*
                 pub fn $name(&self, axes: impl Into<Axes>) -> Result<Array> {
-                    self.reduce(FoldId::$fold, axes, false, 0.0)
+                    self.reduce(FoldId::$fold, axes, KeepDims::No, 0.0)
                 }
                 $(#[$doc])*
                 pub fn $keep(&self, axes: impl Into<Axes>) -> Result<Array> {
-                    self.reduce(FoldId::$fold, axes, true, 0.0)
+                    self.reduce(FoldId::$fold, axes, KeepDims::Yes, 0.0)
                 }
             )*
         }

@@ -54,25 +54,27 @@ pub fn save_npz_compressed(path: impl AsRef<Path>, arrays: &[(&str, &Array)]) ->
     write("save_npz_compressed", path.as_ref(), arrays, CompressionMethod::Deflated)
 }
 
-/// Writes named arrays in the `.npz` format to a stream, compressed or not: see [`save_npz`].
+/// Writes named arrays in the `.npz` format to a stream: see [`save_npz`].
 ///
 /// ```
 /// use std::io::Cursor;
 /// use tilework::{Array, read_npz, write_npz};
 /// let mut stream = Cursor::new(Vec::new());
-/// write_npz(&mut stream, &[("x", &Array::from_slice(&[1i32, 2])?)], true)?;
+/// write_npz(&mut stream, &[("x", &Array::from_slice(&[1i32, 2])?)])?;
 /// assert_eq!(read_npz(stream)?[0].1.to_vec::<i32>()?, [1, 2]);
 /// # Ok::<(), tilework::Error>(())
 /// ```
-pub fn write_npz(
-    writer: impl Write + Seek,
-    arrays: &[(&str, &Array)],
-    compressed: bool,
-) -> Result<()> {
+pub fn write_npz(writer: impl Write + Seek, arrays: &[(&str, &Array)]) -> Result<()> {
     let origin = Origin::new("write_npz", "stream");
     check_names(origin, arrays)?;
-    let method = if compressed { CompressionMethod::Deflated } else { CompressionMethod::Stored };
-    pack(origin, writer, arrays, method)
+    pack(origin, writer, arrays, CompressionMethod::Stored)
+}
+
+/// [`write_npz`], compressed: see [`save_npz_compressed`].
+pub fn write_npz_compressed(writer: impl Write + Seek, arrays: &[(&str, &Array)]) -> Result<()> {
+    let origin = Origin::new("write_npz_compressed", "stream");
+    check_names(origin, arrays)?;
+    pack(origin, writer, arrays, CompressionMethod::Deflated)
 }
 
 fn write(

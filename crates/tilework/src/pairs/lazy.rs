@@ -57,7 +57,7 @@ pub enum Along {
 /// ```
 /// use tilework::pairs::LazyTensor;
 /// use tilework::{Array, DType};
-/// let points = Array::linspace(0.0, 1.0, 6, true, DType::Float64)?.reshape(&[3, 2])?;
+/// let points = Array::linspace(0.0..=1.0, 6, DType::Float64)?.reshape(&[3, 2])?;
 /// let (x, y) = (LazyTensor::vi(&points)?, LazyTensor::vj(&points)?);
 /// let k = (-&x.sqdist(&y)?)?.exp()?;
 /// assert_eq!(k.to_string(), "Exp(-SqDist(Vi(0,2), Vj(1,2))), shape (3, 3, 1)");

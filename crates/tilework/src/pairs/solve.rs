@@ -69,7 +69,7 @@ impl LazyTensor {
     /// ```
     /// use tilework::pairs::{LazyTensor, Options, Solve};
     /// use tilework::{Array, DType};
-    /// let x = Array::linspace(0.0, 1.0, 20, true, DType::Float64)?.reshape(&[20, 1])?;
+    /// let x = Array::linspace(0.0..=1.0, 20, DType::Float64)?.reshape(&[20, 1])?;
     /// let d = LazyTensor::vi(&x)?.sqdist(&LazyTensor::vj(&x)?)?;
     /// let k = (&d * -10.0)?.exp()?;
     /// let system = Solve { alpha: 0.1, ..Solve::default() };
@@ -213,7 +213,7 @@ mod tests {
     use crate::pairs::Progress;
 
     fn kernel(n: usize) -> LazyTensor {
-        let x = Array::linspace(0.0, 1.0, n, true, DType::Float64).unwrap();
+        let x = Array::linspace(0.0..=1.0, n, DType::Float64).unwrap();
         let x = x.reshape(&[n as isize, 1]).unwrap();
         let d = LazyTensor::vi(&x).unwrap().sqdist(&LazyTensor::vj(&x).unwrap()).unwrap();
         (&d * -30.0).unwrap().exp().unwrap()
@@ -223,7 +223,7 @@ mod tests {
     fn columns_are_solved_apart_and_zeros_stay() {
         let (k, system) = (kernel(40), Solve { alpha: 1e-2, tol: 1e-9, maxiter: None });
         let ones = Array::ones(&[40, 1], DType::Float64).unwrap();
-        let ramp = Array::linspace(-1.0, 1.0, 40, true, DType::Float64).unwrap();
+        let ramp = Array::linspace(-1.0..=1.0, 40, DType::Float64).unwrap();
         let ramp = (&ramp.reshape(&[40, 1]).unwrap() * 1e6).unwrap();
         let zeros = Array::zeros(&[40, 1], DType::Float64).unwrap();
         let b = crate::concat(&[&ones, &ramp, &zeros], 1).unwrap();
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn right_hand_sides_of_any_size_are_solved() {
         let system = Solve { alpha: 1.0, tol: 1e-5, maxiter: None };
-        let x = Array::linspace(0.0, 1.0, 30, true, DType::Float64).unwrap();
+        let x = Array::linspace(0.0..=1.0, 30, DType::Float64).unwrap();
         let exact = kernel(30).solve(&x, &system, &Options::default()).unwrap().x;
         for (dtype, sizes) in [
             (DType::Float32, &[1e-38, 1e-24, 1.0, 1e20, 1e37][..]),
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn failures_tell_the_residual() {
         let k = kernel(30);
-        let b = Array::linspace(-1.0, 2.0, 30, true, DType::Float64).unwrap();
+        let b = Array::linspace(-1.0..=2.0, 30, DType::Float64).unwrap();
         let few = Solve { alpha: 0.0, tol: 1e-12, maxiter: Some(3) };
         let stopped = k.solve(&b, &few, &Options::default()).unwrap();
         assert!(stopped.residual > 1e-12 && stopped.iterations == 3);
