@@ -33,18 +33,17 @@ fn a_fork_beside_the_first_operation_can_go_on() {
     for try_ in 0..200 {
         let good = forked(|| {
             let (ready, go) = (AtomicBool::new(false), AtomicBool::new(false));
-            let wait_for = |flag: &AtomicBool| {
-                while !flag.load(Ordering::Acquire) {
-                    hint::spin_loop();
-                }
-            };
             thread::scope(|scope| {
                 let beside = scope.spawn(|| {
                     ready.store(true, Ordering::Release);
-                    wait_for(&go);
+                    while !go.load(Ordering::Acquire) {
+                        hint::spin_loop();
+                    }
                     works()
                 });
-                wait_for(&ready);
+                while !ready.load(Ordering::Acquire) {
+                    thread::yield_now();
+                }
                 go.store(true, Ordering::Release);
                 // Moments spread over the time that the first use of everything takes.
                 (0..try_ * 7919 % 30_000).for_each(|_| hint::spin_loop());

@@ -21,18 +21,17 @@ fn a_fork_beside_the_first_lock_finds_it_free() {
     for wait in 0..400 {
         let good = forked(|| {
             let (ready, go) = (AtomicBool::new(false), AtomicBool::new(false));
-            let wait_for = |flag: &AtomicBool| {
-                while !flag.load(Ordering::Acquire) {
-                    hint::spin_loop();
-                }
-            };
             thread::scope(|scope| {
                 scope.spawn(|| {
                     ready.store(true, Ordering::Release);
-                    wait_for(&go);
+                    while !go.load(Ordering::Acquire) {
+                        hint::spin_loop();
+                    }
                     *FIRST.lock() += 1;
                 });
-                wait_for(&ready);
+                while !ready.load(Ordering::Acquire) {
+                    thread::yield_now();
+                }
                 go.store(true, Ordering::Release);
                 (0..wait).for_each(|_| hint::spin_loop());
                 forked(|| *FIRST.lock() <= 1)

@@ -7,6 +7,7 @@ use tilework_layout::Layout;
 use tilework_ops::{DType, Element, Id, Number};
 
 use super::Array;
+use super::nested::Nested;
 use super::operands::Arg;
 use crate::device::Device;
 
@@ -288,7 +289,8 @@ impl Array {
     /// ```
     /// use tilework::Array;
     /// assert_eq!(Array::from_nested(&vec![vec![1.0f64, 2.0], vec![3.0, 4.0]])?.shape(), [2, 2]);
-    /// assert!(Array::from_nested(&vec![vec![1.0f64, 2.0], vec![3.0]]).is_err());
+    /// let why = Array::from_nested(&vec![vec![1.0f64, 2.0], vec![3.0]]).unwrap_err();
+    /// assert_eq!(why.to_string(), "from_nested: shapes (2,) and (1,) in one list");
     /// # Ok::<(), tilework::Error>(())
     /// ```
     pub fn from_nested<N: Nested>(nested: &N) -> Result<Array> {
@@ -395,83 +397,4 @@ pub fn meshgrid(arrays: &[&Array], indexing: Indexing) -> Result<Vec<Array>> {
             array.reshape(&along)?.broadcast_to(&shape)?.copy()
         })
         .collect()
-}
-
-/// Data that nests: an element, or a list of such data of one shape.
-pub trait Nested {
-    /// The element at the bottom.
-    type Element: Element;
-    /// The shape that the first of everything has.
-    fn shape(&self) -> Vec<usize>;
-    /// All elements in row-major order; an error where the shape is another.
-    fn flatten(&self, shape: &[usize], into: &mut Vec<Self::Element>) -> Result<()>;
-}
-
-macro_rules! leaves {
-    ($($type:ty),*) => {$(
-        impl Nested for $type {
-            type Element = $type;
-            fn shape(&self) -> Vec<usize> {
-                Vec::new()
-            }
-            fn flatten(&self, _: &[usize], into: &mut Vec<$type>) -> Result<()> {
-                into.push(*self);
-                Ok(())
-            }
-        }
-    )*};
-}
-
-leaves!(
-    bool,
-    i8,
-    i16,
-    i32,
-    i64,
-    u8,
-    u16,
-    u32,
-    u64,
-    f32,
-    f64,
-    tilework_ops::f16,
-    tilework_ops::bf16,
-    tilework_ops::Complex<f32>,
-    tilework_ops::Complex<f64>
-);
-
-impl<N: Nested> Nested for [N] {
-    type Element = N::Element;
-    fn shape(&self) -> Vec<usize> {
-        let mut shape = vec![self.len()];
-        shape.extend(self.first().map(N::shape).unwrap_or_default());
-        shape
-    }
-    fn flatten(&self, shape: &[usize], into: &mut Vec<N::Element>) -> Result<()> {
-        let (here, below) = shape.split_first().unwrap_or((&0, &[]));
-        if self.len() != *here || self.iter().any(|item| item.shape() != below) {
-            return Err(Error::shape("from_nested", "the lists do not all have one length"));
-        }
-        self.iter().try_for_each(|item| item.flatten(below, into))
-    }
-}
-
-impl<N: Nested> Nested for Vec<N> {
-    type Element = N::Element;
-    fn shape(&self) -> Vec<usize> {
-        self[..].shape()
-    }
-    fn flatten(&self, shape: &[usize], into: &mut Vec<N::Element>) -> Result<()> {
-        self[..].flatten(shape, into)
-    }
-}
-
-impl<N: Nested, const K: usize> Nested for [N; K] {
-    type Element = N::Element;
-    fn shape(&self) -> Vec<usize> {
-        self[..].shape()
-    }
-    fn flatten(&self, shape: &[usize], into: &mut Vec<N::Element>) -> Result<()> {
-        self[..].flatten(shape, into)
-    }
 }

@@ -12,7 +12,7 @@ use tilework_ops::{DType, PairFoldId, PairShape};
 
 use super::call::{Call, Options};
 use super::lazy::LazyTensor;
-use crate::array::Array;
+use crate::array::{Array, Direction};
 use crate::s;
 
 /// A reduction over some of the indices.
@@ -193,24 +193,30 @@ impl Partial {
         (others, other_at): (&Array, &Array),
     ) -> Result<(Array, Option<Array>)> {
         let values = &self.values;
-        let descending = self.fold.row().monoid == Monoid::Largest;
+        let direction = match self.fold.row().monoid {
+            Monoid::Largest => Direction::Descending,
+            _ => Direction::Ascending,
+        };
         if self.shape.k > 1 {
             let both = |held: &Array, taken: &Array| {
                 crate::concat(&[&self.ranked(held)?, &self.ranked(taken)?], -2)
             };
             let (values, indices) = (both(values, others)?, both(at, other_at)?);
             // By index, places that are not taken last, and then by value: equal ones keep that order.
-            let places =
-                crate::select(&indices.less(0)?, i64::MAX, &indices)?.argsort(-2, false)?;
+            let places = crate::select(&indices.less(0)?, i64::MAX, &indices)?
+                .argsort(-2, Direction::Ascending)?;
             let by_index = |of: &Array| of.take_along_axis(&places, -2);
             let (values, indices) = (by_index(&values)?, by_index(&indices)?);
-            let order = values.argsort(-2, descending)?;
+            let order = values.argsort(-2, direction)?;
             let best = order.slice(&s![Ellipsis, ..self.shape.k as isize, ..])?;
             let shape: Vec<isize> = at.shape().iter().map(|&n| n as isize).collect();
             let best_of = |of: &Array| of.take_along_axis(&best, -2)?.reshape(&shape);
             return Ok((best_of(&values)?, Some(best_of(&indices)?)));
         }
-        let better = if descending { others.greater(values)? } else { others.less(values)? };
+        let better = match direction {
+            Direction::Descending => others.greater(values)?,
+            Direction::Ascending => others.less(values)?,
+        };
         let earlier = others.equal(values)?.logical_and(&other_at.less(at)?)?;
         let wins = better.logical_or(&earlier)?.logical_or(&at.less(0)?)?;
         let wins = wins.logical_and(&other_at.greater_equal(0)?)?;
