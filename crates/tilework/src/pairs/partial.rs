@@ -149,7 +149,11 @@ impl Partial {
                 let (name, shape) = (state.fold.row().name, tuple(state.values.shape()));
                 format!("{name} in {} with values {} {shape}", state.dtype, state.values.dtype())
             };
-            let message = format!("{} is no part of {}", told(other), told(self));
+            let message = format!(
+                "the states are of different reductions, shapes or dtypes: {}, and {}",
+                told(self),
+                told(other)
+            );
             return Err(Error::value("merge", message));
         }
         let (values, indices) = match (&self.indices, &other.indices) {
