@@ -7,11 +7,11 @@ use proptest::test_runner::RngSeed;
 use tilework_formula::{Expr, Variable, names, parse};
 use tilework_ops::Id;
 
-/// So many cases, the same in every run; others in each where tests may be slow.
+/// So many cases, the same in every run; ten times as many others where tests may be slow.
 pub fn cases(cases: u32) -> ProptestConfig {
-    let rng_seed = match std::env::var_os("TILEWORK_SLOW_TESTS") {
-        Some(_) => RngSeed::Random,
-        None => RngSeed::Fixed(1),
+    let (rng_seed, cases) = match std::env::var_os("TILEWORK_SLOW_TESTS") {
+        Some(_) => (RngSeed::Random, 10 * cases),
+        None => (RngSeed::Fixed(1), cases),
     };
     ProptestConfig { cases, rng_seed, failure_persistence: None, ..ProptestConfig::default() }
 }
