@@ -3,10 +3,12 @@
     python examples/torch_autograd.py
 
 `PairSum.apply(x, y, b)` is sum_j exp(-|x_i - y_j|^2) b_j; gradients towards all three are reductions
-again, and nothing of size M x N is stored, forwards or backwards.
+again, and nothing of size M x N is stored, forwards or backwards. Once: torch does not see the formula of
+a gradient, and says so when asked for the next order (`formula.grad` differentiates formulas to any).
 """
 
 import torch
+from torch.autograd.function import once_differentiable
 
 import tilework as tw
 
@@ -27,6 +29,7 @@ class PairSum(torch.autograd.Function):
         return torch.from_dlpack(formula.sum(axis=1))
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, e):
         tensors = [tensor.detach() for tensor in ctx.saved_tensors]
         formula, variables = gauss(*tensors)
