@@ -142,6 +142,22 @@ def test_value_and_grad_without_an_incoming_gradient() -> None:
         x.sqdist(y).reduction_grad("sum", x, np.ones(3), axis=1)
 
 
+def test_gradients_of_text_are_those_of_tensors() -> None:
+    x, y = X[None], np.stack([Y, 2 * Y, Y - 1])
+    p = np.array([[0.5], [1.5], [2.5]])
+    formula, weight = "p * SqDist(x, y)", "Concat(x, y)"
+    text = tw.Genred(formula, ["x = Vi(2)", "y = Vj(2)", "p = Pm(1)"], "SumSoftMaxWeight", axis=1, formula2=weight)
+    tensors = Vi(x), Vj(y), Pm(p)
+    k, w = tensors[2] * tensors[0].sqdist(tensors[1]), tensors[0].concat(tensors[1])
+    e = np.random.default_rng(3).normal(size=np.asarray(text(x, y, p)).shape)
+    value, gradients = text.value_and_grad(x, y, p, variables=["y", "x", "p"], e=e)
+    close(value, text(x, y, p))
+    for got, variable in zip(gradients, [tensors[1], tensors[0], tensors[2]], strict=True):
+        close(got, k.reduction_grad("sumsoftmaxweight", variable, e, axis=2, weight=w))
+    with pytest.raises(ValueError, match="no variable `z`"):
+        text.value_and_grad(x, y, p, variables=["z"])
+
+
 def test_torch_example() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     path = Path(__file__).parents[3] / "examples" / "torch_autograd.py"

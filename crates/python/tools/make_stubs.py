@@ -156,7 +156,8 @@ PARTICULAR = {
     ("from_arrays", "values"): "_ArrayLike", ("from_arrays", "indices"): "_ArrayLike | None",
     ("LazyTensor reduction", "other"): "_Tensor | None",
     ("LazyTensor solve", "var"): "LazyTensor | None", ("LazyTensor reduction_grad", "v"): "LazyTensor",
-    ("LazyTensor value_and_grad", "e"): "_ArrayLike | None",
+    ("LazyTensor value_and_grad", "e"): "_ArrayLike | None", ("Genred value_and_grad", "e"): "_ArrayLike | None",
+    ("Genred value_and_grad", "variables"): "Sequence[builtins.str]",
     ("LazyTensor reduction_grad", "e"): "_ArrayLike",
     ("LazyTensor __eq__", "value"): "_Tensor", ("LazyTensor __ne__", "value"): "_Tensor",
 }  # fmt: skip
@@ -205,6 +206,7 @@ RETURNS = {
     "_multiply_adds": "builtins.float", "_restore_genred": "Genred", "_restore_partial": "Partial", "explain": "builtins.str",
     "LazyTensor.solve": "Array", "LazyTensor.reduction_grad": "Array",
     "LazyTensor.value_and_grad": "builtins.tuple[Array, builtins.tuple[Array, ...]]",
+    "Genred.value_and_grad": "builtins.tuple[Array, builtins.tuple[Array, ...]]",
     "LazyTensor.explain": "builtins.str", "LazyTensor.partial": "Partial",
     "LazyTensor.aslinearoperator": "Any", "LazyTensor.dim": "builtins.int", "LazyTensor.dense": "Array",
     "Partial.arrays": "builtins.dict[builtins.str, Any]", "Partial.merge": "Partial",

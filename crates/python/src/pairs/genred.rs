@@ -10,6 +10,7 @@ use super::operand::required_array;
 use super::reductions::{fits_out, result};
 use super::settings::Settings;
 use super::work::watched;
+use crate::array::PyArray;
 use crate::errors::OrRaise;
 
 /// A reduction of a formula in text, to be called with arrays.
@@ -81,6 +82,42 @@ impl PyGenred {
             self.genred.call_with(&arrays, options)
         })?;
         result(py, reduced, &settings)
+    }
+
+    /// What a call with these arrays gives, and the gradients of the sum of `e` times it (of its sum,
+    /// without `e`) towards variables, by name; as far as possible in one pass over the pairs. Keywords
+    /// are those of calls.
+    ///
+    /// >>> import tilework as tw
+    /// >>> sums = tw.Genred("p * SqDist(x, y)", ["x = Vi(1)", "y = Vj(1)", "p = Pm(1)"], axis=1)
+    /// >>> x, y = tw.asarray([[1.0], [2.0]]), tw.asarray([[0.0], [5.0], [7.0]])
+    /// >>> value, (of_x, of_p) = sums.value_and_grad(x, y, tw.ones(1), variables=["x", "p"])
+    /// >>> value.tolist(), of_x.tolist(), of_p.tolist()
+    /// ([[53.0], [38.0]], [[-18.0], [-12.0]], [91.0])
+    #[pyo3(signature = (*args, variables, e=None, **options))]
+    fn value_and_grad<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        variables: Vec<String>,
+        e: Option<&Bound<'py, PyAny>>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<(PyArray, Bound<'py, PyTuple>)> {
+        let py = args.py();
+        let mut settings = self.settings.for_a_call();
+        settings.take_all("value_and_grad", options, |_, _| Ok(false))?;
+        let arrays = arrays(args, "value_and_grad")?;
+        let arrays: Vec<&Array> = arrays.iter().collect();
+        let (like, device) = match arrays.first() {
+            Some(first) => (Some(first.dtype()), first.device()),
+            None => (None, Device::current()),
+        };
+        let e = e.map(|e| required_array(e, like, "value_and_grad")).transpose()?;
+        let pairs = self.genred.pairs(&arrays).py()?;
+        let variables: Vec<&str> = variables.iter().map(String::as_str).collect();
+        let (value, gradients) = watched(py, pairs, device, &settings, |options| {
+            self.genred.value_and_grad(&arrays, &variables, e.as_ref(), options)
+        })?;
+        Ok((PyArray(value), PyTuple::new(py, gradients.into_iter().map(PyArray))?))
     }
 
     /// How a call with these arrays would go.

@@ -3,9 +3,10 @@
 use tilework_error::{Error, Result};
 use tilework_formula::declare::{Declaration, declaration, declarations};
 use tilework_formula::parse::{Meaning, parse};
-use tilework_formula::{Axis, Expr, Reduction};
+use tilework_formula::{Axis, Expr, Reduction, Variable};
 
 use super::call::{Call, Options, Outline, Reduced};
+use super::gradient::Work;
 use super::variable::Extent;
 use crate::array::Array;
 
@@ -80,11 +81,15 @@ impl Genred {
 
     /// The position of a variable, by its name or its text: `b` or `Var(2,1,1)`.
     pub fn position(&self, variable: &str) -> Option<usize> {
+        self.variable(variable).map(|variable| variable.position)
+    }
+
+    fn variable(&self, variable: &str) -> Option<Variable> {
         let text = declaration(variable, 0).ok().map(|text| text.variable);
         let is_it = |known: &&Declaration| {
             known.name.as_deref() == Some(variable) || Some(known.variable) == text
         };
-        self.declared.iter().find(is_it).map(|known| known.variable.position)
+        self.declared.iter().find(is_it).map(|known| known.variable)
     }
 
     /// The values, or the indices of a reduction that gives only those.
@@ -98,6 +103,43 @@ impl Genred {
     /// All that the reduction gives, with options. `k` is that of the reduction.
     pub fn call_with(&self, arrays: &[&Array], options: &Options<'_>) -> Result<Reduced> {
         self.with_call(arrays, |call| call.run(options))
+    }
+
+    /// The values, and the gradients of the sum of `e` times them (of their sum, if there is no `e`)
+    /// towards variables, by name; as far as possible in one pass over the pairs.
+    ///
+    /// ```
+    /// use tilework::Array;
+    /// use tilework::pairs::{Genred, Options};
+    /// let sum = Genred::new("p * SqDist(x,y)", &["x = Vi(1)", "y = Vj(1)", "p = Pm(1)"], "Sum", 1)?;
+    /// let x = Array::from_nested(&[[1.0f64], [2.0]])?;
+    /// let y = Array::from_nested(&[[0.0f64], [5.0], [7.0]])?;
+    /// let p = Array::from_slice(&[1.0f64])?;
+    /// let (value, gradients) =
+    ///     sum.value_and_grad(&[&x, &y, &p], &["x", "p"], None, &Options::default())?;
+    /// assert_eq!(value.to_vec::<f64>()?, [53.0, 38.0]);
+    /// assert_eq!(gradients[0].to_vec::<f64>()?, [-18.0, -12.0]);
+    /// assert_eq!(gradients[1].to_vec::<f64>()?, [91.0]);
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn value_and_grad(
+        &self,
+        arrays: &[&Array],
+        variables: &[&str],
+        e: Option<&Array>,
+        options: &Options<'_>,
+    ) -> Result<(Array, Vec<Array>)> {
+        let extent = self.extent(arrays)?;
+        let mut of = Vec::with_capacity(variables.len());
+        for name in variables {
+            of.push(
+                self.variable(name).ok_or_else(|| {
+                    Error::value("grad", format!("there is no variable `{name}`"))
+                })?,
+            );
+        }
+        let arrays = arrays.iter().map(|array| (*array).clone()).collect();
+        Work::of(self.reduction.clone(), arrays, extent)?.value_and_grads(&of, e, options)
     }
 
     /// How [`Genred::call_with`] of the same arguments would go.

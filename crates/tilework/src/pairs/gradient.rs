@@ -61,8 +61,8 @@ impl LazyTensor {
 /// A reduction with all that its gradients need.
 pub(super) struct Work {
     pub(super) reduction: Reduction,
+    /// By the position of their variable.
     pub(super) arrays: Vec<Array>,
-    pub(super) variables: Vec<Variable>,
     pub(super) extent: Extent,
     pub(super) dtype: DType,
 }
@@ -88,7 +88,7 @@ impl Work {
             }
         }
         let others: Vec<&LazyTensor> = variables.iter().copied().chain(weight).collect();
-        let Numbered { exprs, arrays, variables: all, extent } = tensor.numbered(&others)?;
+        let Numbered { exprs, arrays, extent } = tensor.numbered(&others)?;
         let weight = exprs.get(1 + variables.len());
         let reduction = Reduction::new(reduction, &exprs[0], axis_of(axis)?, options.k, weight)?;
         let mut of = Vec::with_capacity(variables.len());
@@ -101,10 +101,13 @@ impl Work {
                 }
             }
         }
-        let Some(dtype) = extent.dtype else {
-            return Err(Error::value("grad", "there is no array"));
-        };
-        Ok((Work { reduction, arrays, variables: all, extent, dtype }, of))
+        Ok((Work::of(reduction, arrays, extent)?, of))
+    }
+
+    /// The work on a reduction whose arrays fit its variables.
+    pub(super) fn of(reduction: Reduction, arrays: Vec<Array>, extent: Extent) -> Result<Work> {
+        let dtype = extent.dtype.ok_or_else(|| Error::value("grad", "there is no array"))?;
+        Ok(Work { reduction, arrays, extent, dtype })
     }
 
     /// The gradient towards a variable.
@@ -131,7 +134,6 @@ impl Work {
         Ok(Work {
             reduction: self.reduction.clone(),
             arrays: self.arrays.iter().map(|array| array.astype(dtype)).collect::<Result<_>>()?,
-            variables: self.variables.clone(),
             extent: Extent { dtype: Some(dtype), ..self.extent.clone() },
             dtype,
         })
@@ -173,7 +175,7 @@ impl Work {
         if adjoint.sum_rows {
             result = result.sum(-2)?;
         }
-        self.summed_to(result, self.shape_of(of))
+        self.summed_to(result, self.arrays[of.position].shape())
     }
 
     /// The incoming gradient in the shape of the result, K and components on one axis.

@@ -16,8 +16,8 @@ use crate::array::Array;
 #[derive(Clone)]
 pub(super) struct Numbered {
     pub(super) exprs: Vec<Expr>,
+    /// By the position of their variable.
     pub(super) arrays: Vec<Array>,
-    pub(super) variables: Vec<Variable>,
     pub(super) extent: Extent,
 }
 
@@ -87,12 +87,9 @@ impl LazyTensor {
             extent.dtype = extent.dtype.or(Some(first.dtype()));
             extent.device = extent.device.or(Some(first.device()));
         }
-        let (mut variables, mut arrays) = (Vec::new(), Vec::new());
-        for (array, variable) in renamed.arrays {
-            variables.push(variable);
-            arrays.push(extent.suited(array)?);
-        }
-        Ok(Numbered { exprs, arrays, variables, extent })
+        let arrays = renamed.arrays.into_iter().map(|(array, _)| extent.suited(array));
+        let arrays = arrays.collect::<Result<_>>()?;
+        Ok(Numbered { exprs, arrays, extent })
     }
 
     /// The formula for human eyes: arrays are numbered after the symbolic variables.

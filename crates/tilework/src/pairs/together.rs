@@ -41,41 +41,7 @@ impl LazyTensor {
         options: &Options<'_>,
     ) -> Result<(Array, Vec<Array>)> {
         let (work, of) = Work::new(self, reduction, axis, weight, variables, options)?;
-        let survivor = work.reduction.axis().survivor();
-        let here: Vec<Variable> =
-            of.iter().copied().filter(|variable| variable.category == survivor).collect();
-        let slope = work.reduction.row().slope;
-        // Over nothing there is no mean to divide by, and nothing to save.
-        let pays = work.extent.rows(work.reduction.axis().reduced()) > 0;
-        let sums = pays && matches!(slope, Slope::Sum | Slope::Mean);
-        let exponentials = pays && slope == Slope::LogSumExp && weight.is_none() && self.dim() == 1;
-        // One pass for what goes together, and one for each other variable.
-        let passes = 1 + of.len() - if sums || exponentials { here.len() } else { 0 };
-        let first = |options: &Options<'_>| match (sums, exponentials) {
-            (true, _) => work.summed_together(&here, e, options),
-            (_, true) => work.exponentials_together(&here, e, options),
-            _ => Ok((work.run(&work.reduction, &work.arrays, options)?, Vec::new())),
-        };
-        let (value, mut found) = options.pass(0, passes, first)?;
-        let ones = match e {
-            Some(e) => e.clone(),
-            None => Array::full_on(value.device(), value.shape(), 1.0, work.dtype)?,
-        };
-        let mut gradients = Vec::with_capacity(of.len());
-        let mut pass = 0;
-        for variable in of {
-            let known = found.iter().position(|(known, _)| *known == variable);
-            gradients.push(match known {
-                Some(known) => found.swap_remove(known).1,
-                None => {
-                    pass += 1;
-                    let towards =
-                        |options: &Options<'_>| work.gradient_towards(variable, &ones, options);
-                    options.pass(pass.min(passes - 1), passes, towards)?
-                }
-            });
-        }
-        Ok((value, gradients))
+        work.value_and_grads(&of, e, options)
     }
 }
 
@@ -83,6 +49,53 @@ impl LazyTensor {
 type Together = (Array, Vec<(Variable, Array)>);
 
 impl Work {
+    /// The values, and the gradients towards some variables.
+    pub(super) fn value_and_grads(
+        &self,
+        of: &[Variable],
+        e: Option<&Array>,
+        options: &Options<'_>,
+    ) -> Result<(Array, Vec<Array>)> {
+        let survivor = self.reduction.axis().survivor();
+        let here: Vec<Variable> =
+            of.iter().copied().filter(|variable| variable.category == survivor).collect();
+        let slope = self.reduction.row().slope;
+        // Over nothing there is no mean to divide by, and nothing to save.
+        let pays = self.extent.rows(self.reduction.axis().reduced()) > 0;
+        let sums = pays && matches!(slope, Slope::Sum | Slope::Mean);
+        let exponentials = pays
+            && slope == Slope::LogSumExp
+            && self.reduction.weight().is_none()
+            && self.reduction.formula().dim() == 1;
+        // One pass for what goes together, and one for each other variable.
+        let passes = 1 + of.len() - if sums || exponentials { here.len() } else { 0 };
+        let first = |options: &Options<'_>| match (sums, exponentials) {
+            (true, _) => self.summed_together(&here, e, options),
+            (_, true) => self.exponentials_together(&here, e, options),
+            _ => Ok((self.run(&self.reduction, &self.arrays, options)?, Vec::new())),
+        };
+        let (value, mut found) = options.pass(0, passes, first)?;
+        let ones = match e {
+            Some(e) => e.clone(),
+            None => Array::full_on(value.device(), value.shape(), 1.0, self.dtype)?,
+        };
+        let mut gradients = Vec::with_capacity(of.len());
+        let mut pass = 0;
+        for &variable in of {
+            let known = found.iter().position(|(known, _)| *known == variable);
+            gradients.push(match known {
+                Some(known) => found.swap_remove(known).1,
+                None => {
+                    pass += 1;
+                    let towards =
+                        |options: &Options<'_>| self.gradient_towards(variable, &ones, options);
+                    options.pass(pass.min(passes - 1), passes, towards)?
+                }
+            });
+        }
+        Ok((value, gradients))
+    }
+
     /// A sum of the formula and of its derivatives.
     fn summed_together(
         &self,
@@ -152,15 +165,10 @@ impl Work {
         let mut gradients = Vec::with_capacity(here.len());
         for variable in here {
             let gradient = part(from, variable.dim)?;
-            gradients.push((*variable, self.summed_to(gradient, self.shape_of(*variable))?));
+            let shape = self.arrays[variable.position].shape();
+            gradients.push((*variable, self.summed_to(gradient, shape)?));
             from += variable.dim;
         }
         Ok((part(0, dim)?, gradients))
-    }
-
-    /// The shape of a variable's array.
-    pub(super) fn shape_of(&self, variable: Variable) -> &[usize] {
-        let position = self.variables.iter().position(|known| *known == variable);
-        self.arrays[position.unwrap_or(0)].shape()
     }
 }
