@@ -91,6 +91,40 @@ def const_dd(name, doc, x, bits=53):
     print(f"pub(crate) const {name}: (f64, f64) = ({float(head)!r}, {tail!r});")
 
 
+def split(x, bits):
+    """The multiple of 2^-bits next to `x`, and what is left."""
+    head = mp.nint(x * mpf(2) ** bits) / mpf(2) ** bits
+    return float(head), float(x - head)
+
+
+def table(name, doc, entry):
+    """Sixteen values for mantissas around j / 16, in the order of the lowest bits of j."""
+    print(f"/// {doc}")
+    print(f"pub(crate) const {name}: [f64; 16] = [")
+    for k in range(16):
+        j = k if k >= 12 else k + 16
+        # There is no mantissa for 25, 26 and 27.
+        print(f"    {entry(min(j, 24))!r},")
+    print("];")
+
+
+def inverse(j):
+    """16 / j to so few bits that a mantissa times it, less 1, is a float."""
+    unit = 16 if j < 16 else 32
+    return float(mp.nint(mpf(16) / j * unit) / unit)
+
+
+def logarithms():
+    """What pow looks up, and the polynomials of what is left."""
+    table("INVERSE", "About 16 / j with so few bits that m * INVERSE - 1 is exact for m next to j / 16, j = 12 to 24.", inverse)
+    table("LOG_HEAD", "-log of [`INVERSE`] to 42 bits, so that the sum with an exponent times ln 2 is exact.", lambda j: split(-log(mpf(inverse(j))), 42)[0])
+    table("LOG_TAIL", "What [`LOG_HEAD`] lacks.", lambda j: split(-log(mpf(inverse(j))), 42)[1])
+    fit("LOG_REST", "(log(1 + r) - r + r^2 / 2) / r^3, |r| <= 0.055.", lambda r: (log(1 + r) - r + r**2 / 2) / r**3 if abs(r) > mpf(10) ** -12 else mpf(1) / 3 - r / 4, "-0.055", "0.055", 9, lambda r: max(abs(r), mpf("0.002")) ** 2)
+    table("W_INVERSE", "16 / j, for `f32` results.", lambda j: 16 / j)
+    table("W_LOG2", "-log2 of [`W_INVERSE`].", lambda j: float(-log(mpf(16 / j), 2)) + 0.0)
+    fit("W_LOG2_REST", "log2(1 + r) / r, -1/26 <= r <= 1/24, for `f32` results.", series(lambda r: log(1 + r, 2) / r), "-0.0385", "0.0417", 5)
+
+
 def main():
     half = log(2) / 2 * mpf("1.001")
     print("//! Polynomial coefficients and split constants, written by `fit.py`; lowest power first.")
@@ -108,6 +142,11 @@ def main():
     const_dd("THIRD", "1 / 3.", mpf(1) / 3)
     const_dd("PI", "pi.", pi)
     const_dd("HALF_PI", "pi / 2.", pi / 2)
+    parts = [to_single(pi / 2)]
+    parts.append(to_single(pi / 2 - parts[0]))
+    parts.append(to_single(pi / 2 - parts[0] - mpf(parts[1])))
+    print("/// pi / 2 as three `f32`.")
+    print(f"pub(crate) const HALF_PI_F32: [f64; 3] = {parts!r};")
     const_dd("QUARTER_PI", "pi / 4.", pi / 4)
     const_dd("TWO_OVER_SQRT_PI", "2 / sqrt(pi).", 2 / sqrt(pi))
     a, b = mpf(float(pi / 2)), 0
@@ -134,20 +173,12 @@ def main():
     fit("ATAN", "(atan(t) - t) / t^3 in t^2, |t| <= tan(pi/8).", lambda z: (atan(sqrt(z)) / sqrt(z) - 1) / z if z > mpf(10) ** -15 else -mpf(1) / 3 + z / 5, 0, "0.1717", 10, lambda z: max(z, mpf("0.005")))
     spi = 2 / sqrt(pi)
     fit("ERF", "(erf(x) / x - 2 / sqrt(pi)) / x^2 in x^2, |x| <= 1.", lambda z: (erf(sqrt(z)) / sqrt(z) - spi) / z if z > mpf(10) ** -15 else spi * (-mpf(1) / 3 + z / 10), 0, "1.001", 10, lambda z: max(z, mpf("0.01")))
-    k = mpf(5) / 2
-    def scaled(t):
-        x = k * (1 + t) / (1 - t)
-        return exp(x * x) * erfc(x)
-    def scaled_weight(t):
-        x = k * (1 + t) / (1 - t)
-        return exp(-x * x)
-    fit("ERFC", "exp(x^2) erfc(x) in t = (x - 2.5) / (x + 2.5), 1 <= x <= 6.", scaled, (mpf("0.999") - k) / (mpf("0.999") + k), (6 - k) / (6 + k), 12, scaled_weight)
+    fit("ERFC", "log2(erfc(x)) in x - 1, 1 <= x <= 6.", lambda t: log(erfc(t + 1), 2), "-0.001", "5", 17, lambda t: erfc(t + 1) * log(2))
     third = mpf(1) / 3
     fit("CBRT", "m^(-1/3), 3/8 <= m <= 3.", lambda m: m ** -third, "0.375", "3", 6, lambda m: m**third)
 
     fit("W_EXP", "(e^r - 1) / r, |r| <= ln 2 / 2, for `f32` results.", series(lambda r: (exp(r) - 1) / r), -half, half, 6)
     fit("W_LOG", "(log(1 + f) / f - 1) / f, -1/4 <= f <= 1/2, for `f32` results.", series(lambda f: (log(1 + f) / f - 1) / f), "-0.2501", "0.5001", 10, lambda f: max(abs(f), mpf("0.05")))
-    fit("W_ATANH", "(atanh(s) / s - 1) / s^2 in s^2, |s| <= 0.202, for `f32` results.", lambda z: (at(z) - 1) / z if z > mpf(10) ** -15 else third + z / 5, 0, "0.0409", 4, lambda z: max(z, mpf("0.002")))
     half2 = (pi / 2 * mpf("1.0001")) ** 2
     fit("W_SIN", "(sin(r) - r) / r^3 in r^2, |r| <= pi/2, for `f32` results.", lambda z: (sin(sqrt(z)) / sqrt(z) - 1) / z if z > mpf(10) ** -15 else -mpf(1) / 6 + z / 120, 0, half2, 4, lambda z: max(z, mpf("0.01")))
     fit("W_TAN", "(tan(r) - r) / r^3 in r^2, |r| <= pi/4, for `f32` results.", lambda z: (tan(sqrt(z)) / sqrt(z) - 1) / z if z > mpf(10) ** -15 else third + 2 * z / 15, 0, quarter2, 7, lambda z: max(z, mpf("0.01")))
@@ -159,8 +190,11 @@ def main():
     fit("S_EXP2_UNIT", "2^f, 0 <= f < 1, in `f32`; 1 at 0.", lambda f: mpf(2) ** f, 0, 1, 6, lambda f: mpf(2) ** -f, True, [1])
     fit("EXP2_UNIT", "2^f, 0 <= f < 1; 1 at 0.", lambda f: mpf(2) ** f, 0, 1, 11, lambda f: mpf(2) ** -f, False, [1])
     fit("S_LOG", "(log(1 + f) / f - 1) / f, -1/4 <= f <= 1/2, in `f32`.", series(lambda f: (log(1 + f) / f - 1) / f), "-0.2501", "0.5001", 8, lambda f: max(abs(f), mpf("0.05")), True)
+    fit("S_SIN", "(sin(r) - r) / r^3 in r^2, |r| <= pi/4, in `f32`.", lambda z: (sin(sqrt(z)) / sqrt(z) - 1) / z if z > mpf(10) ** -15 else -mpf(1) / 6 + z / 120, 0, (pi / 4 * mpf("1.005")) ** 2, 2, lambda z: max(z, mpf("0.01")), True)
+    fit("S_COS", "(cos(r) - 1) / r^2 in r^2, |r| <= pi/4, in `f32`.", lambda z: (cos(sqrt(z)) - 1) / z if z > mpf(10) ** -15 else z / 24 - mpf(1) / 2, 0, (pi / 4 * mpf("1.005")) ** 2, 3, lambda z: max(z, mpf("0.01")), True)
     fit("S_ERF", "(erf(x) / x - 2 / sqrt(pi)) / x^2 in x^2, |x| <= 1, in `f32`.", lambda z: (erf(sqrt(z)) / sqrt(z) - spi) / z if z > mpf(10) ** -15 else spi * (-third + z / 10), 0, "1.001", 5, lambda z: max(z, mpf("0.01")), True)
     fit("S_ERFC", "log2(erfc(x)) in x - 2, 1 <= x <= 4, in `f32`.", lambda t: log(erfc(t + 2), 2), "-1.001", "2", 7, lambda t: erfc(t + 2), True)
+    logarithms()
 
 
 main()

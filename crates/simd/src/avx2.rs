@@ -6,7 +6,7 @@
 use crate::instructions::rounding::{DOWN, NEAREST, UP, ZERO};
 use crate::instructions::{binary, compare, ins, integer, negative, operator, ternary, unary};
 use crate::twin::Twin;
-use crate::vector::{Lanes, Single, Vector, exponent_ops};
+use crate::vector::{Lanes, Picks, Single, Vector, exponent_ops};
 use std::arch::x86_64::*;
 use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Not, Sub};
 
@@ -287,5 +287,14 @@ impl Lanes for Avx2F64 {
     #[inline(always)]
     fn lanes(m: Mask64) -> u32 {
         ins!(_mm256_movemask_pd(m.0)) as u32
+    }
+}
+
+impl Picks for Avx2F64 {
+    #[inline(always)]
+    fn pick(self, table: &[f64; 16]) -> Self {
+        let which = ins!(_mm256_castpd_si256(self.and(Self::bits(15)).0));
+        // SAFETY: AVX2 by the rule of `Vector`, and four bits are an entry of sixteen.
+        Avx2F64(unsafe { _mm256_i64gather_pd::<8>(table.as_ptr(), which) })
     }
 }

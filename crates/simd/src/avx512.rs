@@ -6,7 +6,7 @@
 use crate::instructions::rounding::{DOWN, NEAREST, UP, ZERO};
 use crate::instructions::{binary, compare, ins, integer, negative, operator, ternary, unary};
 use crate::twin::Twin;
-use crate::vector::{Lanes, Single, Vector, estimate_ops};
+use crate::vector::{Lanes, Picks, Single, Vector, estimate_ops};
 use std::arch::x86_64::*;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -28,6 +28,9 @@ operator!(Avx512F64, Div, div, _mm512_div_pd);
 
 negative!(Avx512F32);
 negative!(Avx512F64);
+
+/// For the range instructions: the operand of the smaller magnitude, with the first one's sign.
+const SMALLER_MAGNITUDE: i32 = 0b0010;
 
 impl Vector for Avx512F32 {
     type Elem = f32;
@@ -54,6 +57,10 @@ impl Vector for Avx512F32 {
     binary! { Avx512F32,
         min = _mm512_min_ps; max = _mm512_max_ps; scalef = _mm512_scalef_ps;
         and = _mm512_and_ps; or = _mm512_or_ps; xor = _mm512_xor_ps;
+    }
+    #[inline(always)]
+    fn within(self, limit: f64) -> Self {
+        Avx512F32(ins!(_mm512_range_ps::<SMALLER_MAGNITUDE>(self.0, Self::lit(limit).0)))
     }
     #[inline(always)]
     fn scalef_floor(self, t: Self) -> Self {
@@ -126,6 +133,10 @@ impl Vector for Avx512F64 {
     binary! { Avx512F64,
         min = _mm512_min_pd; max = _mm512_max_pd; scalef = _mm512_scalef_pd;
         and = _mm512_and_pd; or = _mm512_or_pd; xor = _mm512_xor_pd;
+    }
+    #[inline(always)]
+    fn within(self, limit: f64) -> Self {
+        Avx512F64(ins!(_mm512_range_pd::<SMALLER_MAGNITUDE>(self.0, Self::lit(limit).0)))
     }
     #[inline(always)]
     fn scalef_floor(self, t: Self) -> Self {
@@ -248,5 +259,16 @@ impl Lanes for Avx512F64 {
     #[inline(always)]
     fn lanes(m: __mmask8) -> u32 {
         m.into()
+    }
+}
+
+impl Picks for Avx512F64 {
+    #[inline(always)]
+    fn pick(self, table: &[f64; 16]) -> Self {
+        let (low, high) = table.split_at(8);
+        // SAFETY: each half has as many entries as a register.
+        let (low, high) = unsafe { (Self::load(low.as_ptr()), Self::load(high.as_ptr())) };
+        let which = ins!(_mm512_castpd_si512(self.0));
+        Avx512F64(ins!(_mm512_permutex2var_pd(low.0, which, high.0)))
     }
 }

@@ -28,7 +28,7 @@ pub mod vector;
 pub use convert::{CONVERSIONS, conversion};
 pub use kernels::{KERNELS, kernel};
 pub use tiles::{TileWork, Tiled};
-pub use vector::{Lanes, Real, Single, Vector};
+pub use vector::{Lanes, Picks, Real, Single, Vector};
 
 /// A contiguous kernel: `n` elements, byte pointers to the first element of the result and of up
 /// to three inputs.

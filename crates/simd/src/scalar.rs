@@ -4,7 +4,7 @@
 //! rounding pay for an exact one. Called by the drivers of level `Scalar`, and by the cold paths
 //! of the trigonometric functions on every level.
 
-use crate::vector::{Lanes, Single, Vector, exponent_ops};
+use crate::vector::{Lanes, Picks, Single, Vector, exponent_ops};
 use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Not, Sub};
 
 /// One `f32`.
@@ -282,5 +282,12 @@ impl Single for ScalarF32 {
     #[inline(always)]
     fn narrow(wide: ScalarF64) -> Self {
         ScalarF32(wide.0 as f32)
+    }
+}
+
+impl Picks for ScalarF64 {
+    #[inline(always)]
+    fn pick(self, table: &[f64; 16]) -> Self {
+        ScalarF64(table[(self.0.to_bits() & 15) as usize])
     }
 }

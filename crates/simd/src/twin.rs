@@ -5,7 +5,7 @@
 //! `f64` form of a register of `f32`; a loop may also run two registers at once with it. Lane by
 //! lane the results are those of the single register.
 
-use crate::vector::{Lanes, Single, Vector};
+use crate::vector::{Lanes, Picks, Single, Vector};
 use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Not, Sub};
 
 /// Low lanes and high lanes; also the mask of both.
@@ -115,6 +115,11 @@ impl<V: Vector> Vector for Twin<V> {
     fn shr<const N: u32>(self) -> Self {
         Twin(self.0.shr::<N>(), self.1.shr::<N>())
     }
+    const SCALES_BY_ANY: bool = V::SCALES_BY_ANY;
+    #[inline(always)]
+    fn within(self, limit: f64) -> Self {
+        Twin(self.0.within(limit), self.1.within(limit))
+    }
     #[inline(always)]
     fn pow2(n: Self) -> Self {
         Twin(V::pow2(n.0), V::pow2(n.1))
@@ -183,5 +188,12 @@ impl<V: Lanes> Lanes for Twin<V> {
     #[inline(always)]
     fn lanes(m: Self::Mask) -> u32 {
         V::lanes(m.0) | V::lanes(m.1) << V::LANES
+    }
+}
+
+impl<V: Picks> Picks for Twin<V> {
+    #[inline(always)]
+    fn pick(self, table: &[f64; 16]) -> Self {
+        Twin(self.0.pick(table), self.1.pick(table))
     }
 }

@@ -142,6 +142,13 @@ pub trait Vector:
     /// `self * 2^n` for an integral `n`, rounded once also where the result is subnormal.
     /// `|n|` at most 250 (`f32`) or 2000 (`f64`), and |self| between 1/8 and 8, or 0, or NaN.
     fn scalef(self, n: Self) -> Self;
+    /// Whether `scalef` takes any `n`, infinite ones and NaN too, for finite `self`.
+    const SCALES_BY_ANY: bool = false;
+    /// `self` limited to [-limit, limit], `limit` > 0. Of NaN it makes anything between, or NaN.
+    #[inline(always)]
+    fn within(self, limit: f64) -> Self {
+        Self::lit(-limit).max(Self::lit(limit).min(self))
+    }
     /// `2^n` for an integral `n` in the range of normal exponents.
     fn pow2(n: Self) -> Self;
     /// `self - floor(self)`, 0 for infinities.
@@ -226,6 +233,12 @@ pub trait Lanes: Vector {
     fn lanes(m: Self::Mask) -> u32;
 }
 
+/// A running vector of `f64` that looks up tables.
+pub trait Picks: Lanes<Elem = f64> {
+    /// For each lane the entry that its four lowest bits name.
+    fn pick(self, table: &[f64; 16]) -> Self;
+}
+
 /// Bodies for `scalef`, `pow2` and `frexp` made of other operations, for instruction sets without
 /// an instruction for them. The trick of `pow2`: adding 1.5 * 2^p (p the mantissa bits) leaves
 /// the integer `n` in the low bits, and a shift moves it to the exponent field.
@@ -278,10 +291,12 @@ macro_rules! exponent_ops {
 }
 pub(crate) use exponent_ops;
 
-/// Bodies for `rcp_fast`, `rsqrt` and `pow2` made of the estimates and the scaling of AVX-512.
+/// Bodies for `rcp_fast`, `rsqrt` and `pow2` made of the estimates and the scaling of AVX-512, and
+/// what these two can do.
 macro_rules! estimate_ops {
     (f32) => {
         const SUBNORMAL_ESTIMATES: bool = true;
+        const SCALES_BY_ANY: bool = true;
         #[inline(always)]
         fn rcp_fast(self) -> Self {
             let y = self.rcp_est();
@@ -305,6 +320,7 @@ macro_rules! estimate_ops {
     };
     (f64) => {
         const SUBNORMAL_ESTIMATES: bool = true;
+        const SCALES_BY_ANY: bool = true;
         #[inline(always)]
         fn rcp_fast(self) -> Self {
             let y = self.rcp_est();

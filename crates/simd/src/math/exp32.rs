@@ -12,11 +12,13 @@ use crate::vector::{Single, Vector};
 /// e^x.
 #[inline(always)]
 pub fn exp<V: Vector<Elem = f32>>(x: V) -> V {
-    let x = clamp(x, -105.0, 89.0);
+    let x = if V::SCALES_BY_ANY { x } else { clamp(x, -105.0, 89.0) };
     let n = x.mul_add(V::lit(LOG2E.0), V::lit(MAGIC32)) - V::lit(MAGIC32);
     let r = n.neg_mul_add(V::lit(LN2_F32.1), n.neg_mul_add(V::lit(LN2_F32.0), x));
-    let p = poly(r, &S_EXP).mul_add(r * r, r) + V::lit(1.0);
-    p.scalef(n)
+    // Beyond the limits of results `n` says it all, if only what it scales is an ordinary number.
+    let r = if V::SCALES_BY_ANY { r.within(0.5) } else { r };
+    let one = V::lit(1.0);
+    poly(r, &S_EXP).mul_add(r, one).mul_add(r, one).scalef(n)
 }
 
 /// 2^x.

@@ -21,9 +21,11 @@ fn reduce<V: Vector<Elem = f64>>(x: V) -> (V, V, V) {
 /// e^x.
 #[inline(always)]
 pub fn exp<V: Vector<Elem = f64>>(x: V) -> V {
-    let x = clamp(x, -746.0, 710.0);
+    let x = if V::SCALES_BY_ANY { x } else { clamp(x, -746.0, 710.0) };
     let n = x.mul_add(V::lit(LOG2E.0), V::lit(MAGIC64)) - V::lit(MAGIC64);
     let r = n.neg_mul_add(V::lit(LN2.1), n.neg_mul_add(V::lit(LN2.0), x));
+    // Beyond the limits of results `n` says it all, if only what it scales is an ordinary number.
+    let r = if V::SCALES_BY_ANY { r.within(0.5) } else { r };
     let p = poly(r, &EXP).mul_add(r * r, r) + V::lit(1.0);
     p.scalef(n)
 }

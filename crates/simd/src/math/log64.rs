@@ -1,9 +1,9 @@
 //! `f64`: log, log2, log10, log1p and the functions built from logarithms: asinh, acosh, atanh,
 //! logaddexp.
 //!
-//! x = m 2^e with m = 1 + f in [0.75, 1.5), s = f / (2 + f), log m = 2 atanh s. Three accuracies:
+//! x = m 2^e with m = 1 + f in [0.75, 1.5), s = f / (2 + f), log m = 2 atanh s. Two accuracies:
 //! `log_near` ends in one float (below one ulp), `log_mid` in a pair good to 2^-56 for the
-//! logarithms of other bases, `log_pair` in one good to 2^-63 for pow.
+//! logarithms of other bases. The one of pow, good to 2^-63, is in `power`.
 
 use super::coef::{ATANH, LN2, LOG2E, LOG10_2, LOG10E, THIRD};
 use super::dd::{Pair, constant, pair, quick_sum, two_prod, two_sum};
@@ -38,24 +38,6 @@ fn log_mid<V: Vector<Elem = f64>>(f: V) -> Pair<V> {
     let sum = quick_sum(f, -half.hi);
     let rest = s.mul_add((z + z).mul_add(a, half.hi), -half.lo);
     quick_sum(sum.hi, sum.lo + rest)
-}
-
-/// log(1 + f) as a pair, relative error about 2^-63, for f in [-0.25, 0.5].
-#[inline(always)]
-pub(crate) fn log_pair<V: Vector<Elem = f64>>(f: V) -> Pair<V> {
-    let d = quick_sum(V::lit(2.0), f);
-    // What the estimate lacks goes into the low part.
-    let inverse = d.hi.rcp_fast();
-    let hi = f * inverse;
-    let rest = hi.fnma(d.hi, f) - hi * d.lo;
-    let s = quick_sum(hi, rest * inverse);
-    let z = s.times(s);
-    let a = quick_sum(V::lit(THIRD.0), poly(z.hi, &ATANH) * z.hi);
-    let a = pair(a.hi, a.lo + V::lit(THIRD.1));
-    let cubic = s.times(z.times(a));
-    let sum = quick_sum(s.hi, cubic.hi);
-    let lo = sum.lo + (cubic.lo + s.lo);
-    pair(sum.hi + sum.hi, lo + lo)
 }
 
 /// `y` where 0 < x < inf, and what a logarithm is elsewhere.

@@ -31,13 +31,28 @@ pub(crate) const MAGIC64: f64 = 6755399441055744.0;
 /// 1.5 * 2^23, the same for `f32`.
 pub(crate) const MAGIC32: f64 = 12582912.0;
 
-/// Horner's rule, lowest coefficient first.
+/// A polynomial, lowest coefficient first: by Horner's rule, or, from [`LONG`] coefficients on, the
+/// even and the odd powers each by that rule. A chain in which every step waits for the last leaves a
+/// processor with nothing to do, once the steps of the next elements no longer fit its scheduler.
 #[inline(always)]
 pub(crate) fn poly<V: Vector, const N: usize>(x: V, c: &[f64; N]) -> V {
-    let mut sum = V::lit(c[N - 1]);
-    let mut k = N - 1;
-    while k > 0 {
-        k -= 1;
+    if N < LONG {
+        return horner(x, c, 0, 1);
+    }
+    let z = x * x;
+    horner(z, c, 1, 2).mul_add(x, horner(z, c, 0, 2))
+}
+
+/// Coefficients from which on the two halves of a polynomial are quicker than its whole.
+const LONG: usize = 9;
+
+/// Horner's rule with every `step`th coefficient from the `first` on.
+#[inline(always)]
+fn horner<V: Vector, const N: usize>(x: V, c: &[f64; N], first: usize, step: usize) -> V {
+    let mut k = first + (N - 1 - first) / step * step;
+    let mut sum = V::lit(c[k]);
+    while k > first {
+        k -= step;
         sum = sum.mul_add(x, V::lit(c[k]));
     }
     sum

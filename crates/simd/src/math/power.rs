@@ -1,15 +1,21 @@
 //! pow for `f64` and `f32`, with all special cases of C99.
 //!
-//! |x|^y = e^(y log |x|). For `f64` the logarithm and the product are pairs; for `f32` they are `f64`,
-//! which has bits to spare, and the power of two is `f32` again. Negative numbers, zeros, infinities
-//! and NaN are seen to on a path of their own, taken where a register holds any.
+//! |x|^y = e^(y log |x|). The logarithm of a mantissa m near j / 16 is one of a table and that of
+//! 1 + r, r = m 16 / j - 1. For `f64` the logarithm and the product are pairs; for `f32` they are
+//! `f64`, which has bits to spare, and the power of two is `f32` again. Negative numbers, zeros,
+//! infinities and NaN are seen to on a path of their own, taken where a register holds any.
 
-use super::coef::{LN2, LOG2E, S_EXP2, W_ATANH, W_EXP};
-use super::dd::{pair, quick_sum, two_prod};
+use super::coef::{
+    INVERSE, LN2, LOG_HEAD, LOG_REST, LOG_TAIL, LOG2E, S_EXP2, W_EXP, W_INVERSE, W_LOG2,
+    W_LOG2_REST,
+};
+use super::dd::{Pair, pair, quick_sum, two_prod};
 use super::exp64::exp_pair_sum;
-use super::log64::log_pair;
 use super::{MAGIC64, clamp, poly};
-use crate::vector::{Lanes, Single, Vector};
+use crate::vector::{Lanes, Picks, Single, Vector};
+
+/// Adding it rounds to sixteenths, which then stand in the low bits.
+const SIXTEENTHS: f64 = MAGIC64 / 16.0;
 
 /// The signs and the special cases around `r`, which is |x|^y for |x| not 1.
 #[inline(always)]
@@ -26,15 +32,28 @@ fn edges<V: Vector>(x: V, y: V, r: V) -> V {
     V::select(x.eq(one) | y.eq(zero), one, r)
 }
 
+/// log(m 2^e) as a pair, relative error about 2^-63, for m in [0.75, 1.5).
+#[inline(always)]
+fn log_pair<V: Picks>(m: V, e: V) -> Pair<V> {
+    let which = m + V::lit(SIXTEENTHS);
+    // Both exact: the factor has few bits, and so have the head of ln 2 and that of the table.
+    let r = m.fma(which.pick(&INVERSE), V::lit(-1.0));
+    let head = e.mul_add(V::lit(LN2.0), which.pick(&LOG_HEAD));
+    // head + r - r^2 / 2, the large terms exactly: the head is 0 or well above r.
+    let square = two_prod(r, r);
+    let sum = quick_sum(head, r);
+    let parted = quick_sum(sum.hi, square.hi * V::lit(-0.5));
+    let low = e.mul_add(V::lit(LN2.1), which.pick(&LOG_TAIL)) + (sum.lo + parted.lo);
+    let low = square.lo.mul_add(V::lit(-0.5), low);
+    quick_sum(parted.hi, poly(r, &LOG_REST).mul_add(r * square.hi, low))
+}
+
 /// x^y.
 #[inline(always)]
-pub fn pow64<V: Vector<Elem = f64> + Lanes>(x: V, y: V) -> V {
+pub fn pow64<V: Picks>(x: V, y: V) -> V {
     let a = x.abs();
     let (m, e) = a.frexp();
-    let l = log_pair(m - V::lit(1.0));
-    // e ln 2 + log m, the first product exact. |e ln 2| >= |log m| unless e = 0.
-    let head = quick_sum(e * V::lit(LN2.0), l.hi);
-    let l = quick_sum(head.hi, head.lo + e.mul_add(V::lit(LN2.1), l.lo));
+    let l = log_pair(m, e);
     let p = two_prod(y, l.hi);
     let lo = l.lo.mul_add(y, p.lo);
     // Where the result saturates, the low part may be NaN or huge.
@@ -43,18 +62,15 @@ pub fn pow64<V: Vector<Elem = f64> + Lanes>(x: V, y: V) -> V {
     if V::any(!is_plain(x, y)) { edges(x, y, limits(a, y, r)) } else { r }
 }
 
-/// y log2(m 2^e) with a relative error of 2^-33, for the halves of an `f32`, limited to where 2^t
-/// saturates in `f32`.
+/// y log2(m 2^e) with a relative error of 2^-33, for the halves of an `f32`, where `scalef` needs that
+/// limited to where 2^t saturates in `f32`.
 #[inline(always)]
-fn product_log2<W: Vector<Elem = f64>>(m: W, e: W, y: W) -> W {
-    let f = m - W::lit(1.0);
-    let s = f * (f + W::lit(2.0)).rcp_fast();
-    let z = s * s;
-    let cubic = poly(z, &W_ATANH) * z;
-    let two_s = s * W::lit(2.0 * LOG2E.0);
-    // The sum e + log2 m cancels at most two bits: e = 0 or |e| is well above |log2 m|.
-    let l = two_s.mul_add(cubic, two_s) + e;
-    clamp(y * l, -200.0, 200.0)
+fn product_log2<W: Picks>(m: W, e: W, y: W) -> W {
+    let which = m + W::lit(SIXTEENTHS);
+    let r = m.mul_add(which.pick(&W_INVERSE), W::lit(-1.0));
+    // The sum cancels at most two bits: e = 0 or |e| is well above |log2 m|.
+    let l = poly(r, &W_LOG2_REST).mul_add(r, which.pick(&W_LOG2) + e);
+    if W::SCALES_BY_ANY { y * l } else { clamp(y * l, -200.0, 200.0) }
 }
 
 /// e^t with a relative error of 2^-31; any t, the exponent range of `f32` and well beyond.
@@ -73,7 +89,7 @@ pub(crate) fn exp_wide_limited<W: Vector<Elem = f64>>(t: W) -> W {
 
 /// x^y.
 #[inline(always)]
-pub fn pow32<V: Single + Lanes>(x: V, y: V) -> V {
+pub fn pow32<V: Single<Wide: Picks> + Lanes>(x: V, y: V) -> V {
     let a = x.abs();
     let (m, e) = a.frexp();
     let t = product_log2(m.widen(), e.widen(), y.widen());
@@ -81,6 +97,8 @@ pub fn pow32<V: Single + Lanes>(x: V, y: V) -> V {
     let whole = (t + magic) - magic;
     // What is left below a half has bits to spare as an `f32`, and so has 2 to its power.
     let r = V::narrow(t - whole);
+    // Beyond the limits of results `whole` says it all, if only what it scales is an ordinary number.
+    let r = if V::SCALES_BY_ANY { r.within(0.5) } else { r };
     let p = poly(r, &S_EXP2).mul_add(r, V::lit(1.0)).scalef(V::narrow(whole));
     if V::any(!is_plain(x, y)) { edges(x, y, limits(a, y, p)) } else { p }
 }
