@@ -23,7 +23,7 @@ use super::copy::COLLECTED_ROW;
 use super::moves::Line;
 use super::plan::Program;
 use super::walk::Walk;
-use super::{PIECE, moves, stream};
+use super::{moves, piece_elements, stream};
 use crate::pool;
 
 /// Bytes of a buffer: small enough that the buffers of a tape stay in the first-level cache.
@@ -76,10 +76,8 @@ impl Job<'_> {
     pub(super) unsafe fn run(&self) {
         let (inner, outer) = (self.nest.inner_len(), self.nest.outer_len());
         let across = self.across();
-        let grain = (PIECE / self.cost.max(1)).max(1);
+        let grain = piece_elements(self.cost);
         if across.is_none() && (outer == 1 || inner >= SHORT_ROW) {
-            // Whole cache lines of every dtype.
-            let grain = grain.next_multiple_of(CHUNK);
             pool::for_ranges(self.nest.len(), grain, &|elements| {
                 // SAFETY: the caller's promise; elements of different ranges are different.
                 unsafe { self.over_elements(elements) }

@@ -3,8 +3,8 @@
 //! The walk of a call: [`run`] -> one contiguous operation: its kernel, called once -> a copy:
 //! `copy` -> anything else: `plan` turns the tape into kernel calls and `chunks` runs them over the
 //! loop nest. `kernels` holds the table of loops, `by_hand` what replaces its cells, `cast` the casts,
-//! `moves` everything that moves bytes, `stream` stores past the caches. Shapes, dtypes and overlap are
-//! settled above the contract.
+//! `moves` everything that moves bytes, `stream` stores past the caches. Shapes,
+//! dtypes and overlap are settled above the contract.
 //!
 //! Results do not depend on how work is cut: every element is computed by itself.
 
@@ -19,6 +19,7 @@ mod stream;
 mod walk;
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use smallvec::SmallVec;
 use tilework_backend::{Map, Operand, Session};
@@ -27,19 +28,24 @@ use tilework_layout::{Layout, LoopNest};
 use tilework_tape::{Action, Step};
 
 use crate::isa::Isa;
+use crate::pool;
 use chunks::{CHUNK, Feed, Job};
-use kernels::{ARITHMETIC, Chosen, Kernel, SLOW_FUNCTION};
+use kernels::{ARITHMETIC, Chosen, Kernel};
 use plan::Program;
 
 /// How much work is worth a piece of its own, in bytes read and written: the one threshold of
 /// elementwise work. A piece takes some ten microseconds, a few times what waking a thread costs.
 pub(crate) const PIECE: usize = 256 << 10;
 
+/// Elements of a piece where one costs so many bytes: whole cache lines of every dtype.
+fn piece_elements(cost: usize) -> usize {
+    (PIECE / cost.max(1)).next_multiple_of(CHUNK)
+}
+
 /// Does what a `Map` request asks.
 pub(crate) fn run(session: &Session<'_>, map: &Map<'_>) -> Result<()> {
     let only = OnlyCall::of(map);
     if let Some(only) = only
-        && only.cost < SLOW_FUNCTION
         && run_contiguous(session, map, only)
     {
         return Ok(());
@@ -100,15 +106,15 @@ const SMALL: usize = CHUNK / 16;
 #[repr(align(64))]
 struct Buffers(MaybeUninit<[[u8; CHUNK]; 4]>);
 
-/// One kernel on contiguous arrays, too small for threads: no loops, no plan. False, with nothing
-/// done, if it is anything else.
+/// One kernel on contiguous arrays: no loops, no plan. False, with nothing done, if it is anything
+/// else, or if the result had better go past the caches.
 fn run_contiguous(session: &Session<'_>, map: &Map<'_>, only: OnlyCall) -> bool {
-    let OnlyCall { kernel, sizes, .. } = only;
+    let OnlyCall { kernel, sizes, cost } = only;
     let layout = map.output.layout();
     let n = layout.len();
     let out_size = map.output.dtype().size();
     let few = n <= SMALL;
-    if n * sizes[0].max(out_size) > PIECE / 4 || !layout.is_contiguous() {
+    if !layout.is_contiguous() || stream::pays(n * out_size) {
         return false;
     }
     let out = map.output.pointer(session).wrapping_add(layout.offset() * out_size);
@@ -116,6 +122,7 @@ fn run_contiguous(session: &Session<'_>, map: &Map<'_>, only: OnlyCall) -> bool 
     let mut buffer = |k: usize| buffers.0.as_mut_ptr().cast::<u8>().wrapping_add(k * CHUNK);
     let mut operands = [out.cast_const(); 3];
     let mut in_place = false;
+    let mut traffic = out_size;
     for (k, input) in map.inputs.iter().enumerate() {
         operands[k] = match input {
             Operand::View(view) if view.layout().is_contiguous() => {
@@ -131,22 +138,56 @@ fn run_contiguous(session: &Session<'_>, map: &Map<'_>, only: OnlyCall) -> bool 
             _ => return false,
         };
         in_place |= operands[k] == out.cast_const();
+        traffic += sizes[k];
     }
     if in_place && !few {
         return false;
     }
-    let [a, b, c] = operands;
-    let to = if in_place { buffer(3) } else { out };
-    // SAFETY: all views have `n` elements inside their blocks (the invariant of views), one after
-    // the other; the session holds the blocks. No operand is where the results go, so none overlaps
-    // it. A buffer holds a few elements.
-    unsafe {
-        kernel(n, to, a, b, c);
-        if in_place {
+    let whole = Whole { kernel, operands, sizes, out, out_size };
+    if in_place {
+        let to = buffer(3);
+        let apart = Whole { out: to, ..whole };
+        // SAFETY: as below; a buffer holds a few elements and is nobody's operand.
+        unsafe {
+            apart.part(0..n);
             out.copy_from_nonoverlapping(to, n * out_size);
         }
+        return true;
     }
+    pool::for_ranges(n, piece_elements(traffic + cost), &|elements| {
+        // SAFETY: all views have `n` elements inside their blocks (the invariant of views), one
+        // after the other; the session holds the blocks. No operand is where the results go, so
+        // none overlaps it. Buffers hold a few elements, which are one range.
+        unsafe { whole.part(elements) }
+    });
     true
+}
+
+/// A kernel and the contiguous arrays that it runs over.
+struct Whole {
+    kernel: Kernel,
+    operands: [*const u8; 3],
+    /// Bytes of the operands' elements.
+    sizes: [usize; 3],
+    out: *mut u8,
+    out_size: usize,
+}
+
+// SAFETY: an address book; the session that it was made under outlives all work on it, and parts
+// that are run at a time write different elements.
+unsafe impl Sync for Whole {}
+
+impl Whole {
+    /// Some of the elements.
+    ///
+    /// # Safety
+    /// They are inside of the arrays, whose blocks are held, and `out` is none of the operands.
+    unsafe fn part(&self, elements: Range<usize>) {
+        let at = |k: usize| self.operands[k].wrapping_add(elements.start * self.sizes[k]);
+        let out = self.out.wrapping_add(elements.start * self.out_size);
+        // SAFETY: the caller's promise; the kernel is one of the current instruction set.
+        unsafe { (self.kernel)(elements.len(), out, at(0), at(1), at(2)) }
+    }
 }
 
 /// Any tape that computes something.
