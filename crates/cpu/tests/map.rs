@@ -326,17 +326,30 @@ fn copies_and_fills_of_all_layouts_and_widths() {
 
 #[test]
 fn what_lies_between_the_elements_of_a_target_is_left_alone() {
-    let one = Scalar::new(1i16);
+    for one in [Scalar::new(1i16), Scalar::new(1i32), Scalar::new(1f64)] {
+        for turned in [false, true] {
+            only_elements_are_written(one, turned);
+        }
+    }
+}
+
+/// Copies and negatives of ones, in order or turned around, into targets with gaps.
+fn only_elements_are_written(one: Scalar, turned: bool) {
+    let dtype = one.dtype();
     for layout in [
         Layout::new(&[40, 3], &[7, 2], 1).unwrap(),
         Layout::new(&[3, 40], &[2, 7], 1).unwrap(),
         Layout::new(&[20, 20], &[50, -2], 45).unwrap(),
+        Layout::new(&[37, 19], &[50, 1], 5).unwrap(),
     ] {
         let whole = Layout::contiguous(&[2000]).unwrap();
-        for tape in [Tape::copy(DType::Int16), Tape::apply(Id::Negative, DType::Int16)] {
-            let block = zeros(whole.clone(), DType::Int16);
+        let &[rows, columns] = layout.shape() else { unreachable!() };
+        let strides = if turned { [1, rows.cast_signed()] } else { [columns.cast_signed(), 1] };
+        let order = Layout::new(layout.shape(), &strides, 0).unwrap();
+        for tape in [Tape::copy(dtype), Tape::apply(Id::Negative, dtype)] {
+            let block = zeros(whole.clone(), dtype);
             let out = block.with_layout(layout.clone()).unwrap();
-            let from = array(Layout::contiguous(layout.shape()).unwrap(), DType::Int16, &[one]);
+            let from = array(order.clone(), dtype, &[one]);
             map(&tape, &[Operand::View(from.borrow())], &out).unwrap();
             let written = read(&block).iter().filter(|x| x.is_true()).count();
             assert_eq!((written, read(&out).iter().all(Scalar::is_true)), (layout.len(), true));

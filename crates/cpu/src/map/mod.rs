@@ -3,7 +3,7 @@
 //! The walk of a call: [`run`] -> one contiguous operation: its kernel, called once -> a copy:
 //! `copy` -> anything else: `plan` turns the tape into kernel calls and `chunks` runs them over the
 //! loop nest. `kernels` holds the table of loops, `by_hand` what replaces its cells, `cast` the casts,
-//! `moves` everything that moves bytes, `stream` stores past the caches. Shapes,
+//! `moves` everything that moves bytes (`turn` its tiles), `stream` stores past the caches. Shapes,
 //! dtypes and overlap are settled above the contract.
 //!
 //! Results do not depend on how work is cut: every element is computed by itself.
@@ -16,6 +16,7 @@ pub(crate) mod kernels;
 pub(crate) mod moves;
 mod plan;
 mod stream;
+mod turn;
 mod walk;
 
 use std::mem::MaybeUninit;

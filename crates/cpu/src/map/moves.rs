@@ -12,6 +12,7 @@ use tilework_backend::try_filled;
 use tilework_error::Result;
 
 use super::kernels::Kernel;
+use super::turn;
 
 /// Sixteen bytes that need no more alignment than eight.
 pub(crate) type Wide = [u64; 2];
@@ -281,6 +282,8 @@ unsafe fn tiles<T: Copy>(
 ) {
     let side = 64 / size_of::<T>();
     let even = to_steps.1 == 1 && from_steps.0 == 1;
+    let turn = if even { turn::chosen(size_of::<T>()) } else { None };
+    let bytes = |step: isize| step * size_of::<T>().cast_signed();
     // Along the source: a few lines that go on are fetched ahead, many that jump are not.
     for column in (0..columns).step_by(side) {
         let wide = side.min(columns - column);
@@ -291,6 +294,11 @@ unsafe fn tiles<T: Copy>(
             unsafe {
                 let to = to.offset(row * to_steps.0 + column * to_steps.1);
                 let from = from.offset(row * from_steps.0 + column * from_steps.1);
+                if let Some(turn) = turn {
+                    let to = (to.cast(), bytes(to_steps.0));
+                    turn((high, wide), to, (from.cast(), bytes(from_steps.1)));
+                    continue;
+                }
                 if even && high == side && wide == side {
                     tile(to, to_steps.0, from, from_steps.1);
                     continue;
