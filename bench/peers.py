@@ -186,6 +186,11 @@ def build(library: str, op: str, dtype: str, shape: tuple[int, ...], variant: st
     if op == "put":
         chosen, y = picks(), make(seed=2)
         return lambda: x.__setitem__(chosen, y)
+    if op in ("nonzero", "mask_take", "mask_put"):
+        mask = x > 0
+        if op == "nonzero":
+            return lambda: lib.nonzero(mask)
+        return (lambda: x[mask]) if op == "mask_take" else (lambda: x.__setitem__(mask, 1.0))
     if op == "cumulative_sum":
         axis = axis_of(variant)
         return (lambda: tw.cumulative_sum(x, axis=axis)) if library == "tilework-python" else (lambda: lib.cumsum(x, axis))

@@ -8,7 +8,7 @@ use tilework_error::Result;
 
 use crate::gemm::CacheSizes;
 use crate::isa::Isa;
-use crate::{index, map, matmul, pairs, pool, random, reduce, scan, sort};
+use crate::{index, map, matmul, nonzero, pairs, pool, random, reduce, scan, sort};
 
 /// The native CPU backend.
 #[derive(Debug, Clone, Copy, Default)]
@@ -58,7 +58,7 @@ impl Backend for Cpu {
             Request::Matmul(request) => matmul::run(session, request),
             Request::Gather(request) => index::gather(session, request),
             Request::Scatter(request) => index::scatter(session, request),
-            Request::Nonzero(request) => index::nonzero(session, request),
+            Request::Nonzero(request) => nonzero::nonzero(session, request),
             Request::Random(request) => random::run(session, request),
             Request::PairReduce(request) => pairs::run(session, request),
         }

@@ -1,5 +1,4 @@
-//! Elements picked from places and put into places that arrays of indices name, and the places of
-//! true elements.
+//! Elements picked from places and put into places that arrays of indices name.
 //!
 //! An index array picks *rows*: what is left of the source when its first axes are fixed, down to
 //! single elements. May assume that sources and targets do not overlap (the contract), and nothing
@@ -8,7 +7,7 @@
 use std::ops::Range;
 
 use smallvec::SmallVec;
-use tilework_backend::{Gather, Indices, Nonzero, Scatter, Session};
+use tilework_backend::{Gather, Indices, Scatter, Session};
 use tilework_error::Result;
 use tilework_fork::ForkOnce;
 use tilework_layout::{Layout, LoopNest, resolve_index};
@@ -22,13 +21,6 @@ struct Shared(*mut u8);
 
 // SAFETY: pieces write different elements and read memory that nobody writes.
 unsafe impl Sync for Shared {}
-
-impl Shared {
-    /// The address of an element of type `T`.
-    fn at<T>(&self, position: isize) -> *mut T {
-        self.0.cast::<T>().wrapping_offset(position)
-    }
-}
 
 /// An index outside of its axis: the number of its array, and itself.
 type Outside = (usize, i64);
@@ -303,111 +295,4 @@ unsafe fn elements<T: Copy, const GATHER: bool>(
         }
     }
     Ok(())
-}
-
-/// Lists the indices of true elements.
-pub(crate) fn nonzero(session: &Session<'_>, request: &Nonzero<'_>) -> Result<()> {
-    let input = request.input.layout();
-    if input.is_empty() || request.output.layout().is_empty() {
-        return Ok(());
-    }
-    let from = request.input.pointer(session);
-    let to = request.output.pointer(session).cast::<i64>();
-    let (rows, columns) =
-        (request.output.layout().strides()[0], request.output.layout().strides()[1]);
-    let count = request.output.layout().shape()[0];
-    if let (&[len], &[step]) = (input.shape(), input.strides()) {
-        let from = from.wrapping_offset(input.offset().cast_signed());
-        let to = to.wrapping_offset(request.output.layout().offset().cast_signed());
-        // SAFETY: positions of both views, inside their blocks (the invariant of views), which the
-        // session holds; the output has `count` rows.
-        unsafe { nonzero_of_line((from, step, len), (to, rows, count)) };
-        return Ok(());
-    }
-    let mut found = 0;
-    let mut write = |outer: &[usize], last: Option<usize>| {
-        // The output has one row for each true element (the contract); whoever changes the input
-        // behind our back must not make us write beyond it.
-        if found == count {
-            return;
-        }
-        let row = request.output.layout().offset().cast_signed() + rows * found.cast_signed();
-        for (axis, index) in outer.iter().copied().chain(last).enumerate() {
-            // SAFETY: row `found < count` of the output, inside its block (the invariant of
-            // views), which the session holds for writing.
-            unsafe { to.offset(row + columns * axis.cast_signed()).write(index as i64) };
-        }
-        found += 1;
-    };
-    let Some(last) = input.ndim().checked_sub(1) else {
-        // A single element has no index to write, but its row is there.
-        return Ok(());
-    };
-    let (len, step) = (input.shape()[last], input.strides()[last]);
-    let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, last);
-    loop {
-        let start: isize = index
-            .iter()
-            .zip(input.strides())
-            .fold(input.offset().cast_signed(), |at, (&i, &s)| at + i.cast_signed() * s);
-        for i in 0..len {
-            // SAFETY: a position of the input's layout, inside its block (the invariant of views),
-            // which the session holds.
-            if unsafe { from.offset(start + i.cast_signed() * step).read() } != 0 {
-                write(&index, Some(i));
-            }
-        }
-        let Some(axis) = (0..last).rev().find(|&axis| index[axis] + 1 < input.shape()[axis]) else {
-            return Ok(());
-        };
-        index[axis] += 1;
-        index[axis + 1..].fill(0);
-    }
-}
-
-/// Bools of one piece of work.
-const NONZERO_PIECE: usize = 1 << 14;
-
-/// Lists the places of true elements, the first `count` of them. Each is written whether or not the
-/// element is true, and overwritten by the next if it is not: no branch could foresee it.
-///
-/// # Safety
-/// `len` bools at a step may be read at `from`, and `count` places at a step written at `to`, from any
-/// thread.
-unsafe fn nonzero_of_line(
-    (from, step, len): (*const u8, isize, usize),
-    (to, to_step, count): (*mut i64, isize, usize),
-) {
-    let (from, to) = (Shared(from.cast_mut()), Shared(to.cast()));
-    let pieces = len.div_ceil(NONZERO_PIECE);
-    let piece = |number: usize| number * NONZERO_PIECE..len.min((number + 1) * NONZERO_PIECE);
-    let is_true = |i: usize| {
-        // SAFETY: an element of the line.
-        unsafe { from.at::<u8>(i.cast_signed() * step).read() != 0 }
-    };
-    let mut counts = vec![0usize; pieces];
-    let counted = Shared(counts.as_mut_ptr().cast());
-    pool::run(pieces, &|number| {
-        let found = piece(number).map(|i| usize::from(is_true(i))).sum();
-        // SAFETY: every piece has a count of its own.
-        unsafe { counted.at::<usize>(number.cast_signed()).write(found) };
-    });
-    let mut ends = counts;
-    let mut sum = 0;
-    for end in &mut ends {
-        sum += *end;
-        // Whoever changes the input behind our back must not make us write beyond the output.
-        *end = sum.min(count);
-    }
-    pool::run(pieces, &|number| {
-        let mut place = if number == 0 { 0 } else { ends[number - 1] };
-        for i in piece(number) {
-            if place == ends[number] {
-                return;
-            }
-            // SAFETY: the places up to the piece's end are its own.
-            unsafe { to.at::<i64>(place.cast_signed() * to_step).write(i as i64) };
-            place += usize::from(is_true(i));
-        }
-    });
 }

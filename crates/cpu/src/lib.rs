@@ -7,6 +7,7 @@ pub mod isa;
 pub mod limits;
 mod map;
 mod matmul;
+mod nonzero;
 mod pairs;
 pub mod pool;
 mod prefetch;

@@ -217,6 +217,29 @@ fn nonzero_of_a_long_line_is_in_order_at_any_step() {
 }
 
 #[test]
+fn nonzero_of_several_axes_and_pieces_is_in_order() {
+    let mut rng = Rng(5);
+    let (rows, planes, columns) = (30, 7, 300);
+    let flags: Vec<Scalar> =
+        (0..rows * planes * columns).map(|_| Scalar::new(rng.next().is_multiple_of(3))).collect();
+    let expected: Vec<i64> = (0..flags.len())
+        .filter(|&k| flags[k].is_true())
+        .flat_map(|k| [k / (planes * columns), k / columns % planes, k % columns])
+        .map(|i| i as i64)
+        .collect();
+    let shape = [rows, planes, columns];
+    for strides in [[planes * columns, columns, 1], [1, rows, rows * planes]] {
+        let strides = strides.map(usize::cast_signed);
+        let input = array(Layout::new(&shape, &strides, 0).unwrap(), DType::Bool, &flags);
+        let out = zeros(Layout::contiguous(&[expected.len() / 3, 3]).unwrap(), DType::Int64);
+        let output = Target::shared("test", out.borrow()).unwrap();
+        run(&Cpu, "test", &Request::Nonzero(Nonzero { input: input.borrow(), output })).unwrap();
+        let got: Vec<i64> = read(&out).iter().map(Scalar::get).collect();
+        assert!(got == expected, "{strides:?}");
+    }
+}
+
+#[test]
 fn random_numbers_are_those_of_the_definition() {
     let integers = Distribution::Integers { low: -5, span: 11 };
     let all = Distribution::Integers { low: i64::MIN, span: 0 };

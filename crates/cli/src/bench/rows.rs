@@ -149,6 +149,9 @@ impl Table {
         self.add("layout", Work::Take, Float32, &[1 << 22], 1.0);
         self.add("layout", Work::TakeRows, Float32, &[1 << 16, 64], 1.0);
         self.add("layout", Work::Put, Float32, &[1 << 22], 1.0);
+        for work in [Work::Nonzero, Work::MaskTake, Work::MaskPut] {
+            self.add("layout", work, Float32, &[2048, 2048], 1.0);
+        }
     }
 
     fn reductions(&mut self) {

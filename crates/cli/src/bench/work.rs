@@ -44,6 +44,12 @@ pub(crate) enum Work {
     TakeRows,
     /// Elements written to random positions.
     Put,
+    /// The places of positive elements.
+    Nonzero,
+    /// The elements where a mask is true.
+    MaskTake,
+    /// One value written where a mask is true.
+    MaskPut,
     /// A reduction over all axes or one.
     Reduce { fold: FoldId, axis: Option<isize> },
     /// A running sum.
@@ -83,6 +89,9 @@ impl Work {
             Work::Take => "take",
             Work::TakeRows => "take_rows",
             Work::Put => "put",
+            Work::Nonzero => "nonzero",
+            Work::MaskTake => "mask_take",
+            Work::MaskPut => "mask_put",
             Work::Reduce { fold, .. } => fold.row().name,
             Work::CumulativeSum { .. } => "cumulative_sum",
             Work::Sort => "sort",
@@ -215,6 +224,18 @@ pub(crate) fn ours(row: &Row) -> Result<Call> {
         Work::Put => {
             let (picks, y) = (Rng::new(3).permutation(shape[0])?, second()?);
             Box::new(move || x.index_set(&[Indexer::Array(&picks)], &y))
+        }
+        Work::Nonzero => {
+            let mask = x.greater(0.0)?;
+            Box::new(move || mask.nonzero().map(drop))
+        }
+        Work::MaskTake => {
+            let mask = x.greater(0.0)?;
+            fresh(move || x.index(&[Indexer::Array(&mask)]))
+        }
+        Work::MaskPut => {
+            let mask = x.greater(0.0)?;
+            Box::new(move || x.index_set(&[Indexer::Array(&mask)], 1.0))
         }
         Work::Reduce { fold, axis } => fresh(move || x.reduce(fold, axis, KeepDims::No, 0.0)),
         Work::CumulativeSum { axis } => fresh(move || x.cumulative_sum(axis)),

@@ -22,6 +22,12 @@ pub enum Indexer<'a> {
     Array(&'a Array),
 }
 
+impl Indexer<'_> {
+    fn is_array(&self) -> bool {
+        matches!(self, Indexer::Array(_))
+    }
+}
+
 impl<T: Into<Index>> From<T> for Indexer<'_> {
     fn from(index: T) -> Self {
         Indexer::Basic(index.into())
@@ -61,6 +67,9 @@ impl Array {
     }
 
     fn picked(&self, operation: &'static str, indices: &[Indexer<'_>]) -> Result<Array> {
+        if let Some((flat, mask)) = self.under_flat_mask(indices)? {
+            return flat.picked(operation, &[Indexer::Array(&mask)]);
+        }
         let Some(advanced) = self.advanced(operation, indices)? else {
             return self.slice(&basic(indices));
         };
@@ -86,18 +95,35 @@ impl Array {
     }
 
     fn put(&self, operation: &'static str, indices: &[Indexer<'_>], source: Arg<'_>) -> Result<()> {
-        let Some(advanced) = self.advanced(operation, indices)? else {
+        if !indices.iter().any(Indexer::is_array) {
             return self.slice(&basic(indices))?.assign(source);
-        };
+        }
         common_device(operation, &[Arg::Array(self), source])?;
-        let Advanced { front, indices, axes, place, shape } = advanced;
-        let rest = &front.shape()[indices.len()..];
-        let (before, after) = rest.split_at(place.min(rest.len()));
-        let logical: Dims = before.iter().chain(&shape).chain(after).copied().collect();
         let values = match source {
             Arg::Array(array) => array.to_dtype(self.dtype())?,
             Arg::Number(number) => Array::full_on(self.device, &[], number, self.dtype())?,
         };
+        if self.fill_under_mask(operation, indices, &values)? {
+            return Ok(());
+        }
+        match self.under_flat_mask(indices)? {
+            Some((flat, mask)) => flat.put_all(operation, &[Indexer::Array(&mask)], values),
+            None => self.put_all(operation, indices, values),
+        }
+    }
+
+    /// Writes values, of this array's dtype, to what arrays among the indices pick.
+    fn put_all(
+        &self,
+        operation: &'static str,
+        indices: &[Indexer<'_>],
+        values: Array,
+    ) -> Result<()> {
+        let Some(advanced) = self.advanced(operation, indices)? else { return Ok(()) };
+        let Advanced { front, indices, axes, place, shape } = advanced;
+        let rest = &front.shape()[indices.len()..];
+        let (before, after) = rest.split_at(place.min(rest.len()));
+        let logical: Dims = before.iter().chain(&shape).chain(after).copied().collect();
         let all = broadcast_shapes(operation, &[values.shape(), &logical]);
         if !all.is_ok_and(|all| all == logical) {
             let (from, to) = (tuple(values.shape()), tuple(&logical));
@@ -224,8 +250,7 @@ impl Array {
 
     /// Splits an index into a view and arrays; None if there is no array among the entries.
     fn advanced(&self, operation: &str, indices: &[Indexer<'_>]) -> Result<Option<Advanced>> {
-        let is_array = |index: &Indexer<'_>| matches!(index, Indexer::Array(_));
-        if !indices.iter().any(is_array) {
+        if !indices.iter().any(Indexer::is_array) {
             return Ok(None);
         }
         let expanded = self.expand_masks(operation, indices)?;

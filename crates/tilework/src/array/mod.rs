@@ -14,6 +14,7 @@ mod index;
 mod join;
 mod linalg;
 mod map;
+mod mask;
 mod memory_order;
 mod nested;
 mod operands;

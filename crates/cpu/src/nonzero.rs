@@ -1,0 +1,168 @@
+//! The places of true elements.
+//!
+//! Two passes over pieces of the mask, in row-major order: what each piece has is counted, and then
+//! each writes its places from where those of the pieces before it end. May assume nothing of the
+//! mask but its layout: whoever changes it behind our back between the passes makes us write other
+//! places, and none beyond the output. Called by the backend.
+
+use std::ops::Range;
+
+use smallvec::{SmallVec, smallvec};
+use tilework_backend::{Nonzero, Session, try_zeroed};
+use tilework_error::Result;
+use tilework_layout::{Layout, LoopNest};
+
+use crate::pool;
+
+/// Elements of one piece of work.
+const PIECE: usize = 1 << 14;
+
+/// Elements that are looked at before the places among them are written.
+const BATCH: usize = 256;
+
+/// Lists the indices of true elements.
+pub(crate) fn nonzero(session: &Session<'_>, request: &Nonzero<'_>) -> Result<()> {
+    let (input, output) = (request.input.layout(), request.output.layout());
+    if input.is_empty() || output.is_empty() {
+        return Ok(());
+    }
+    let mask = Mask { first: request.input.pointer(session), nest: &LoopNest::in_order(&[input]) };
+    let list = List { first: request.output.pointer(session).cast(), layout: output };
+    let pieces = input.len().div_ceil(PIECE);
+    let piece = |number: usize| number * PIECE..input.len().min((number + 1) * PIECE);
+    let mut ends = try_zeroed::<usize>("nonzero", pieces)?;
+    let counts = Counts(ends.as_mut_ptr());
+    pool::run(pieces, &|number| {
+        let counts = &counts;
+        // SAFETY: every piece has a count of its own.
+        unsafe { counts.0.add(number).write(mask.count(piece(number))) };
+    });
+    let mut sum = 0;
+    for end in &mut ends {
+        sum += *end;
+        *end = sum.min(output.shape()[0]);
+    }
+    pool::run(pieces, &|number| {
+        let mut row = if number == 0 { 0 } else { ends[number - 1] };
+        let mut index = Unraveled::new(input.shape());
+        mask.places(piece(number), |places| {
+            for &place in &places[..places.len().min(ends[number] - row)] {
+                list.write(row, index.of(place));
+                row += 1;
+            }
+        });
+    });
+    Ok(())
+}
+
+/// A count for each piece.
+struct Counts(*mut usize);
+// SAFETY: each piece writes its own.
+unsafe impl Sync for Counts {}
+
+/// The bools, in order. Its positions lie inside of a block that the session holds (the invariant of
+/// views).
+struct Mask<'a> {
+    first: *const u8,
+    nest: &'a LoopNest,
+}
+// SAFETY: nobody writes what the session holds for reading.
+unsafe impl Sync for Mask<'_> {}
+
+impl Mask<'_> {
+    /// How many of these elements are true.
+    fn count(&self, elements: Range<usize>) -> usize {
+        let step = self.nest.inner_strides()[0];
+        let mut count = 0;
+        self.nest.for_each_piece(elements, |at, len| {
+            let first = self.first.wrapping_add(at[0]);
+            // SAFETY: a run of the nest, so elements of the mask.
+            let is_true = |i: usize| unsafe { *first.offset(i.cast_signed() * step) != 0 };
+            // A step that the compiler knows is vectorised.
+            count += match step {
+                // SAFETY: as above; without steps between them they are a slice.
+                1 => unsafe { std::slice::from_raw_parts(first, len) }
+                    .chunks(255)
+                    .map(|some| usize::from(some.iter().map(|&b| u8::from(b != 0)).sum::<u8>()))
+                    .sum(),
+                _ => (0..len).filter(|&i| is_true(i)).count(),
+            };
+        });
+        count
+    }
+
+    /// Hands the places of those that are true to `take`, in order, some at a time.
+    fn places(&self, elements: Range<usize>, mut take: impl FnMut(&[usize])) {
+        let step = self.nest.inner_strides()[0];
+        let mut place = elements.start;
+        let mut found = [0; BATCH];
+        self.nest.for_each_piece(elements, |at, len| {
+            for start in (0..len).step_by(BATCH) {
+                let first = at[0].cast_signed() + start.cast_signed() * step;
+                let mut count = 0;
+                for i in 0..BATCH.min(len - start) {
+                    // Written whether or not the element is true, and overwritten by the next if it
+                    // is not: no branch could foresee it.
+                    found[count] = place;
+                    place += 1;
+                    // SAFETY: an element of a run of the nest, so of the mask.
+                    let value = unsafe { *self.first.offset(first + i.cast_signed() * step) };
+                    count += usize::from(value != 0);
+                }
+                take(&found[..count]);
+            }
+        });
+    }
+}
+
+/// The rows of the output, which the session holds.
+struct List<'a> {
+    first: *mut i64,
+    layout: &'a Layout,
+}
+// SAFETY: pieces write different rows.
+unsafe impl Sync for List<'_> {}
+
+impl List<'_> {
+    #[inline]
+    fn write(&self, row: usize, index: &[usize]) {
+        let (strides, rows) = (self.layout.strides(), self.layout.shape()[0]);
+        assert!(row < rows, "nonzero: {row} is not a row of {rows}");
+        let start = self.layout.offset().cast_signed() + row.cast_signed() * strides[0];
+        for (axis, &i) in index.iter().enumerate().take(self.layout.shape()[1]) {
+            let position = start + axis.cast_signed() * strides[1];
+            // SAFETY: a position of the output's layout, inside its block (the invariant of views).
+            unsafe { self.first.offset(position).write(i as i64) };
+        }
+    }
+}
+
+/// Places as indices. Those of one row follow each other, so that there is seldom anything to divide.
+struct Unraveled<'a> {
+    shape: &'a [usize],
+    index: SmallVec<[usize; 6]>,
+    /// The places of the row that `index` is in.
+    row: Range<usize>,
+}
+
+impl<'a> Unraveled<'a> {
+    fn new(shape: &'a [usize]) -> Unraveled<'a> {
+        Unraveled { shape, index: smallvec![0; shape.len()], row: 0..0 }
+    }
+
+    /// The index of a place.
+    #[inline]
+    fn of(&mut self, place: usize) -> &[usize] {
+        let last = self.shape.len() - 1;
+        if !self.row.contains(&place) {
+            let mut rest = place / self.shape[last];
+            self.row = rest * self.shape[last]..(rest + 1) * self.shape[last];
+            for axis in (0..last).rev() {
+                self.index[axis] = rest % self.shape[axis];
+                rest /= self.shape[axis];
+            }
+        }
+        self.index[last] = place - self.row.start;
+        &self.index
+    }
+}

@@ -1,0 +1,72 @@
+//! Masks that are a whole index: `x[mask]` and `x[mask] = value`.
+//!
+//! Most masks have the shape of the array, or of its first axes. Where these can be seen as one axis,
+//! the mask picks from that one, with one array of indices in place of several; and a single value is
+//! written in one pass over mask and array, with no indices at all. What is anything else stays with
+//! `index`, which calls this.
+
+use std::iter;
+
+use tilework_backend::Target;
+use tilework_error::Result;
+use tilework_layout::Dims;
+use tilework_ops::DType;
+use tilework_tape::{Builder, Per, Slot};
+
+use super::Array;
+use super::index::Indexer;
+use super::map::run_map;
+use super::operands::{Arg, common_device};
+
+impl Array {
+    /// The mask of an index that is nothing else, if it has the shape of this array's first axes.
+    fn only_mask<'a>(&self, indices: &[Indexer<'a>]) -> Option<&'a Array> {
+        let &[Indexer::Array(mask)] = indices else { return None };
+        let fits = self.shape().starts_with(mask.shape());
+        (mask.dtype() == DType::Bool && mask.ndim() > 0 && fits).then_some(mask)
+    }
+
+    /// This array and the mask that is its only index, both with the axes of the mask as one; None
+    /// if there is nothing to join, or no view of that shape.
+    pub(super) fn under_flat_mask(
+        &self,
+        indices: &[Indexer<'_>],
+    ) -> Result<Option<(Array, Array)>> {
+        let Some(mask) = self.only_mask(indices).filter(|mask| mask.ndim() > 1) else {
+            return Ok(None);
+        };
+        let rest = &self.shape()[mask.ndim()..];
+        let shape: Dims = iter::once(mask.len()).chain(rest.iter().copied()).collect();
+        let Some(layout) = self.layout().reshape(&shape)? else { return Ok(None) };
+        Ok(Some((self.with_layout(layout)?, mask.ravel()?)))
+    }
+
+    /// Writes one value, of this array's dtype, where the mask that is the only index is true; false,
+    /// with nothing done, if there is another index or more than one value.
+    pub(super) fn fill_under_mask(
+        &self,
+        operation: &'static str,
+        indices: &[Indexer<'_>],
+        value: &Array,
+    ) -> Result<bool> {
+        let Some(mask) = self.only_mask(indices).filter(|_| value.ndim() == 0) else {
+            return Ok(false);
+        };
+        common_device(operation, &[Arg::Array(self), Arg::Array(mask)])?;
+        let apart = |array: &Array| {
+            if array.shares_memory(self) { array.copy() } else { Ok(array.clone()) }
+        };
+        let ones = iter::repeat_n(1, self.ndim() - mask.ndim());
+        let spread: Vec<isize> = mask.shape().iter().map(|&n| n as isize).chain(ones).collect();
+        let (mask, value) = (apart(mask)?.reshape(&spread)?, apart(value)?);
+        let mut build = Builder::new();
+        let [condition, then, otherwise] = [DType::Bool, self.dtype(), self.dtype()]
+            .map(|dtype| build.input(Slot::scalar(dtype), Per::I));
+        let chosen = build.select(condition, then, otherwise)?;
+        let tape = build.finish(&[chosen])?;
+        let operands = [Arg::Array(&mask), Arg::Array(&value), Arg::Array(self)];
+        let target = Target::shared(operation, self.borrow())?;
+        run_map(operation, self.device, &tape, &operands, self.dtype(), target)?;
+        Ok(true)
+    }
+}
