@@ -75,18 +75,26 @@ pub struct Blocking {
 
 /// Below this many multiplications, times the bytes of an element, a product stays on the calling
 /// thread: another one would take longer to see it than to help.
-const ONE_THREAD: usize = 64 * 64 * 64 * 8;
+const ONE_THREAD: usize = 64 * 64 * 64 * 4;
 /// Sizes up to which nothing is packed if A and B can be read in place; in bytes of a row.
 const UNPACKED_BYTES: usize = 2048;
+/// Rows of C, in bytes of a column of A, from which packing B pays nevertheless: where its rows do
+/// not begin at cache lines, so that every vector takes two,
+const PACKED_IF_CROSSING: usize = 1024;
+/// and where they fall on the same cache sets.
+const PACKED_IF_COLLIDING: usize = 2048;
 /// Columns below which repacking A for every piece of columns costs too much.
 const NARROW: usize = 256;
 /// Columns at a time: more would leave L2 no room for what streams past.
 const MOST_COLUMNS: usize = 512;
-/// Multiplications that are worth a piece of their own where nothing is packed.
-const PIECE: usize = 1 << 18;
+/// B may be read by all threads, each with rows of its own, while it takes this part of L2: A, whose
+/// lines come one by one, is then read once. Beyond, threads read columns of B of their own.
+const SMALL: usize = 16;
 /// One part in so many of C's rows is cut finer: enough for cores of which one has three quarters
 /// of the other's clock, little enough that packing for small pieces costs a hundredth.
 const LAST: usize = 8;
+/// Tiles that this part must be high: lower pieces take longer than the faster core would wait.
+const LAST_TILES: usize = 4;
 /// The most that the results of K's blocks may take.
 const PARTIALS: usize = 4 << 20;
 
@@ -126,14 +134,11 @@ impl Blocking {
         }
         let longest = m.max(n).max(k);
 
-        // Unpacked B: while all of it is small and its rows do not fall on the same cache sets.
-        let pack_b = match shape.b_pitch {
-            None => true,
-            Some(pitch) => {
-                let conflicts = pitch.is_multiple_of(2048) && k > 256;
-                longest * size > UNPACKED_BYTES || conflicts
-            }
-        };
+        let pack_b = shape.b_pitch.is_none_or(|pitch| {
+            longest * size > UNPACKED_BYTES
+                || !pitch.is_multiple_of(64) && m * size >= PACKED_IF_CROSSING
+                || pitch.is_multiple_of(2048) && m * size >= PACKED_IF_COLLIDING
+        });
         let pack_a = !shape.a_in_place || (longest * size > UNPACKED_BYTES && n > 2 * nr);
 
         // Half of L2 for the packed block of B; the rest streams past it.
@@ -143,11 +148,12 @@ impl Blocking {
         let threads = if brief { 1 } else { threads.max(1) };
         let mut grid = Grid::WHOLE;
         let (mut last_rows, mut finer) = (0, Grid::WHOLE);
-        if threads > 1 && !(pack_a || pack_b) {
-            grid = Self::small_pieces(shape, work, threads);
+        let tiles_high = m.div_ceil(mr);
+        if threads > 1 && !pack_b && k * n * size <= caches.l2 / SMALL && tiles_high >= threads {
+            grid = Grid { rows: threads, columns: 1 };
         } else if threads > 1 {
-            grid = Self::large_pieces(shape, threads);
-            if m >= LAST * 2 * mr {
+            grid = Self::pieces_of_threads(shape, (pack_a, pack_b), threads);
+            if m >= LAST * LAST_TILES * mr {
                 last_rows = m - (m - m / LAST) / mr * mr;
                 let columns = n.div_ceil(NARROW).max(grid.columns);
                 let rows = (2 * threads).div_ceil(columns).min(last_rows / mr);
@@ -196,21 +202,8 @@ impl Blocking {
         (first + rows.start..first + rows.end, part(n, grid.columns, nr, place % grid.columns))
     }
 
-    /// Pieces where nothing is packed, so that they cost nothing: equally many for each thread, and
-    /// of columns where there are enough, so that a thread reads a part of B and not all of it.
-    fn small_pieces(shape: &Shape, work: usize, threads: usize) -> Grid {
-        let Shape { m, n, mr, nr, .. } = *shape;
-        let pieces = (work / PIECE).clamp(threads, 4 * threads);
-        let fair = |most: usize| pieces.min(most) / threads * threads;
-        match (n.div_ceil(nr), m.div_ceil(mr)) {
-            (columns, _) if columns >= threads => Grid { rows: 1, columns: fair(columns) },
-            (_, rows) if rows >= threads => Grid { rows: fair(rows), columns: 1 },
-            (columns, rows) => Grid { rows, columns },
-        }
-    }
-
-    /// Pieces where operands are packed: one for each thread, with as little repacking as possible.
-    fn large_pieces(shape: &Shape, threads: usize) -> Grid {
+    /// One piece for each thread, with as little repacking as possible.
+    fn pieces_of_threads(shape: &Shape, (pack_a, pack_b): (bool, bool), threads: usize) -> Grid {
         let Shape { m, n, mr, nr, .. } = *shape;
         let most_columns = n.div_ceil(nr);
         let most_rows = m.div_ceil(mr);
@@ -221,7 +214,9 @@ impl Blocking {
             let q = threads.div_ceil(p).min(most_rows);
             let missing = threads.saturating_sub(p * q);
             let narrow = if n / p < NARROW { n / 8 } else { 0 };
-            let cost = (p * m + q * n).saturating_add(missing * (m + n)).saturating_add(narrow);
+            let cost = missing.saturating_mul(m + n)
+                + if pack_a { p * m + narrow } else { 0 }
+                + if pack_b { q * n } else { 0 };
             // On a tie cut columns: a row of tiles then stays within few pages of C.
             if cost <= least {
                 least = cost;
@@ -308,7 +303,7 @@ mod tests {
 
         let small = Blocking::choose(&square(128), SAPPHIRE, 2);
         assert!(!small.pack_a && !small.pack_b);
-        assert_eq!((small.grid, small.last_rows), (Grid { rows: 1, columns: 4 }, 0));
+        assert_eq!((small.grid, small.last_rows), (Grid { rows: 2, columns: 1 }, 0));
 
         let tiny = Blocking::choose(&square(32), SAPPHIRE, 2);
         assert_eq!(tiny.pieces(), 1);
