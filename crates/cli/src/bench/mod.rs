@@ -78,7 +78,9 @@ pub(crate) fn run(out: &mut impl Write, options: &Options) -> io::Result<()> {
     let chosen = choose(options);
     if options.list {
         for row in &chosen {
-            writeln!(out, "{},{},{}", row.group, row.name(), row.target.ratio)?;
+            let share =
+                row.target.share.map_or(String::new(), |share| format!(",{share} of the limit"));
+            writeln!(out, "{},{},{}{share}", row.group, row.name(), row.target.ratio)?;
         }
         return Ok(());
     }

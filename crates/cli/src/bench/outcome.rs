@@ -1,7 +1,7 @@
 //! What was measured for a row, and the verdict.
 
 use super::clock::Times;
-use super::rows::Target;
+use super::rows::{LEVEL, Target};
 
 /// Who ran the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,11 +111,13 @@ impl Outcome {
         if self.memory_bound && self.share().is_some_and(|share| share >= ENOUGH_OF_MEMORY) {
             return Verdict::Pass;
         }
-        match self.worst_ratio() {
-            None => Verdict::NotChecked,
-            Some(ratio) if ratio >= self.target.ratio => Verdict::Pass,
-            Some(_) => Verdict::Miss,
-        }
+        let Some(ratio) = self.worst_ratio() else { return Verdict::NotChecked };
+        // Whoever is level with the best peer has its share of the limit.
+        let near_limit = self
+            .target
+            .share
+            .is_none_or(|least| ratio >= LEVEL || self.share().is_some_and(|share| share >= least));
+        if ratio >= self.target.ratio && near_limit { Verdict::Pass } else { Verdict::Miss }
     }
 }
 
@@ -152,6 +154,19 @@ mod tests {
         assert_eq!(outcome(&better, None).verdict(), Verdict::Miss);
         assert_eq!(outcome(&better, Some(0.95)).verdict(), Verdict::Pass);
         assert_eq!(outcome(&sides[..2], None).verdict(), Verdict::NotChecked);
+    }
+
+    #[test]
+    fn a_share_of_the_limit_or_the_best_peers_is_asked_for() {
+        let verdict = |peer: f64, limit: f64| {
+            let sides = [("tilework", Side::Ours, 1.0), ("a", Side::Python, peer)];
+            let target = Target { share: Some(0.8), ..0.5.into() };
+            Outcome { target, memory_bound: false, ..outcome(&sides, Some(limit)) }.verdict()
+        };
+        assert_eq!(verdict(0.6, 0.85), Verdict::Pass);
+        assert_eq!(verdict(0.6, 0.7), Verdict::Miss);
+        assert_eq!(verdict(0.98, 0.7), Verdict::Pass);
+        assert_eq!(verdict(0.4, 0.9), Verdict::Miss);
     }
 
     #[test]
