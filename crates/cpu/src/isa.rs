@@ -66,6 +66,36 @@ impl Isa {
     }
 }
 
+/// Something to do under an instruction set.
+pub(crate) trait Work {
+    /// Does it; must be `#[inline(always)]`.
+    fn run(self);
+}
+
+/// Does work with the instructions of `isa`.
+#[inline]
+pub(crate) fn with_isa<W: Work>(isa: Isa, work: W) {
+    #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+    #[target_feature(enable = "avx2,fma")]
+    fn avx2<W: Work>(work: W) {
+        work.run();
+    }
+    #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+    #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
+    fn avx512<W: Work>(work: W) {
+        work.run();
+    }
+    match isa {
+        // SAFETY: `Isa::current`, where every isa comes from, gives only what the CPU has.
+        #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+        Isa::Avx2 => unsafe { avx2(work) },
+        // SAFETY: as above.
+        #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+        Isa::Avx512 => unsafe { avx512(work) },
+        _ => work.run(),
+    }
+}
+
 fn decided() -> &'static (Isa, Option<String>) {
     static DECIDED: ForkOnce<(Isa, Option<String>)> = ForkOnce::new();
     DECIDED.get_or_make(|| choose(std::env::var("TILEWORK_ISA").ok().as_deref()))

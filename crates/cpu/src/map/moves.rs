@@ -13,6 +13,7 @@ use tilework_error::Result;
 
 use super::kernels::Kernel;
 use super::turn;
+use crate::isa::{Isa, Work, with_isa};
 
 /// Sixteen bytes that need no more alignment than eight.
 pub(crate) type Wide = [u64; 2];
@@ -168,10 +169,11 @@ unsafe fn block_of<T: Copy>(
             _ => {}
         }
         if to_steps.1 == 1 && from_steps == (1, rows.cast_signed()) {
+            let (isa, to_step) = (Isa::current(), to_steps.0);
             match rows {
-                2 => return parted::<T, 2>(columns, to, to_steps.0, from),
-                3 => return parted::<T, 3>(columns, to, to_steps.0, from),
-                4 => return parted::<T, 4>(columns, to, to_steps.0, from),
+                2 => return with_isa(isa, Parted::<T, 2> { columns, to, to_step, from }),
+                3 => return with_isa(isa, Parted::<T, 3> { columns, to, to_step, from }),
+                4 => return with_isa(isa, Parted::<T, 4> { columns, to, to_step, from }),
                 _ => {}
             }
         }
@@ -221,21 +223,44 @@ unsafe fn few<T: Copy, const COLUMNS: usize>(
 
 /// Rows whose elements take turns in the source, element by element: the compiler knows how many
 /// there are and moves vectors of them.
-///
-/// # Safety
-/// As [`block`].
-unsafe fn parted<T: Copy, const ROWS: usize>(
+struct Parted<T, const ROWS: usize> {
     columns: usize,
     to: *mut T,
     to_step: isize,
     from: *const T,
-) {
-    for column in 0..columns {
-        for row in 0..ROWS {
-            // SAFETY: the caller vouches for all elements of both blocks.
+}
+
+/// Elements of a row that are moved together.
+const TOGETHER: usize = 16;
+
+impl<T: Copy, const ROWS: usize> Work for Parted<T, ROWS> {
+    #[inline(always)]
+    fn run(self) {
+        let Parted { columns, to, to_step, from } = self;
+        let whole = columns - columns % TOGETHER;
+        let row = |k: usize| to.wrapping_offset(k.cast_signed() * to_step);
+        for column in (0..whole).step_by(TOGETHER) {
+            // SAFETY: whoever makes one vouches for all elements of both blocks.
             unsafe {
-                let value = from.add(column * ROWS + row).read_unaligned();
-                to.offset(row.cast_signed() * to_step).add(column).write_unaligned(value);
+                let from = from.add(column * ROWS);
+                let mut parts = [[from.read_unaligned(); TOGETHER]; ROWS];
+                for l in 0..TOGETHER {
+                    for (k, part) in parts.iter_mut().enumerate() {
+                        part[l] = from.add(l * ROWS + k).read_unaligned();
+                    }
+                }
+                for (k, part) in parts.into_iter().enumerate() {
+                    row(k).add(column).cast::<[T; TOGETHER]>().write_unaligned(part);
+                }
+            }
+        }
+        for column in whole..columns {
+            for k in 0..ROWS {
+                // SAFETY: as above.
+                unsafe {
+                    let value = from.add(column * ROWS + k).read_unaligned();
+                    row(k).add(column).write_unaligned(value);
+                }
             }
         }
     }

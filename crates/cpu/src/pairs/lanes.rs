@@ -7,37 +7,7 @@
 use tilework_backend::Accumulator;
 use tilework_ops::Id;
 
-use crate::isa::Isa;
-
-/// Something to do under an instruction set.
-pub(super) trait Work {
-    /// Does it; must be `#[inline(always)]`.
-    fn run(self);
-}
-
-/// Does work with the instructions of `isa`.
-#[inline]
-pub(super) fn with_isa<W: Work>(isa: Isa, work: W) {
-    #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
-    #[target_feature(enable = "avx2,fma")]
-    fn avx2<W: Work>(work: W) {
-        work.run();
-    }
-    #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
-    #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
-    fn avx512<W: Work>(work: W) {
-        work.run();
-    }
-    match isa {
-        // SAFETY: `Isa::current`, where every isa comes from, gives only what the CPU has.
-        #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
-        Isa::Avx2 => unsafe { avx2(work) },
-        // SAFETY: as above.
-        #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
-        Isa::Avx512 => unsafe { avx512(work) },
-        _ => work.run(),
-    }
-}
+use crate::isa::{Isa, Work, with_isa};
 
 /// An operand seen from a tile: where its first component begins, elements from row to row, bytes
 /// from component to component, and whether a row is lanes or one number.

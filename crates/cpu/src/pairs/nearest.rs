@@ -20,12 +20,12 @@ use super::Job;
 use super::aligned::Aligned;
 use super::candidates::Kept;
 use super::form::distance;
-use super::lanes::{Summed, Work, with_isa};
+use super::lanes::Summed;
 use super::products::{
     Begin, Block, Columns, Filter, Found, Number, Points, tile_shape, with_tiles,
 };
 use super::rows::{Part, Rows};
-use crate::isa::Isa;
+use crate::isa::{Isa, Work, with_isa};
 use crate::map::kernels::kernel;
 
 /// i below which vectors of i are not worth filling.

@@ -17,9 +17,8 @@ use tilework_simd::{Lanes, Real, TileWork};
 
 use super::Source;
 use super::aligned::Aligned;
-use super::lanes::{Work, with_isa};
 use super::products::{Columns, MOST_LANES, Number, Points, VECTORS, products, tile_shape};
-use crate::isa::Isa;
+use crate::isa::{Isa, Work, with_isa};
 use crate::pool;
 
 /// Points of j in a block of columns, and points that are packed at a time.

@@ -11,9 +11,9 @@ use tilework_error::{Error, Result};
 use tilework_ops::{DType, FoldId, Id};
 use tilework_tape::{Action, Contraction, Per, SlotId, Step};
 
-use super::lanes::{Dot, Rows, Terms, arithmetic, is_arithmetic, with_isa};
+use super::lanes::{Dot, Rows, Terms, arithmetic, is_arithmetic};
 use super::plan::{GIVEN, How, Place, Plan, REGIONS};
-use crate::isa::Isa;
+use crate::isa::{Isa, with_isa};
 use crate::map::{cast, kernels, moves};
 
 /// How many buffers steps may use.

@@ -18,8 +18,8 @@ use tilework_ops::Id;
 use tilework_ops::pair_fold::{Monoid, PairShape};
 
 use super::jit::Folding;
-use super::lanes::{Best, InOrder, Join, Largest, Shift, Summed, Tree, with_isa};
-use crate::isa::Isa;
+use super::lanes::{Best, InOrder, Join, Largest, Shift, Summed, Tree};
+use crate::isa::{Isa, with_isa};
 use crate::map::kernels::kernel;
 
 /// Nothing is known yet.
