@@ -16,8 +16,8 @@ use super::fold::States;
 use super::jit::{Arguments, Compiled};
 use super::lanes::Summed;
 use super::piece::Block;
-use super::plan::{Columns, GIVEN, PANEL};
-use super::products::{self, Number, VECTORS, products, with_tiles};
+use super::plan::{Columns, GIVEN, PANEL, PANEL_ROWS};
+use super::products::{self, Number, VECTORS, onto, with_tiles};
 use super::{Job, Operands, position};
 
 impl Columns {
@@ -61,43 +61,48 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         let source = &self.operands.sources[usize::from(columns.vector)];
         let pitch = source.layout.strides()[self.batch.len()] as usize;
         let (lanes, step) = (VECTORS * code.lanes(), tile.lanes * size);
-        let mut rows = states.rows();
-        for first in (0..tile.lanes).step_by(lanes) {
-            let mut arguments = Arguments {
-                lanes: tile.regions[Per::I as usize].wrapping_add(first * size),
-                row: tile.regions[Per::J as usize],
-                numbers: tile.regions[Per::Once as usize],
-                given: tile.regions[GIVEN].wrapping_add(first * size),
-                given_step: step,
-                count: block.rows,
-                place: block.place as u64,
-                states: rows.as_ptr(),
-                hit: tile.regions[PANEL],
-                last_hit: std::ptr::null_mut(),
-            };
-            // SAFETY: regions have room for whole vectors, the panel for all rows of them; the code
-            // was compiled for this plan.
-            unsafe { code.run(VECTORS, &mut arguments) };
-            // SAFETY: the panel has just been written. Vectors are rows of the layout, inside of the
-            // block (the invariant of views), which `Columns::fits` found side by side and aligned.
-            let (panel, vectors) = unsafe {
-                let panel = tile.regions[PANEL].cast::<T>().cast_const();
-                let numbers = (block.rows - 1) * pitch + columns.len;
-                (
-                    std::slice::from_raw_parts(panel, block.rows * lanes),
-                    std::slice::from_raw_parts(block.vector.cast::<T>(), numbers),
-                )
-            };
-            let vectors = products::Columns { numbers: vectors, pitch };
-            let sums = &rows[..columns.len];
-            with_tiles(self.isa, Outer { panel, vectors, sums });
-            rows.iter_mut().for_each(|row| *row = row.wrapping_add(lanes * size));
+        let mut sums = states.rows();
+        for lane in (0..tile.lanes).step_by(lanes) {
+            let across = lane * size;
+            for row in (0..block.rows).step_by(PANEL_ROWS) {
+                let count = PANEL_ROWS.min(block.rows - row);
+                let mut arguments = Arguments {
+                    lanes: tile.regions[Per::I as usize].wrapping_add(across),
+                    row: tile.regions[Per::J as usize].wrapping_add(row * size),
+                    numbers: tile.regions[Per::Once as usize],
+                    given: tile.regions[GIVEN].wrapping_add(across + row * step),
+                    given_step: step,
+                    count,
+                    place: (block.place + row) as u64,
+                    states: sums.as_ptr(),
+                    hit: tile.regions[PANEL],
+                    last_hit: std::ptr::null_mut(),
+                };
+                // SAFETY: regions have room for whole vectors, the panel for all rows of them; the
+                // code was compiled for this plan.
+                unsafe { code.run(VECTORS, &mut arguments) };
+                // SAFETY: the panel has just been written. Vectors are rows of the layout, inside of
+                // the block (the invariant of views), which `Columns::fits` found side by side and
+                // aligned.
+                let (panel, vectors) = unsafe {
+                    let panel = tile.regions[PANEL].cast::<T>().cast_const();
+                    let vectors = block.vector.cast::<T>().add(row * pitch);
+                    let numbers = (count - 1) * pitch + columns.len;
+                    (
+                        std::slice::from_raw_parts(panel, count * lanes),
+                        std::slice::from_raw_parts(vectors, numbers),
+                    )
+                };
+                let vectors = products::Columns { numbers: vectors, pitch };
+                with_tiles(self.isa, Outer { panel, vectors, sums: &sums[..columns.len] });
+            }
+            sums.iter_mut().for_each(|row| *row = row.wrapping_add(lanes * size));
         }
         true
     }
 }
 
-/// The sums of a panel and a block, which nothing has been added to yet.
+/// A panel of numbers times the vectors of its j, onto the sums that are there.
 struct Outer<'a, T> {
     panel: &'a [T],
     vectors: products::Columns<'a, T>,
@@ -110,24 +115,47 @@ impl<T: Number> TileWork<T> for Outer<'_, T> {
 
     #[inline(always)]
     fn run<V: Lanes<Elem = T>, const ROWS: usize>(self) {
-        let Outer { panel, vectors, sums } = self;
-        let zeros = [T::ZERO; MOST_ROWS];
+        let all = self.sums.len();
+        let mut done = 0;
+        while done < all {
+            // Large tiles as long as what is left then is no small one.
+            done = match all - done {
+                1..=4 if ROWS > 8 => self.tile::<V, 4>(done),
+                5..=8 | 13..=16 if ROWS > 8 => self.tile::<V, 8>(done),
+                _ => self.tile::<V, ROWS>(done),
+            };
+        }
+    }
+}
+
+impl<T: Number> Outer<'_, T> {
+    /// Takes a tile of components into their sums; how many are done then. The last tile begins with
+    /// some that are done already, which it leaves.
+    #[inline(always)]
+    fn tile<V: Lanes<Elem = T>, const ROWS: usize>(&self, done: usize) -> usize {
+        let Outer { panel, vectors, sums } = *self;
         assert!(sums.len() >= ROWS);
-        let last = sums.len() - ROWS;
-        for first in (0..sums.len()).step_by(ROWS) {
-            // The last components are some that have been summed already, and get the same sums.
-            let first = first.min(last);
-            let of = products::Columns { numbers: &vectors.numbers[first..], ..vectors };
-            // SAFETY: every vector has `ROWS` components from here on, and there is one for each row
-            // of the panel.
-            let tile = unsafe { products::<V, ROWS>(panel, of, &zeros, 0) };
-            for r in 0..ROWS {
-                for v in 0..VECTORS {
-                    let to = sums[first + r].cast::<T>().wrapping_add(v * V::LANES);
-                    // SAFETY: rows of states have room for whole panels.
-                    unsafe { tile[r][v].store(to) };
-                }
+        let first = done.min(sums.len() - ROWS);
+        let mut tile = [[V::lit(0.0); VECTORS]; ROWS];
+        for r in 0..ROWS {
+            for v in 0..VECTORS {
+                // SAFETY: rows of states have room for whole panels.
+                tile[r][v] = unsafe { V::load(sums[first + r].cast::<T>().add(v * V::LANES)) };
             }
         }
+        let vectors = products::Columns { numbers: &vectors.numbers[first..], ..vectors };
+        // SAFETY: every vector has `ROWS` components from here on, and there is one for each row of
+        // the panel.
+        let tile = unsafe { onto::<V, ROWS>(tile, panel, vectors) };
+        for r in 0..ROWS {
+            if first + r < done {
+                continue;
+            }
+            for v in 0..VECTORS {
+                // SAFETY: as above.
+                unsafe { tile[r][v].store(sums[first + r].cast::<T>().add(v * V::LANES)) };
+            }
+        }
+        first + ROWS
     }
 }

@@ -10,6 +10,7 @@
 
 use smallvec::SmallVec;
 use tilework_ops::Id;
+use tilework_simd::tiles::MOST_ROWS;
 use tilework_tape::{Action, Per, SlotId, Step, Tape};
 
 use super::products::MOST_LANES;
@@ -29,8 +30,12 @@ const BLOCK: usize = 256;
 /// Bytes that a block of j may take.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// Components of a vector of j from which a sum of numbers times it is a matrix product.
-const COLUMNS: usize = 24;
+/// Components of a vector of j from which a sum of numbers times it is a matrix product: so many sums
+/// leave the loop no registers to hide its latency with.
+const COLUMNS: usize = MOST_ROWS;
+
+/// j whose numbers are in a panel at a time: what the first-level cache keeps beside their vectors.
+pub(super) const PANEL_ROWS: usize = 128;
 
 /// How many regions there are.
 pub(super) const REGIONS: usize = 6;
@@ -146,7 +151,7 @@ impl<'a> Plan<'a> {
         let (i, j) = (most_lanes.next_multiple_of(64), most_rows.next_multiple_of(64));
         // Columns of j some lines more than a power of two apart: the numbers of one j must not all
         // want the same few sets of the cache.
-        let room = [1, i, j + 64, pairs, i * j, j * MOST_LANES];
+        let room = [1, i, j + 64, pairs, i * j, PANEL_ROWS * MOST_LANES];
         let place = |slot: usize| {
             let (section, held) = (sections[slot], tape.slot(slot as SlotId));
             let (len, size) = (held.len as usize, held.dtype.size());

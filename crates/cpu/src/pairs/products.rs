@@ -156,18 +156,35 @@ pub(super) unsafe fn products<V: Lanes, const ROWS: usize>(
     start: &[V::Elem],
     row: usize,
 ) -> [[V; VECTORS]; ROWS] {
-    // Plain loops over indices: what iterators and closures hold is not always inlined under the
-    // features of the caller.
-    let lanes = VECTORS * V::LANES;
     let mut sums = [[V::lit(0.0); VECTORS]; ROWS];
-    // SAFETY: the caller's promise: components of the panel are `lanes` apart, and there are as
-    // many as columns; all rows exist.
+    // SAFETY: the caller's promise.
     unsafe {
         let start = start.as_ptr().add(row);
         for r in 0..ROWS {
             sums[r] = [V::lit((*start.add(r)).to_f64()); VECTORS];
         }
-        let (mut x_at, mut y_at) = (x.as_ptr(), y.numbers.as_ptr().add(row));
+        let y = Columns { numbers: y.numbers.get_unchecked(row..), ..y };
+        onto(sums, x, y)
+    }
+}
+
+/// `sums + <x lane, y row>` for a tile of the first rows, component after component.
+///
+/// # Safety
+/// `x` is a panel of as many components as there are in `y`, each of which has `ROWS` rows.
+#[inline(always)]
+pub(super) unsafe fn onto<V: Lanes, const ROWS: usize>(
+    mut sums: [[V; VECTORS]; ROWS],
+    x: &[V::Elem],
+    y: Columns<'_, V::Elem>,
+) -> [[V; VECTORS]; ROWS] {
+    // Plain loops over indices: what iterators and closures hold is not always inlined under the
+    // features of the caller.
+    let lanes = VECTORS * V::LANES;
+    // SAFETY: the caller's promise: components of the panel are `lanes` apart, and there are as
+    // many as columns; all rows exist.
+    unsafe {
+        let (mut x_at, mut y_at) = (x.as_ptr(), y.numbers.as_ptr());
         for _ in 0..x.len() / lanes {
             let mut of_x = [V::lit(0.0); VECTORS];
             for v in 0..VECTORS {
