@@ -255,9 +255,10 @@ fn rewrite(tape: &Tape, candidate: &Candidate) -> Result<(Tape, Vec<usize>, Opti
             let (x, norm_of_x) = (build.input(all, Per::I), build.input(one, Per::I));
             let (y, norm_of_y) = (build.input(all, Per::J), build.input(one, Per::J));
             let product = build.dot(x, y)?;
-            let onto_y = build.apply(Id::Add, &[product, norm_of_y])?;
-            onto = Some(onto_y);
-            build.apply(Id::Add, &[onto_y, norm_of_x])?
+            // Onto the norm of i, which is in a register; that of j is read by the last sum itself.
+            let onto_x = build.apply(Id::Add, &[product, norm_of_x])?;
+            onto = Some(onto_x);
+            build.apply(Id::Add, &[onto_x, norm_of_y])?
         }
     };
     for (k, step) in tape.steps().iter().enumerate() {

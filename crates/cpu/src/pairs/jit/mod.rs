@@ -130,6 +130,9 @@ fn compile(plan: &Plan<'_>, folding: Folding, isa: Isa) -> Result<Compiled, Stri
     }
 }
 
+/// Vectors of i that a loop may have, best first: an odd one would be alone with its latency.
+const CHOICES: [usize; 3] = [4, 2, 1];
+
 /// Constants that may be read from memory without being felt.
 const FROM_MEMORY: usize = 2;
 
@@ -150,12 +153,11 @@ fn best_vectors(program: &Program, target: Target) -> usize {
         let temporary = Schedule::new(program, vectors, together(vectors)).pressure + 3;
         each * vectors + shared + temporary + count(|leaf| *leaf == Leaf::Place) <= registers
     };
-    let find = |shared: usize, least: usize| {
-        let mut vectors = (least..=VECTORS).rev();
-        vectors.find(|&vectors| fits(states + of_i, shared, vectors))
+    let find = |shared: usize, choices: &[usize]| {
+        choices.iter().copied().find(|&vectors| fits(states + of_i, shared, vectors))
     };
-    find(constants.saturating_sub(FROM_MEMORY), 1)
-        .or_else(|| find(0, 2))
+    find(constants.saturating_sub(FROM_MEMORY), &CHOICES)
+        .or_else(|| find(0, &CHOICES[..2]))
         .unwrap_or_else(|| if fits(states, 0, 2) { 2 } else { 1 })
 }
 
