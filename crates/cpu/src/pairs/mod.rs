@@ -52,8 +52,13 @@ use rows::{Rows, Sink};
 /// Pieces that a call should have, so that no thread waits long for another.
 const PIECES: usize = 64;
 
-/// j in a range, at least: fewer are not worth a state of their own.
-const RANGE: usize = 8192;
+/// j in a range, at least: states of fewer cost more to be merged than they are worth. Every range
+/// of a search learns anew what is near.
+const RANGE: usize = 2048;
+const SEARCH_RANGE: usize = 8192;
+
+/// Pairs of a piece that is a range of j, at least.
+const RANGE_PAIRS: usize = 1 << 18;
 
 /// j in a range, at most: places in a range are 32 bits.
 const LONG_RANGE: usize = 1 << 30;
@@ -216,12 +221,17 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
         };
         let block = plan.lanes * tiles;
         let pieces = usize::max(1, batches * m.div_ceil(block));
+        let search = Search::of(request, operands.tape, m);
+        let least = match search {
+            Some(_) => SEARCH_RANGE,
+            None => (RANGE_PAIRS / block.clamp(1, m.max(1))).max(RANGE),
+        };
         // Few i: ranges of j are pieces too, by size only.
         let ranges = match request.scheme {
             Scheme::OneD => 1,
             Scheme::TwoD => (PIECES / pieces).max(2).min(n.div_ceil(plan.block)),
             _ if pieces >= PIECES_OF_I => 1,
-            _ => (PIECES / pieces).min(n / RANGE),
+            _ => (PIECES / pieces).min(n / least),
         };
         let ranges = ranges.max(n.div_ceil(LONG_RANGE)).max(1);
         let range = n.div_ceil(ranges).next_multiple_of(plan.block);
@@ -237,7 +247,7 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
             values: request.values.as_ref().map(|target| Sink::new(session, target)),
             indices: request.indices.as_ref().map(|target| Sink::new(session, target)),
             request,
-            search: Search::of(request, operands.tape, m),
+            search,
             operands,
             plan,
             folding,
