@@ -101,7 +101,8 @@ pub enum Tolerance {
     /// The same bits for real numbers. Complex products are sums, which a compiler may fuse: two
     /// units in the last place of the modulus.
     Fused,
-    /// So many units in the last place of the dtype computed in.
+    /// So many units in the last place of the dtype computed in: what the two may be off together,
+    /// where vector mathematics and the C library, each within 2 of the truth, come near that.
     Ulp(f64),
 }
 
