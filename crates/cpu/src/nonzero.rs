@@ -27,7 +27,7 @@ pub(crate) fn nonzero(session: &Session<'_>, request: &Nonzero<'_>) -> Result<()
         return Ok(());
     }
     let mask = Mask { first: request.input.pointer(session), nest: &LoopNest::in_order(&[input]) };
-    let list = List { first: request.output.pointer(session).cast(), layout: output };
+    let list = List::new(request.output.pointer(session).cast(), output);
     let pieces = input.len().div_ceil(PIECE);
     let piece = |number: usize| number * PIECE..input.len().min((number + 1) * PIECE);
     let mut ends = try_zeroed::<usize>("nonzero", pieces)?;
@@ -46,10 +46,11 @@ pub(crate) fn nonzero(session: &Session<'_>, request: &Nonzero<'_>) -> Result<()
         let mut row = if number == 0 { 0 } else { ends[number - 1] };
         let mut index = Unraveled::new(input.shape());
         mask.places(piece(number), |places| {
-            for &place in &places[..places.len().min(ends[number] - row)] {
-                list.write(row, index.of(place));
-                row += 1;
-            }
+            let places = &places[..places.len().min(ends[number] - row)];
+            // SAFETY: rows up to the end of the piece, which is at most that of the output, and
+            // nobody else's.
+            unsafe { list.write(row, places, &mut index) };
+            row += places.len();
         });
     });
     Ok(())
@@ -115,24 +116,38 @@ impl Mask<'_> {
     }
 }
 
-/// The rows of the output, which the session holds.
-struct List<'a> {
+/// The rows of the output, inside of a block that the session holds (the invariant of views).
+struct List {
     first: *mut i64,
-    layout: &'a Layout,
+    /// From row to row, and from axis to axis.
+    steps: (isize, isize),
 }
 // SAFETY: pieces write different rows.
-unsafe impl Sync for List<'_> {}
+unsafe impl Sync for List {}
 
-impl List<'_> {
-    #[inline]
-    fn write(&self, row: usize, index: &[usize]) {
-        let (strides, rows) = (self.layout.strides(), self.layout.shape()[0]);
-        assert!(row < rows, "nonzero: {row} is not a row of {rows}");
-        let start = self.layout.offset().cast_signed() + row.cast_signed() * strides[0];
-        for (axis, &i) in index.iter().enumerate().take(self.layout.shape()[1]) {
-            let position = start + axis.cast_signed() * strides[1];
-            // SAFETY: a position of the output's layout, inside its block (the invariant of views).
-            unsafe { self.first.offset(position).write(i as i64) };
+impl List {
+    fn new(block: *mut i64, layout: &Layout) -> List {
+        let first = block.wrapping_add(layout.offset());
+        List { first, steps: (layout.strides()[0], layout.strides()[1]) }
+    }
+
+    /// Writes places to the rows from `row` on.
+    ///
+    /// # Safety
+    /// They are rows of the output, with as many columns as indices have axes.
+    unsafe fn write(&self, row: usize, places: &[usize], index: &mut Unraveled<'_>) {
+        let mut to = self.first.wrapping_offset(row.cast_signed() * self.steps.0);
+        for &place in places {
+            if index.shape.len() == 1 {
+                // SAFETY: the caller's promise.
+                unsafe { to.write(place as i64) };
+            } else {
+                for (axis, &i) in index.of(place).iter().enumerate() {
+                    // SAFETY: as above.
+                    unsafe { to.offset(axis.cast_signed() * self.steps.1).write(i as i64) };
+                }
+            }
+            to = to.wrapping_offset(self.steps.0);
         }
     }
 }
