@@ -1,7 +1,7 @@
 //! A layout and a dtype on a storage: what arrays are made of and requests speak of.
 
 use tilework_error::{Error, Result, tuple};
-use tilework_layout::Layout;
+use tilework_layout::{Index, Layout};
 use tilework_ops::{DType, Scalar};
 
 use crate::interrupt;
@@ -31,21 +31,36 @@ impl View {
         Ok(view)
     }
 
-    /// The view of `storage` through the layout that `lay_out` writes, checked like [`View::new`];
-    /// in a box, where it is made and stays: moving it takes longer than making it.
+    /// A view that nobody has laid out yet, in a box, where it is made and stays: moving it takes
+    /// longer than making it.
     #[inline(always)]
-    pub fn boxed(
+    fn blank(storage: Storage, dtype: DType) -> Result<Recycled<View>> {
+        // A constant comes from memory that nobody writes; what was made on the stack would be moved
+        // with all its unused axes, and wait for whatever was written there before.
+        let empty = || const { Layout::scalar() };
+        Recycled::with(|| View { storage, layout: empty(), dtype })
+    }
+
+    /// The view of `storage` through the layout that `lay_out` writes, checked like [`View::new`].
+    #[inline(always)]
+    fn boxed(
         storage: Storage,
         dtype: DType,
         lay_out: impl FnOnce(&mut Layout) -> Result<()>,
     ) -> Result<Recycled<View>> {
-        // A constant comes from memory that nobody writes; what was made on the stack would be moved
-        // with all its unused axes, and wait for whatever was written there before.
-        let empty = || const { Layout::scalar() };
-        let mut view = Recycled::with(|| View { storage, layout: empty(), dtype })?;
+        let mut view = View::blank(storage, dtype)?;
         lay_out(&mut view.layout)?;
         view.check()?;
         Ok(view)
+    }
+
+    /// The part that `indices` name. It reaches no element that this view does not reach, so there
+    /// is nothing to check.
+    #[inline]
+    pub fn slice(&self, indices: &[Index]) -> Result<Recycled<View>> {
+        let mut part = View::blank(self.storage.clone(), self.dtype)?;
+        self.layout.slice_to(indices, &mut part.layout)?;
+        Ok(part)
     }
 
     /// Fails unless the invariant holds.

@@ -221,16 +221,6 @@ impl Array {
         Ok(Array { view: Recycled::try_new(self.view.with_layout(layout)?)?, device: self.device })
     }
 
-    /// Another layout on the same memory, which `lay_out` writes where it stays.
-    #[inline]
-    pub(crate) fn laid_out(
-        &self,
-        lay_out: impl FnOnce(&mut Layout) -> Result<()>,
-    ) -> Result<Array> {
-        let view = View::boxed(self.storage().clone(), self.dtype(), lay_out)?;
-        Ok(Array { view, device: self.device })
-    }
-
     /// The same memory seen as elements of another dtype of the same size or a part of it.
     pub(crate) fn reinterpret(&self, layout: Layout, dtype: DType) -> Result<Array> {
         let view = Recycled::try_new(View::new(self.storage().clone(), layout, dtype)?)?;
