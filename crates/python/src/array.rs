@@ -3,7 +3,8 @@
 //! The object is a frozen shell around the core's array. Its type object is made in `class`; what it
 //! can do stands in the rooms beside: `operators`, `indexing`, `methods`, `statistics`, `buffer`, `dlpack`.
 
-use pyo3::exceptions::{PyStopIteration, PyTypeError, PyValueError};
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyTuple};
 use tilework::{Array, DType, Number};
@@ -11,6 +12,7 @@ use tilework::{Array, DType, Number};
 use crate::device::{DeviceArg, PyDevice};
 use crate::dtype::{self, PyDType};
 use crate::errors::OrRaise;
+use crate::iteration::PyArrayIter;
 use crate::operand::Operand;
 use crate::run::run;
 
@@ -25,14 +27,30 @@ use crate::run::run;
 #[pyclass(frozen, subclass, extends = PyAny, name = "Array", module = "tilework", weakref)]
 pub struct PyArray(pub Array);
 
+/// A number that becomes an object of Python.
+pub struct PyNumber(pub Number);
+
+impl<'py> IntoPyObject<'py> for PyNumber {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match self.0 {
+            Number::Bool(value) => value.into_pyobject(py)?.to_owned().into_any(),
+            Number::Int(value) => match i64::try_from(value) {
+                Ok(value) => value.into_pyobject(py)?.into_any(),
+                Err(_) => value.into_pyobject(py)?.into_any(),
+            },
+            Number::Float(value) => value.into_pyobject(py)?.into_any(),
+            Number::Complex(z) => PyComplex::from_doubles(py, z.re, z.im).into_any(),
+        })
+    }
+}
+
 /// A number as an object of Python.
 pub fn to_object(py: Python<'_>, number: Number) -> PyResult<Py<PyAny>> {
-    Ok(match number {
-        Number::Bool(value) => value.into_pyobject(py)?.to_owned().into_any().unbind(),
-        Number::Int(value) => value.into_pyobject(py)?.into_any().unbind(),
-        Number::Float(value) => value.into_pyobject(py)?.into_any().unbind(),
-        Number::Complex(z) => PyComplex::from_doubles(py, z.re, z.im).into_any().unbind(),
-    })
+    PyNumber(number).into_py_any(py)
 }
 
 impl PyArray {
@@ -221,14 +239,14 @@ impl PyArray {
         if slf.get().0.ndim() == 0 {
             return Err(PyTypeError::new_err("iteration over an array of no axes"));
         }
-        Ok(PyArrayIter { array: slf.get().0.clone(), next: 0.into() })
+        Ok(PyArrayIter::new(slf.get().0.clone()))
     }
 
     fn __reversed__(slf: &Bound<'_, Self>) -> PyResult<PyArrayIter> {
         if slf.get().0.ndim() == 0 {
             return Err(PyTypeError::new_err("iteration over an array of no axes"));
         }
-        Ok(PyArrayIter { array: slf.get().0.flip(Some(&[0])).py()?, next: 0.into() })
+        Ok(PyArrayIter::new(slf.get().0.flip(Some(&[0])).py()?))
     }
 
     fn __contains__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -259,6 +277,10 @@ impl PyArray {
             }
             number => to_object(py, number),
         }
+    }
+
+    fn __trunc__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.__int__(py)
     }
 
     fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
@@ -391,35 +413,6 @@ impl PyArray {
     }
 }
 
-/// The parts of an array along its first axis, one by one.
-#[pyclass(frozen, name = "ArrayIterator", module = "tilework")]
-pub struct PyArrayIter {
-    array: Array,
-    next: std::sync::atomic::AtomicUsize,
-}
-
-#[pymethods]
-impl PyArrayIter {
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__(&self) -> PyResult<PyArray> {
-        let at = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        if at >= self.array.shape()[0] {
-            // Stay past the end, whatever is asked.
-            self.next.store(self.array.shape()[0], std::sync::atomic::Ordering::Relaxed);
-            return Err(PyStopIteration::new_err(()));
-        }
-        self.array.slice(&[at.into()]).py().map(PyArray)
-    }
-
-    fn __length_hint__(&self) -> usize {
-        let next = self.next.load(std::sync::atomic::Ordering::Relaxed);
-        self.array.shape()[0].saturating_sub(next)
-    }
-}
-
 /// The array of a pickle.
 #[pyfunction]
 #[pyo3(signature = (dtype, shape, data, device, /))]
@@ -439,6 +432,5 @@ fn _restore(
 
 /// Adds what belongs to the class to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyArrayIter>()?;
     module.add_function(wrap_pyfunction!(_restore, module)?)
 }

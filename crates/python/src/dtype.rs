@@ -282,7 +282,7 @@ impl IInfoObject {
 }
 
 /// The dtype of an array, or the dtype itself.
-fn dtype_of(object: &Bound<'_, PyAny>) -> PyResult<DType> {
+pub fn dtype_of(object: &Bound<'_, PyAny>) -> PyResult<DType> {
     match object.cast::<PyArray>() {
         Ok(array) => Ok(array.get().0.dtype()),
         Err(_) => parse(object),
@@ -323,39 +323,6 @@ fn iinfo(py: Python<'_>, r#type: &Bound<'_, PyAny>) -> PyResult<IInfoObject> {
     Ok(IInfoObject { bits: info.bits, max: info.max, min: info.min, dtype })
 }
 
-/// Whether promotion takes `from_` (a dtype or an array) to `to` without loss of kind.
-///
-/// >>> import tilework as tw
-/// >>> tw.can_cast(tw.int8, tw.int16), tw.can_cast(tw.float32, tw.int64)
-/// (True, False)
-#[pyfunction]
-#[pyo3(signature = (from_, to, /))]
-fn can_cast(from_: &Bound<'_, PyAny>, to: DTypeArg) -> PyResult<bool> {
-    Ok(dtype_of(from_)?.can_cast(to.0))
-}
-
-/// Whether a dtype is of a kind: a dtype, a name of the standard ("integral", "real floating",
-/// ...), or one of a tuple of these.
-///
-/// >>> import tilework as tw
-/// >>> tw.isdtype(tw.float32, ("integral", "real floating"))
-/// True
-#[pyfunction]
-fn isdtype(dtype: DTypeArg, kind: &Bound<'_, PyAny>) -> PyResult<bool> {
-    if let Ok(kinds) = kind.cast::<pyo3::types::PyTuple>() {
-        for kind in kinds.iter() {
-            if isdtype(dtype, &kind)? {
-                return Ok(true);
-            }
-        }
-        return Ok(false);
-    }
-    let Ok(name) = kind.cast::<PyString>() else {
-        return Ok(parse(kind)? == dtype.0);
-    };
-    of_kind(dtype.0, name.to_str()?)
-}
-
 /// Whether a dtype is of a kind that the standard names.
 pub fn of_kind(dtype: DType, kind: &str) -> PyResult<bool> {
     Ok(match kind {
@@ -372,7 +339,7 @@ pub fn of_kind(dtype: DType, kind: &str) -> PyResult<bool> {
     })
 }
 
-/// Adds the class, the dtypes and the functions on them to the module.
+/// Adds the class, the dtypes and their limits to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyDType>()?;
     module.add_class::<FInfoObject>()?;
@@ -381,7 +348,5 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add(dtype.name(), object(module.py(), dtype))?;
     }
     module.add_function(wrap_pyfunction!(finfo, module)?)?;
-    module.add_function(wrap_pyfunction!(iinfo, module)?)?;
-    module.add_function(wrap_pyfunction!(can_cast, module)?)?;
-    module.add_function(wrap_pyfunction!(isdtype, module)?)
+    module.add_function(wrap_pyfunction!(iinfo, module)?)
 }

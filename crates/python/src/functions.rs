@@ -11,3 +11,4 @@ pub mod printing;
 pub mod reductions;
 pub mod searching;
 pub mod textbook;
+pub mod types;

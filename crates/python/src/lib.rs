@@ -2,9 +2,9 @@
 //!
 //! A shell: every function parses its arguments, calls the core, and wraps the result. Rooms:
 //! `errors` and `run` (exceptions, the GIL), `dtype`, `device`, `array` with `class`, `operators`,
-//! `indexing`, `methods`, `statistics`, `layout`, `buffer`, `dlpack` and `cuda` (the classes), `args`,
-//! `convert`, `memory` and `operand` (arguments), `functions` (the namespace), `random`, `pairs`
-//! (formulas).
+//! `indexing`, `iteration`, `methods`, `statistics`, `layout`, `buffer`, `dlpack` and `cuda` (the
+//! classes), `args`, `convert`, `memory` and `operand` (arguments), `functions` (the namespace),
+//! `random`, `pairs` (formulas).
 
 #![allow(missing_docs, reason = "the documentation of this crate is Python's")]
 #![allow(unreachable_pub, reason = "nothing of this crate is reached from Rust")]
@@ -22,6 +22,7 @@ mod dtype;
 mod errors;
 mod functions;
 mod indexing;
+mod iteration;
 mod layout;
 mod memory;
 mod methods;
@@ -42,6 +43,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     device::register(module)?;
     class::register(module)?;
     array::register(module)?;
+    iteration::register(module)?;
     convert::register(module)?;
     cuda::register(module)?;
     dlpack::register(module)?;
@@ -49,6 +51,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     functions::elementwise::register(module)?;
     functions::creation::register(module)?;
     functions::manipulation::register(module)?;
+    functions::types::register(module)?;
     functions::reductions::register(module)?;
     functions::searching::register(module)?;
     functions::linalg::register(module)?;

@@ -1,12 +1,13 @@
 //! What NumPy users reach for beyond the standard: softmax, pad, comparisons, windows.
 
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use tilework::{Array, Nan, PadMode};
+use tilework::{Array, Nan, Number, PadMode, Scalar};
 
 use crate::args::{Integers, ShapeArg, register};
-use crate::array::PyArray;
+use crate::array::{PyArray, PyNumber};
 use crate::convert::ArrayArg;
 use crate::errors::OrRaise;
 use crate::operand;
@@ -77,7 +78,7 @@ fn array_equal(py: Python<'_>, x1: ArrayArg, x2: ArrayArg, equal_nan: bool) -> P
 }
 
 /// A margin around an array: a number, a pair (before, after), or one pair for each axis; filled
-/// by mode "constant", "edge", "reflect" or "wrap".
+/// by mode "constant", "edge", "reflect", "symmetric" or "wrap".
 ///
 /// >>> import tilework as tw
 /// >>> tw.pad(tw.asarray([1, 2]), 1).tolist()
@@ -113,12 +114,13 @@ fn pad(
             let value = match constant_values {
                 Some(value) => operand::number(value)?
                     .ok_or_else(|| PyTypeError::new_err("pad: constant_values is a number"))?,
-                None => tilework::Number::Int(0),
+                None => Number::Int(0),
             };
             PadMode::Constant(crate::indexing::for_writing("pad", value, x.0.dtype())?)
         }
         "edge" => PadMode::Edge,
         "reflect" => PadMode::Reflect,
+        "symmetric" => PadMode::Symmetric,
         "wrap" => PadMode::Wrap,
         other => return Err(PyValueError::new_err(format!("pad: there is no mode {other:?}"))),
     };
@@ -175,27 +177,26 @@ fn shares_memory(x1: &Bound<'_, PyArray>, x2: &Bound<'_, PyArray>) -> bool {
 
 /// The elements as nested lists of Python's numbers.
 pub fn to_list(py: Python<'_>, array: &Array) -> PyResult<Py<PyAny>> {
-    let numbers = run(py, array.len(), array.device(), || {
-        tilework_ops::with_element!(array.dtype(), T => {
-            let elements = array.to_vec::<T>()?;
-            Ok(elements.into_iter().map(|x| tilework::Scalar::new(x).to_number()).collect::<Vec<_>>())
-        })
-    })?;
-    nest(py, array.shape(), &mut numbers.into_iter())
+    tilework_ops::with_element!(array.dtype(), T => {
+        let elements = run(py, array.len(), array.device(), || array.to_vec::<T>())?;
+        let mut numbers = elements.into_iter().map(|x| PyNumber(Scalar::new(x).to_number()));
+        nest(py, array.shape(), &mut numbers)
+    })
 }
 
 fn nest(
     py: Python<'_>,
     shape: &[usize],
-    numbers: &mut std::vec::IntoIter<tilework::Number>,
+    numbers: &mut impl ExactSizeIterator<Item = PyNumber>,
 ) -> PyResult<Py<PyAny>> {
-    let Some((&length, inner)) = shape.split_first() else {
-        let number = numbers.next().unwrap_or(tilework::Number::Int(0));
-        return crate::array::to_object(py, number);
-    };
-    let items: Vec<Py<PyAny>> =
-        (0..length).map(|_| nest(py, inner, numbers)).collect::<PyResult<_>>()?;
-    Ok(PyList::new(py, items)?.into_any().unbind())
+    match shape {
+        [] => numbers.next().unwrap_or(PyNumber(Number::Int(0))).into_py_any(py),
+        [length] => PyList::new(py, numbers.take(*length))?.into_py_any(py),
+        [length, inner @ ..] => {
+            let items: PyResult<Vec<_>> = (0..*length).map(|_| nest(py, inner, numbers)).collect();
+            PyList::new(py, items?)?.into_py_any(py)
+        }
+    }
 }
 
 /// Adds the functions to the module.

@@ -1,20 +1,17 @@
-//! Shapes, orders and joins of arrays, and dtypes of several arrays together.
+//! Shapes, orders and joins of arrays.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
-use tilework::{Array, DType, Error, Number, Order};
+use tilework::{Array, DType, Error, Order};
 
 use crate::args::{Integers, Length, ShapeArg, register};
 use crate::array::PyArray;
 use crate::class;
 use crate::convert::ArrayArg;
-use crate::device::DeviceArg;
-use crate::dtype::{self, DTypeArg, PyDType};
 use crate::errors::OrRaise;
 use crate::layout;
-use crate::operand;
 use crate::run::run;
 
 /// Arrays as a tuple.
@@ -218,16 +215,19 @@ pub fn reshaped(
 ) -> PyResult<PyArray> {
     let order = layout::order(order)?;
     run(py, x.len(), x.device(), || {
+        let no_view = || {
+            let message = "the strides permit no view of this shape; let it copy";
+            Error::value("reshape", message)
+        };
         if copy == Some(false) && order == Order::RowMajor {
-            return x.reshape_view(shape);
+            // Not to find out by copying.
+            let shape = tilework_layout::resolve_shape(x.len(), shape)?;
+            x.layout().reshape(&shape)?.ok_or_else(no_view)?;
         }
         let result = x.reshape_in(shape, order)?;
         match (copy, result.is_same_block(x)) {
             (Some(true), true) => result.copy_in(order),
-            (Some(false), false) => Err(Error::value(
-                "reshape",
-                "the strides permit no view in this order; let it copy",
-            )),
+            (Some(false), false) => Err(no_view()),
             _ => Ok(result),
         }
     })
@@ -349,68 +349,6 @@ fn split<'py>(
     tuple(py, x.0.split_at(&cuts, axis).py()?)
 }
 
-/// The elements cast to a dtype, and moved to a device; without a copy where none is needed and
-/// `copy=False`. Complex numbers are no real ones: cast `real(x)` or `imag(x)`.
-///
-/// >>> import tilework as tw
-/// >>> tw.astype(tw.asarray([1.7]), tw.int32).tolist()
-/// [1]
-#[pyfunction]
-#[pyo3(signature = (x, dtype, /, *, copy=true, device=None))]
-fn astype(
-    py: Python<'_>,
-    x: ArrayArg,
-    dtype: DTypeArg,
-    copy: bool,
-    device: Option<DeviceArg>,
-) -> PyResult<PyArray> {
-    let (from, to) = (x.0.dtype(), dtype.0);
-    if from.is_complex() && !to.is_complex() && to != DType::Bool {
-        // The standard leaves no way to drop a part by accident; the method is NumPy's.
-        return Err(PyTypeError::new_err(format!(
-            "astype: {from} to {to} would drop a part; cast real(x) or imag(x)"
-        )));
-    }
-    let device = device.map_or(x.0.device(), |device| device.0);
-    run(py, x.0.len(), x.0.device(), || {
-        let cast = x.0.to_dtype(dtype.0)?.to_device(device)?;
-        if copy && cast.is_same_block(&x.0) { cast.copy() } else { Ok(cast) }
-    })
-    .map(PyArray)
-}
-
-/// The dtype that arrays, dtypes and numbers have together.
-///
-/// >>> import tilework as tw
-/// >>> tw.result_type(tw.int8, tw.uint8, 3)
-/// dtype('int16')
-#[pyfunction]
-#[pyo3(signature = (*arrays_and_dtypes))]
-fn result_type(py: Python<'_>, arrays_and_dtypes: &Bound<'_, PyTuple>) -> PyResult<Py<PyDType>> {
-    let mut common: Option<DType> = None;
-    let mut numbers: Vec<Number> = Vec::new();
-    for object in arrays_and_dtypes.iter() {
-        if let Some(number) = operand::number(&object)? {
-            numbers.push(number);
-            continue;
-        }
-        let dtype = match class::ours(&object) {
-            Some(array) => array.dtype(),
-            None => match dtype::parse(&object) {
-                Ok(dtype) => dtype,
-                Err(error) => object.extract::<ArrayArg>().map_err(|_| error)?.0.dtype(),
-            },
-        };
-        common = Some(common.map_or(dtype, |common| common.promote(dtype)));
-    }
-    for number in numbers {
-        common = Some(common.map_or(number.default_dtype(), |common| number.promote(common)));
-    }
-    let common =
-        common.ok_or_else(|| PyValueError::new_err("result_type: there is nothing to promote"))?;
-    Ok(dtype::object(py, common))
-}
-
 /// Differences of neighbours along an axis, `n` times.
 ///
 /// >>> import tilework as tw
@@ -445,7 +383,6 @@ fn diff(
 /// Adds the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     register!(module: concat, stack, unstack, broadcast_arrays, broadcast_shapes, broadcast_to,
-        expand_dims, squeeze, flip, moveaxis, permute_dims, reshape, repeat, tile, roll, split, astype,
-        result_type, diff);
+        expand_dims, squeeze, flip, moveaxis, permute_dims, reshape, repeat, tile, roll, split, diff);
     Ok(())
 }

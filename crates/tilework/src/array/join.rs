@@ -17,6 +17,8 @@ pub enum PadMode {
     Edge,
     /// With the elements mirrored at the edge, without the edge itself.
     Reflect,
+    /// With the elements mirrored at the edge, and the edge itself.
+    Symmetric,
     /// With the elements from the other side.
     Wrap,
 }
@@ -84,6 +86,7 @@ impl Array {
     /// let x = Array::from_slice(&[1, 2, 3])?;
     /// assert_eq!(x.pad(&[(2, 1)], PadMode::Edge)?.to_vec::<i32>()?, [1, 1, 1, 2, 3, 3]);
     /// assert_eq!(x.pad(&[(2, 1)], PadMode::Reflect)?.to_vec::<i32>()?, [3, 2, 1, 2, 3, 2]);
+    /// assert_eq!(x.pad(&[(2, 1)], PadMode::Symmetric)?.to_vec::<i32>()?, [2, 1, 1, 2, 3, 3]);
     /// # Ok::<(), tilework::Error>(())
     /// ```
     pub fn pad(&self, widths: &[(usize, usize)], mode: PadMode) -> Result<Array> {
@@ -235,6 +238,10 @@ fn source_of(k: i64, size: i64, mode: PadMode) -> i64 {
         PadMode::Reflect if size > 1 => {
             let folded = k.rem_euclid(2 * (size - 1));
             folded.min(2 * (size - 1) - folded)
+        }
+        PadMode::Symmetric => {
+            let folded = k.rem_euclid(2 * size);
+            folded.min(2 * size - 1 - folded)
         }
         _ => k.clamp(0, size - 1),
     }

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tilework.needle._devices import BackendDevice, check_dtype, default_device
-from tilework.needle._errors import IndexKindError, ShapeError
+from tilework.needle._errors import ShapeError
 from tilework.needle._flat import number
 from tilework.needle._settings import keeps_axes
-from tilework.needle._shapes import Axes, axis_numbers, integers
+from tilework.needle._shapes import Axes, axis_numbers, integers, position, reshaped, row_major
 
 __all__ = ["NDArray"]
 
@@ -63,12 +63,7 @@ class NDArray:
     @staticmethod
     def compact_strides(shape: Sequence[int]) -> tuple[int, ...]:
         """Strides of a row-major array without gaps."""
-        strides: list[int] = []
-        step = 1
-        for length in reversed(shape):
-            strides.append(step)
-            step *= length
-        return tuple(reversed(strides))
+        return row_major(shape)
 
     @staticmethod
     def make(
@@ -201,15 +196,7 @@ class NDArray:
 
     def reshape(self, new_shape: Any) -> "NDArray":
         """A view of another shape; the array must be compact. One length may be -1."""
-        asked = integers(new_shape)
-        shape = list(asked)
-        if shape.count(-1) == 1:
-            at = shape.index(-1)
-            rest = -math.prod(shape)
-            shape[at] = self.size // rest if rest and self.size % rest == 0 else -1
-        if any(length < 0 for length in shape) or math.prod(shape) != self.size:
-            message = f"reshape: {self.shape} has not the elements of {asked}"
-            raise ValueError(message)
+        shape = reshaped(self.shape, integers(new_shape))
         if not self.is_compact():
             raise ValueError(f"reshape: an array of strides {self.strides} is not compact")
         return self._view(shape, None, self._offset)
@@ -252,18 +239,7 @@ class NDArray:
     def _place(self, index: Any, dim: int) -> slice:
         if isinstance(index, slice):
             return self.process_slice(index, dim)
-        length = self.shape[dim]
-        try:
-            # A bool is a mask to NumPy and a number to Python: neither is meant here.
-            if isinstance(index, bool | np.bool) or isinstance(index, np.ndarray) and index.ndim:
-                raise TypeError
-            at = operator.index(index)
-        except TypeError:
-            message = f"index: {type(index).__name__} is neither an integer nor a slice"
-            raise IndexKindError(message) from None
-        if not -length <= at < length:
-            raise IndexError(f"index: {at} is out of range on axis {dim} of length {length}")
-        at %= length
+        at = position(index, dim, self.shape[dim])
         return slice(at, at + 1, 1)
 
     def __getitem__(self, idxs: Any) -> "NDArray":
