@@ -35,7 +35,7 @@ use claim::{Claims, MAX_PIECES};
 const SLOTS: usize = 4;
 
 /// The most threads that can be asked for.
-const MAX_THREADS: usize = 1024;
+pub const MAX_THREADS: usize = 1024;
 
 /// How many threads work on a job, the caller included; 0 before anybody has asked.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
@@ -119,7 +119,7 @@ pub fn threads() -> usize {
     }
 }
 
-/// Sets how many threads share a job, the caller included, from 1 (which 0 also means) to 1024.
+/// Sets how many threads share a job, the caller included, from 1 (which 0 also means) to [`MAX_THREADS`].
 /// Jobs that are under way keep the threads that they have.
 pub fn set_threads(threads: usize) {
     let threads = threads.clamp(1, MAX_THREADS);

@@ -6,6 +6,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use tilework::{Device, DeviceScope};
+use tilework_cpu::pool::MAX_THREADS;
 
 use crate::errors::OrRaise;
 
@@ -192,7 +193,7 @@ fn get_num_threads() -> usize {
     tilework::num_threads()
 }
 
-/// Sets how many threads share the work of one operation.
+/// Sets how many threads share the work of one operation, from 1 to 1024.
 ///
 /// >>> import tilework as tw
 /// >>> before = tw.get_num_threads()
@@ -202,12 +203,19 @@ fn get_num_threads() -> usize {
 /// >>> tw.set_num_threads(before)
 #[pyfunction]
 #[pyo3(signature = (threads, /))]
-fn set_num_threads(threads: usize) -> PyResult<()> {
-    if threads == 0 {
-        return Err(PyValueError::new_err("set_num_threads: there must be at least one thread"));
+fn set_num_threads(threads: &Bound<'_, PyAny>) -> PyResult<()> {
+    let number: i128 = threads.extract()?;
+    match usize::try_from(number) {
+        Ok(number) if (1..=MAX_THREADS).contains(&number) => {
+            tilework::set_num_threads(number);
+            Ok(())
+        }
+        _ => {
+            let message =
+                format!("set_num_threads: {number} is not a number from 1 to {MAX_THREADS}");
+            Err(PyValueError::new_err(message))
+        }
     }
-    tilework::set_num_threads(threads);
-    Ok(())
 }
 
 /// Gives memory that is kept for reuse back to the system.

@@ -54,6 +54,15 @@ impl<'a> Operand<'a> {
         }
     }
 
+    /// Its shape; a number has no axes.
+    pub fn shape(&self) -> &[usize] {
+        match self {
+            Operand::Ours(array) => array.shape(),
+            Operand::Made(array) => array.shape(),
+            Operand::Number(_) => &[],
+        }
+    }
+
     /// The operand as an array; a number becomes one of no axes.
     pub fn to_array(&self, device: Device) -> tilework::Result<Array> {
         match self {

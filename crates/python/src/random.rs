@@ -1,15 +1,17 @@
 //! `tilework.random`: streams of random numbers, the same on every device.
 
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
-use tilework::{Array, DType, Device, Direction, Error, Rng, Scalar, Side};
+use tilework::{Array, DType, Device, Direction, Error, Number, Rng, Scalar, Side};
 
-use crate::args::{ShapeArg, register};
-use crate::array::{PyArray, to_object};
+use crate::args::{ShapeArg, register, target};
+use crate::array::{PyArray, shape_text, to_object};
 use crate::convert::ArrayArg;
 use crate::dtype::DTypeArg;
+use crate::errors::OrRaise;
+use crate::operand::Operand;
 use crate::run::run;
 
 /// A stream of random numbers; made by `default_rng`. The same seed gives the same numbers on every
@@ -40,6 +42,60 @@ fn drawn(
             to_object(py, one.to_number())
         }
     }
+}
+
+/// The numbers drawn, times the first operand and plus the second: of the size asked for, or of that
+/// of the operands.
+fn moved(
+    py: Python<'_>,
+    operation: &str,
+    size: Option<ShapeArg>,
+    [times, plus]: [&Operand<'_>; 2],
+    draw: impl Fn(&[usize]) -> tilework::Result<Array> + Sync,
+) -> PyResult<Py<PyAny>> {
+    let size = match (size, times, plus) {
+        (Some(size), ..) => Some(size),
+        (None, Operand::Number(_), Operand::Number(_)) => None,
+        _ => {
+            let shapes = [times.shape(), plus.shape()];
+            Some(ShapeArg(tilework_layout::broadcast_shapes(operation, &shapes).py()?))
+        }
+    };
+    drawn(py, size, |shape| {
+        let numbers = draw(shape)?;
+        numbers.mul_assign(times.arg())?;
+        numbers.add_assign(plus.arg())?;
+        Ok(numbers)
+    })
+}
+
+/// A parameter of a distribution: a number or an array.
+fn parameter<'a>(
+    operation: &str,
+    object: Option<&'a Bound<'_, PyAny>>,
+    default: f64,
+) -> PyResult<Operand<'a>> {
+    let Some(object) = object else { return Ok(Operand::Number(default.into())) };
+    match Operand::of(object, Device::current())? {
+        Some(Operand::Number(Number::Complex(_))) | None => {
+            let kind = object.get_type().name()?;
+            let message = format!("{operation}: {kind} is neither a real number nor an array");
+            Err(PyTypeError::new_err(message))
+        }
+        Some(operand) => Ok(operand),
+    }
+}
+
+/// Whether something holds for all elements of a parameter.
+fn holds(
+    py: Python<'_>,
+    parameter: &Operand<'_>,
+    question: impl Fn(&Array) -> tilework::Result<Array> + Sync,
+) -> PyResult<bool> {
+    let device = Device::current();
+    run(py, parameter.len(), device, || {
+        question(&parameter.to_array(device)?)?.all(())?.item::<bool>()
+    })
 }
 
 fn float(dtype: Option<DTypeArg>) -> DType {
@@ -78,56 +134,60 @@ impl Generator {
         drawn(py, size, |shape| self.0.normal(shape, float(dtype)))
     }
 
-    /// Normal numbers of mean `loc` and standard deviation `scale`.
+    /// Normal numbers of mean `loc` and standard deviation `scale`: numbers, or arrays that broadcast.
     ///
     /// >>> import tilework as tw
     /// >>> x = tw.random.default_rng(1).normal(5.0, 0.1, 1000)
     /// >>> abs(float(x.mean()) - 5) < 0.02
     /// True
-    #[pyo3(signature = (loc=0.0, scale=1.0, size=None, dtype=None))]
+    /// >>> tw.random.default_rng(1).normal([0.0, 100.0], 1.0, (5, 2)).argmax(axis=1).tolist()
+    /// [1, 1, 1, 1, 1]
+    #[pyo3(signature = (loc=None, scale=None, size=None, dtype=None), text_signature = "($self, loc=0.0, scale=1.0, size=None, dtype=None)")]
     fn normal(
         &self,
         py: Python<'_>,
-        loc: f64,
-        scale: f64,
+        loc: Option<&Bound<'_, PyAny>>,
+        scale: Option<&Bound<'_, PyAny>>,
         size: Option<ShapeArg>,
         dtype: Option<DTypeArg>,
     ) -> PyResult<Py<PyAny>> {
-        if scale < 0.0 || scale.is_nan() {
-            return Err(PyValueError::new_err("normal: the scale is negative"));
+        let (loc, scale) = (parameter("normal", loc, 0.0)?, parameter("normal", scale, 1.0)?);
+        if !holds(py, &scale, |scale| scale.greater_equal(0.0))? {
+            return Err(PyValueError::new_err("normal: a scale is negative or no number"));
         }
-        drawn(py, size, |shape| {
-            let numbers = self.0.normal(shape, float(dtype))?;
-            numbers.mul_assign(scale)?;
-            numbers.add_assign(loc)?;
-            Ok(numbers)
-        })
+        moved(py, "normal", size, [&scale, &loc], |shape| self.0.normal(shape, float(dtype)))
     }
 
-    /// Uniform numbers on [low, high).
+    /// Uniform numbers on [low, high), which are numbers, or arrays that broadcast.
     ///
     /// >>> import tilework as tw
     /// >>> x = tw.random.default_rng(1).uniform(-1, 1, 1000)
     /// >>> -1 <= float(x.min()) and float(x.max()) < 1
     /// True
-    #[pyo3(signature = (low=0.0, high=1.0, size=None, dtype=None))]
+    #[pyo3(signature = (low=None, high=None, size=None, dtype=None), text_signature = "($self, low=0.0, high=1.0, size=None, dtype=None)")]
     fn uniform(
         &self,
         py: Python<'_>,
-        low: f64,
-        high: f64,
+        low: Option<&Bound<'_, PyAny>>,
+        high: Option<&Bound<'_, PyAny>>,
         size: Option<ShapeArg>,
         dtype: Option<DTypeArg>,
     ) -> PyResult<Py<PyAny>> {
-        if !(high - low).is_finite() {
+        let (low, high) = (parameter("uniform", low, 0.0)?, parameter("uniform", high, 1.0)?);
+        let device = Device::current();
+        let width = match (&low, &high) {
+            (Operand::Number(low), Operand::Number(high)) => {
+                let [low, high] = [low, high].map(|bound| bound.cast(DType::Float64).get::<f64>());
+                Operand::Number((high - low).into())
+            }
+            _ => Operand::Made(run(py, low.len().max(high.len()), device, || {
+                high.to_array(device)?.subtract(low.arg())
+            })?),
+        };
+        if !holds(py, &width, Array::isfinite)? {
             return Err(PyValueError::new_err("uniform: the range is not finite"));
         }
-        drawn(py, size, |shape| {
-            let numbers = self.0.uniform(shape, float(dtype))?;
-            numbers.mul_assign(high - low)?;
-            numbers.add_assign(low)?;
-            Ok(numbers)
-        })
+        moved(py, "uniform", size, [&width, &low], |shape| self.0.uniform(shape, float(dtype)))
     }
 
     /// Integers from `low` up to, not including, `high`, all of which the dtype must hold; from 0 if
@@ -172,14 +232,14 @@ impl Generator {
         .map(PyArray)
     }
 
-    /// Elements picked at random from an array or from 0 .. n, with or without replacement, with
-    /// probabilities `p` if they are given.
+    /// Elements picked at random from an array along an axis or from 0 .. n, with or without
+    /// replacement, with probabilities `p` if they are given.
     ///
     /// >>> import tilework as tw
     /// >>> x = tw.random.default_rng(1).choice(tw.asarray([10, 20, 30]), 2, replace=False)
     /// >>> len(set(x.tolist()) & {10, 20, 30})
     /// 2
-    #[pyo3(signature = (a, size=None, replace=true, p=None))]
+    #[pyo3(signature = (a, size=None, replace=true, p=None, axis=0))]
     fn choice(
         &self,
         py: Python<'_>,
@@ -187,6 +247,7 @@ impl Generator {
         size: Option<ShapeArg>,
         replace: bool,
         p: Option<ArrayArg>,
+        axis: isize,
     ) -> PyResult<Py<PyAny>> {
         let pool = match a.extract::<i64>() {
             Ok(n) => {
@@ -197,9 +258,24 @@ impl Generator {
         };
         drawn(py, size, |shape| {
             let _scope = pool.device().scope();
-            let picks = self.picks(pool.shape().first().copied(), shape, replace, p.as_ref())?;
-            pool.take(&picks, 0)
+            let at = tilework_layout::normalize_axis("choice", axis, pool.ndim())?;
+            let picks = self.picks(pool.shape()[at], shape, replace, p.as_ref())?;
+            pool.take(&picks, axis)
         })
+    }
+
+    /// Puts the parts of an array along an axis into random order, in place.
+    ///
+    /// >>> import tilework as tw
+    /// >>> x = tw.arange(4)
+    /// >>> tw.random.default_rng(1).shuffle(x)
+    /// >>> sorted(x.tolist())
+    /// [0, 1, 2, 3]
+    #[pyo3(signature = (x, axis=0))]
+    fn shuffle(&self, py: Python<'_>, x: &Bound<'_, PyAny>, axis: isize) -> PyResult<()> {
+        let target = target(x, Device::current())?;
+        let PyArray(mixed) = self.permutation(py, x, axis)?;
+        run(py, target.len(), target.device(), || target.assign(&mixed))
     }
 
     /// The state: the seed and how many numbers have been taken.
@@ -226,14 +302,14 @@ impl Generator {
     /// Indices of the elements that are chosen.
     fn picks(
         &self,
-        n: Option<usize>,
+        n: usize,
         shape: &[usize],
         replace: bool,
         p: Option<&ArrayArg>,
     ) -> tilework::Result<Array> {
-        let n = n
-            .filter(|&n| n > 0)
-            .ok_or_else(|| Error::value("choice", "there is nothing to choose from"))?;
+        if n == 0 {
+            return Err(Error::value("choice", "there is nothing to choose from"));
+        }
         let count = shape.iter().try_fold(1usize, |count, &n| count.checked_mul(n));
         let count = count.ok_or_else(|| Error::value("choice", "the size is too large"))?;
         if !replace && count > n {
@@ -254,7 +330,11 @@ impl Generator {
         let bad = p.ndim() != 1 || p.len() != n || p.less(0.0)?.any(())?.item::<bool>()?;
         let total = p.sum(())?.item::<f64>()?;
         if bad || (total - 1.0).abs() > 1e-8 {
-            let message = format!("p has {n} probabilities that sum to 1");
+            let shape = shape_text(p.shape());
+            let message = format!(
+                "p of shape {shape} sums to {total}; for {n} elements it must hold {n} numbers of \
+                 at least 0 that sum to 1"
+            );
             return Err(Error::value("choice", message));
         }
         if replace {

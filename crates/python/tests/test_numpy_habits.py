@@ -2,6 +2,7 @@
 files. Integers, so that every result is exact."""
 
 import io
+import math
 import re
 from array import array
 from collections import deque
@@ -34,7 +35,7 @@ def same(ours: Callable[[], object], theirs: Callable[[], object]) -> None:
         np.testing.assert_array_equal(np.asarray(a), b)
 
 
-@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric", "wrap"])
 def test_pad(device: tw.device, mode: str) -> None:
     rng = np.random.default_rng(SEED)
     for _ in range(150):
@@ -288,3 +289,80 @@ def test_types_of_numbers() -> None:
     for dtype in (tw.float32, tw.int8, tw.bool, tw.complex64):
         assert dtype.type is np.dtype(dtype).type
     assert issubclass(tw.zeros(2, dtype="float16").dtype.type, np.floating)
+
+
+def test_parameters_of_distributions_broadcast(device: tw.device) -> None:
+    rng = tw.random.default_rng(SEED)
+    means, widths = tw.asarray([-50.0, 0.0, 50.0]), np.asarray([[1.0], [0.0]])
+    x = rng.normal(means, widths, (2000, 2, 3))
+    assert x.device == device and x[:, 1].min(axis=0).tolist() == [-50, 0, 50]
+    assert abs(x[:, 0].mean(axis=0) - means).max() < 0.2 and abs(x[:, 0].std() - 1) > 30
+    assert rng.normal(means, widths).shape == (2, 3) and rng.normal([1, 2]).shape == (2,)
+    low = rng.uniform([0, 10], [1, 20], (1000, 2))
+    assert low[:, 0].max() < 1 and low[:, 1].min() >= 10 and low[:, 1].max() < 20
+    assert isinstance(rng.normal(), float) and isinstance(rng.uniform(2, np.float64(3)), tw.Array)
+    assert rng.normal(0, 1, 3, dtype="float32").dtype == tw.float32
+    # Plain numbers give what they gave before there were arrays.
+    one, other = tw.random.default_rng(7), tw.random.default_rng(7)
+    assert one.normal(2.0, 3.0) == other.standard_normal() * 3.0 + 2.0
+    for wrong in (-1.0, [1.0, -1.0], float("nan")):
+        with pytest.raises(ValueError, match="scale"):
+            rng.normal(0.0, wrong)
+    with pytest.raises(ValueError, match="finite"):
+        rng.uniform(0, [1.0, float("inf")])
+    with pytest.raises(ValueError, match="normal: .* do not broadcast"):
+        rng.normal([1.0, 2.0], [1.0, 2.0, 3.0])
+    for kind in ("a", 1j):
+        with pytest.raises(TypeError):
+            rng.uniform(kind, 1.0)
+
+
+def test_choice_and_shuffle_along_axes(device: tw.device) -> None:
+    rng = tw.random.default_rng(SEED)
+    x = tw.arange(12).reshape(3, 4)
+    picked = rng.choice(x, 2, replace=False, axis=1)
+    assert picked.shape == (3, 2) and (picked[1:] - picked[:-1]).tolist() == [[4, 4]] * 2
+    rng.shuffle(x, axis=1)
+    assert tw.sort(x, axis=1).tolist() == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    assert (x[1] - x[0]).tolist() == [4] * 4
+    with pytest.raises(ValueError, match="sums to 1.1"):
+        rng.choice(2, p=[0.5, 0.6])
+    with pytest.raises(TypeError):
+        rng.shuffle([1, 2, 3])
+
+
+def test_arrays_of_numpy_are_shuffled(host: tw.device) -> None:
+    theirs = np.arange(100)
+    tw.random.default_rng(SEED).shuffle(theirs)
+    assert theirs.tolist() != list(range(100)) and sorted(theirs.tolist()) == list(range(100))
+
+
+def test_what_is_beyond_a_range_is_said() -> None:
+    before = tw.get_num_threads()
+    for wrong in (0, -1, 1025, 10**30):
+        with pytest.raises((ValueError, OverflowError)):
+            tw.set_num_threads(wrong)
+    assert tw.get_num_threads() == before
+    assert tw.arange(2, dtype=bool).tolist() == [False, True]
+    with pytest.raises(TypeError, match="two of them"):
+        tw.arange(3, dtype=bool)
+    with pytest.raises(ValueError, match="^reshape: .*let it copy"):
+        tw.ones((3, 4)).T.reshape(12, copy=False)
+    with pytest.raises(ValueError, match="^reshape: cannot view 12"):
+        tw.ones((3, 4)).T.reshape(5, -1, copy=False)
+
+
+def test_parts_of_python_numbers() -> None:
+    x = tw.asarray(-2.5)
+    assert (math.trunc(x), math.floor(x), math.ceil(x)) == (-2, -3, -2)
+    with pytest.raises(TypeError):
+        math.trunc(tw.ones(2))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float32", "complex64"])
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 3), (2, 1, 3)])
+def test_lists(dtype: str, shape: tuple[int, ...]) -> None:
+    n = np.arange(math.prod(shape)).reshape(shape).astype(dtype)
+    found = tw.asarray(n).tolist()
+    assert found == n.tolist() and repr(found) == repr(n.tolist())
+    assert tw.asarray([2**64 - 1], dtype="uint64").tolist() == [2**64 - 1]

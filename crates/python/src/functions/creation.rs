@@ -231,7 +231,12 @@ fn arange(
         Array::arange(start, stop, step, dtype)
     };
     // How many there are is for the core to find out: let others run meanwhile.
-    run(py, usize::MAX, device, work).map(PyArray)
+    let numbers = run(py, usize::MAX, device, work)?;
+    if dtype == DType::Bool && numbers.len() > 2 {
+        let message = format!("arange: {} steps of bools; there are two of them", numbers.len());
+        return Err(PyTypeError::new_err(message));
+    }
+    Ok(PyArray(numbers))
 }
 
 /// `num` numbers from `start` to `stop`, which is the last of them unless `endpoint=False`.
