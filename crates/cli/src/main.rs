@@ -12,7 +12,7 @@ use clap::{Parser, Subcommand};
 
 /// Arrays with interchangeable backends, and map-reduce over pairs.
 #[derive(Parser)]
-#[command(version, about)]
+#[command(name = "tilework", version, about)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

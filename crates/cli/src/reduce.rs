@@ -20,8 +20,8 @@ use tilework::{Array, DType, Device};
 pub(crate) struct Arguments {
     formula: String,
     variables: Vec<(&'static str, String)>,
-    row: &'static ReductionRow,
-    axis: usize,
+    /// Which, over which axis; none where the line names none.
+    reduction: Option<(&'static ReductionRow, usize)>,
     k: Option<usize>,
     weight: Option<String>,
     /// None where nothing is done.
@@ -138,11 +138,6 @@ impl FromArgMatches for Arguments {
         let text = |name: &str| found.get_one::<String>(name).cloned();
         let missing = || clap::Error::new(clap::error::ErrorKind::MissingRequiredArgument);
         let reduction = REDUCTIONS.iter().find_map(|row| Some((row, text(option(row))?)));
-        let (row, axis) = reduction.ok_or_else(|| {
-            let message =
-                "name a reduction and what it is over, as in --sum j; --help lists them\n";
-            clap::Error::raw(clap::error::ErrorKind::MissingRequiredArgument, message)
-        })?;
         // Positions do not matter, names do.
         let of = |category: &'static str| {
             let given = found.get_many::<String>(category).into_iter().flatten();
@@ -152,8 +147,7 @@ impl FromArgMatches for Arguments {
         Ok(Arguments {
             formula: text("formula").ok_or_else(missing)?,
             variables,
-            row,
-            axis: usize::from(axis == "j"),
+            reduction: reduction.map(|(row, over)| (row, usize::from(over == "j"))),
             k: found.get_one("k").copied(),
             weight: text("weight"),
             out: found.get_one::<PathBuf>("out").cloned(),
@@ -218,6 +212,10 @@ fn variable(category: &str, text: &str, like: Option<DType>) -> Result<(String, 
 
 /// Reduces, and writes the result.
 pub(crate) fn run(out: &mut impl Write, arguments: &Arguments) -> Result<()> {
+    let Some((row, axis)) = arguments.reduction else {
+        let message = "name a reduction and what it is over, as in --sum j; --help lists them";
+        return Err(Error::new(ErrorKind::InvalidInput, message));
+    };
     let device = Device::parse(&arguments.device).map_err(failed)?;
     let mut declarations = Vec::new();
     let mut arrays: Vec<Array> = Vec::new();
@@ -229,7 +227,7 @@ pub(crate) fn run(out: &mut impl Write, arguments: &Arguments) -> Result<()> {
     }
     let declarations: Vec<&str> = declarations.iter().map(String::as_str).collect();
     let arrays: Vec<&Array> = arrays.iter().collect();
-    let (row, weight) = (arguments.row, arguments.weight.as_deref());
+    let weight = arguments.weight.as_deref();
     if weight.is_some() && row.weight == Weight::None {
         let message = format!("--{} takes no --weight", option(row));
         return Err(Error::new(ErrorKind::InvalidInput, message));
@@ -242,7 +240,7 @@ pub(crate) fn run(out: &mut impl Write, arguments: &Arguments) -> Result<()> {
         };
         return Err(Error::new(ErrorKind::InvalidInput, message));
     }
-    let (formula, axis, k) = (&arguments.formula, arguments.axis, arguments.k);
+    let (formula, k) = (&arguments.formula, arguments.k);
     let reduction =
         Genred::with(formula, &declarations, row.name, axis, k, weight).map_err(failed)?;
     if arguments.explain {
@@ -376,9 +374,9 @@ mod tests {
         run(&mut text, &line(&["--sum", "i", "--explain"]).unwrap()).unwrap();
         assert!(String::from_utf8(text).unwrap().contains("per pair"));
         assert!(line(&["--sum", "j", "--min", "j"]).is_err());
-        assert!(line(&[]).is_err());
         for (rest, says) in [
-            (&["--sum", "j", "--weight", "b"][..], "takes no --weight"),
+            (&[][..], "as in --sum j"),
+            (&["--sum", "j", "--weight", "b"], "takes no --weight"),
             (&["--min-argmin", "j"], "--indices FILE says where to"),
             (&["--sum", "j", "--indices", "at.npy"], "gives one array"),
             (&["--sum", "j", "--device", "abacus"], "abacus"),
