@@ -144,8 +144,8 @@ impl PyArray {
     /// >>> tw.zeros((2, 3), dtype=tw.float32).nbytes
     /// 24
     #[getter]
-    fn nbytes(&self) -> usize {
-        self.0.dtype().size() * self.0.len()
+    fn nbytes(&self) -> u128 {
+        self.0.dtype().size() as u128 * self.0.len() as u128
     }
 
     /// Steps in bytes, one for each axis.

@@ -254,10 +254,14 @@ impl PyArray {
         {
             return refuse("the array is not contiguous in the order asked for");
         }
+        let size = array.dtype().size();
+        let Some(len) = array.len().checked_mul(size).and_then(|len| isize::try_from(len).ok())
+        else {
+            return refuse("its elements, which repeat, have more bytes than an address space");
+        };
         let shape = array.shape().iter().map(|&n| n as isize).collect();
         let exported = Box::new(Exported { shape, strides: byte_strides(array) });
-        let size = array.dtype().size();
-        let (ndim, len) = (array.ndim() as c_int, (array.len() * size) as isize);
+        let ndim = array.ndim() as c_int;
         let (address, readonly) = (address(array), !array.is_writable());
         // SAFETY: `view` is valid; everything it points to lives in `exported`, in a static, or in
         // the array, which the view's object keeps.

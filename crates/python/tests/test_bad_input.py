@@ -436,6 +436,11 @@ def test_odd_arguments_of_methods(name: str) -> None:
 
 def test_bytes_beyond_memory_are_an_error() -> None:
     many = tw.broadcast_to(tw.zeros(1), (1 << 59,))
+    most = tw.broadcast_to(tw.zeros(1, dtype=tw.complex128), (1 << 62,))
     for ask in (pickle.dumps, tw.Array.tobytes):
-        with pytest.raises(MemoryError):
-            ask(many)
+        for array in (many, most):
+            with pytest.raises(MemoryError):
+                ask(array)
+    assert most.nbytes == 1 << 66
+    with pytest.raises(BufferError, match="more bytes than an address space"):
+        memoryview(most)

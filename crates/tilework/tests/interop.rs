@@ -74,6 +74,8 @@ mod with_serde {
             let empty = Array::zeros(&[0, 3], dtype).unwrap();
             let text = serde_json::to_string(&empty).unwrap();
             assert_eq!(serde_json::from_str::<Array>(&text).unwrap().shape(), [0, 3]);
+            let most = Array::zeros(&[], dtype).unwrap().broadcast_to(&[1 << 62]).unwrap();
+            assert!(serde_json::to_string(&most).is_err());
         }
     }
 

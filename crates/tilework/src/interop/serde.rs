@@ -18,7 +18,7 @@ const FIELDS: &[&str] = &["dtype", "shape", "data"];
 
 impl Serialize for Array {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let count = self.len() * self.dtype().size();
+        let count = self.len().saturating_mul(self.dtype().size());
         let mut data = try_filled("serialize", 0, count).map_err(S::Error::custom)?;
         self.read_bytes(&mut data).map_err(S::Error::custom)?;
         let mut fields = serializer.serialize_struct("Array", FIELDS.len())?;
