@@ -39,6 +39,39 @@ fn norms_accumulate_like_sums() {
     assert_eq!(counts.item::<f64>().unwrap(), 5.0);
 }
 
+/// NumPy's dtypes where two kinds of integers meet in a function of real numbers.
+#[test]
+fn integers_become_floats_one_by_one() {
+    use DType::*;
+    let cases = [
+        (Bool, Bool, Float16),
+        (Int8, UInt8, Float16),
+        (Bool, UInt8, Float16),
+        (Int8, UInt16, Float32),
+        (Int16, UInt16, Float32),
+        (Int16, UInt8, Float32),
+        (Int8, UInt32, Float64),
+        (Int32, UInt32, Float64),
+        (Int64, UInt64, Float64),
+        (Int8, Float16, Float16),
+        (Int8, BFloat16, BFloat16),
+        (UInt16, Float16, Float32),
+    ];
+    for (a, b, both) in cases {
+        let (x, y) = (Array::ones(&[2], a).unwrap(), Array::ones(&[1], b).unwrap());
+        for (x, y) in [(&x, &y), (&y, &x)] {
+            for result in [x.atan2(y), x.hypot(y), x.copysign(y), x.logaddexp(y)] {
+                assert_eq!(result.unwrap().dtype(), both, "{} and {}", x.dtype(), y.dtype());
+            }
+        }
+    }
+    let bytes = Array::ones(&[2], Int8).unwrap();
+    assert_eq!(bytes.hypot(3).unwrap().dtype(), Float16);
+    // What depends on the last bit has no half types.
+    let next = bytes.nextafter(&Array::ones(&[2], UInt8).unwrap()).unwrap();
+    assert_eq!(next.dtype(), Float32);
+}
+
 #[test]
 fn integers_refuse_negative_powers() {
     let x = Array::from_slice(&[2i32, 3]).unwrap();

@@ -113,13 +113,20 @@ fn settled<T>(
     operands: &[Arg<'_>],
     go_on: impl FnOnce(DType, Device, &[usize]) -> Result<T>,
 ) -> Result<T> {
-    let computes = |common: DType| {
-        let meaningless = || Error::dtype(row.name, format!("{common} has no meaning here"));
-        row.computes(common).ok_or_else(meaningless)
-    };
     let common = result_type(operands)?;
     let device = common_device(row.name, operands)?;
-    go_on(computes(common)?, device, &common_shape(row.name, operands)?)
+    let meaningless = || Error::dtype(row.name, format!("{common} has no meaning here"));
+    let mut computes = row.computes(common).ok_or_else(meaningless)?;
+    if computes.is_inexact() && !common.is_inexact() {
+        // Integers become floats one by one, as in NumPy: int8 and uint8 are both float16, though
+        // together they are int16.
+        let float = |operand: &Arg<'_>| match operand {
+            Arg::Array(array) => row.computes(array.dtype()),
+            Arg::Number(_) => None,
+        };
+        computes = operands.iter().filter_map(float).reduce(DType::promote).unwrap_or(computes);
+    }
+    go_on(computes, device, &common_shape(row.name, operands)?)
 }
 
 /// The first array, and what the operation computes in, if that is the dtype of all arrays and they
