@@ -126,6 +126,42 @@ impl Error {
         Error::Io { message: format!("{operation}: {message}"), kind }
     }
 
+    /// The same error under the name of another operation: of the one that users have asked for,
+    /// where others were a part of it.
+    ///
+    /// ```
+    /// let error = tilework_error::Error::shape("broadcast_to", "it does not fit").of("repeat");
+    /// assert_eq!(error.to_string(), "repeat: it does not fit");
+    /// ```
+    #[cold]
+    #[must_use]
+    pub fn of(mut self, operation: &str) -> Error {
+        use Error::*;
+        let message = match &mut self {
+            Shape(message)
+            | DType(message)
+            | Index(message)
+            | Axis(message)
+            | Value(message)
+            | Overflow(message)
+            | Device(message)
+            | Borrowed(message)
+            | ReadOnly(message)
+            | OutOfMemory(message)
+            | Unsupported(message)
+            | Io { message, .. }
+            | Format(message)
+            | Driver(message)
+            | Interrupted(message) => message,
+            // It names a place in a text and no operation.
+            Formula { .. } => return self,
+        };
+        if let Some((_, what)) = message.split_once(": ") {
+            *message = format!("{operation}: {what}");
+        }
+        self
+    }
+
     /// A [`Error::Formula`], with its position in the text where there is one.
     #[cold]
     pub fn formula(message: impl Display, position: Option<usize>) -> Error {

@@ -28,7 +28,8 @@ impl PyArray {
         if reverse {
             return Ok(PyArray(self.0.transpose()));
         }
-        self.0.permute(&spread(axes)?.0).py().map(PyArray)
+        let axes = spread(axes)?;
+        self.0.permute(&axes.0).map_err(|error| error.of("transpose")).py().map(PyArray)
     }
 
     /// Two axes swapped; a view.
@@ -38,7 +39,8 @@ impl PyArray {
     /// (4, 3, 2)
     #[pyo3(signature = (axis1, axis2, /))]
     fn swapaxes(&self, axis1: isize, axis2: isize) -> PyResult<PyArray> {
-        self.0.swap_axes(axis1, axis2).py().map(PyArray)
+        let swapped = self.0.swap_axes(axis1, axis2);
+        swapped.map_err(|error| error.of("swapaxes")).py().map(PyArray)
     }
 
     /// Without axes of length 1, all or some; a view.

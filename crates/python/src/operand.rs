@@ -68,7 +68,10 @@ impl<'a> Operand<'a> {
         match self {
             Operand::Ours(array) => Ok((*array).clone()),
             Operand::Made(array) => Ok(array.clone()),
-            Operand::Number(number) => Array::full_on(device, &[], *number, number.default_dtype()),
+            Operand::Number(number) => {
+                let made = Array::full_on(device, &[], *number, number.default_dtype());
+                made.map_err(|error| error.of("asarray"))
+            }
         }
     }
 }

@@ -27,10 +27,12 @@ pub struct Generator(Rng);
 /// The numbers drawn: an array of the size asked for, or one number.
 fn drawn(
     py: Python<'_>,
+    operation: &str,
     size: Option<ShapeArg>,
     draw: impl Fn(&[usize]) -> tilework::Result<Array> + Sync,
 ) -> PyResult<Py<PyAny>> {
     let device = Device::current();
+    let draw = |shape: &[usize]| draw(shape).map_err(|error| error.of(operation));
     match size {
         Some(ShapeArg(shape)) => {
             let volume = shape.iter().fold(1usize, |volume, &n| volume.saturating_mul(n));
@@ -61,7 +63,7 @@ fn moved(
             Some(ShapeArg(tilework_layout::broadcast_shapes(operation, &shapes).py()?))
         }
     };
-    drawn(py, size, |shape| {
+    drawn(py, operation, size, |shape| {
         let numbers = draw(shape)?;
         numbers.mul_assign(times.arg())?;
         numbers.add_assign(plus.arg())?;
@@ -116,7 +118,7 @@ impl Generator {
         size: Option<ShapeArg>,
         dtype: Option<DTypeArg>,
     ) -> PyResult<Py<PyAny>> {
-        drawn(py, size, |shape| self.0.uniform(shape, float(dtype)))
+        drawn(py, "random", size, |shape| self.0.uniform(shape, float(dtype)))
     }
 
     /// Normal numbers of mean 0 and variance 1.
@@ -131,7 +133,7 @@ impl Generator {
         size: Option<ShapeArg>,
         dtype: Option<DTypeArg>,
     ) -> PyResult<Py<PyAny>> {
-        drawn(py, size, |shape| self.0.normal(shape, float(dtype)))
+        drawn(py, "standard_normal", size, |shape| self.0.normal(shape, float(dtype)))
     }
 
     /// Normal numbers of mean `loc` and standard deviation `scale`: numbers, or arrays that broadcast.
@@ -210,7 +212,7 @@ impl Generator {
         let (low, high) = high.map_or((0, low), |high| (low, high));
         let high = if endpoint { high.saturating_add(1) } else { high };
         let dtype = dtype.map_or(DType::Int64, |dtype| dtype.0);
-        drawn(py, size, |shape| self.0.integers_of(dtype, low, high, shape))
+        drawn(py, "integers", size, |shape| self.0.integers_of(dtype, low, high, shape))
     }
 
     /// The numbers 0 .. n in random order, or the parts of an array along an axis.
@@ -256,7 +258,7 @@ impl Generator {
             }
             Err(_) => a.extract::<ArrayArg>()?.0,
         };
-        drawn(py, size, |shape| {
+        drawn(py, "choice", size, |shape| {
             let _scope = pool.device().scope();
             let at = tilework_layout::normalize_axis("choice", axis, pool.ndim())?;
             let picks = self.picks(pool.shape()[at], shape, replace, p.as_ref())?;

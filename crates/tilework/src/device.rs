@@ -181,24 +181,32 @@ impl Device {
         download(*self.0, operation, from, at, bytes)
     }
 
-    /// Memory for a new row-major array.
-    pub(crate) fn allocate(self, shape: &[usize], dtype: DType, zeroed: bool) -> Result<Fresh> {
+    /// Memory for a new row-major array of an operation.
+    pub(crate) fn allocate(
+        self,
+        operation: &str,
+        shape: &[usize],
+        dtype: DType,
+        zeroed: bool,
+    ) -> Result<Fresh> {
         let bytes = shape.iter().try_fold(dtype.size(), |bytes, &n| bytes.checked_mul(n));
         let Some(bytes) = bytes.filter(|bytes| *bytes <= isize::MAX as usize) else {
-            return Err(too_large(shape, dtype));
+            return Err(too_large(operation, shape, dtype));
         };
-        Fresh::row_major(self.0.allocate(bytes, zeroed)?, shape, dtype)
+        let named = |error: Error| error.of(operation);
+        Fresh::row_major(self.0.allocate(bytes, zeroed).map_err(named)?, shape, dtype)
+            .map_err(named)
     }
 }
 
 #[cold]
-fn too_large(shape: &[usize], dtype: DType) -> Error {
+fn too_large(operation: &str, shape: &[usize], dtype: DType) -> Error {
     if let Err(no_layout) = Layout::contiguous(shape) {
-        return no_layout;
+        return no_layout.of(operation);
     }
     let shape = tilework_error::tuple(shape);
     let message = format!("{shape} elements of {dtype} are more than an address space");
-    Error::out_of_memory("allocate", message)
+    Error::out_of_memory(operation, message)
 }
 
 /// Ends a [`Device::scope`] when dropped.

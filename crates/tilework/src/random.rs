@@ -131,7 +131,7 @@ impl Rng {
         dtype: DType,
     ) -> Result<Array> {
         let device = Device::current();
-        let mut fresh = device.allocate(shape, dtype, false)?;
+        let mut fresh = device.allocate(operation, shape, dtype, false)?;
         let counter = self.next.fetch_add(fresh.layout().len() as u64, Ordering::Relaxed);
         let output = fresh.target();
         let request = Random { distribution, key: self.key, counter, output };

@@ -3,7 +3,10 @@
 
 use std::collections::HashSet;
 
-use tilework::{Array, DType, Device, Error, FInfo, FoldId, IInfo, Kind, Nan, Properties, Rng, s};
+use tilework::{
+    Array, DType, Device, Direction, Error, FInfo, FoldId, IInfo, Kind, Nan, PadMode, Properties,
+    Rng, concat, s, stack,
+};
 
 const FLOATS: [DType; 4] = [DType::Float16, DType::BFloat16, DType::Float32, DType::Float64];
 
@@ -70,6 +73,97 @@ fn integers_become_floats_one_by_one() {
     // What depends on the last bit has no half types.
     let next = bytes.nextafter(&Array::ones(&[2], UInt8).unwrap()).unwrap();
     assert_eq!(next.dtype(), Float32);
+}
+
+/// Whatever helped to do it.
+#[test]
+fn errors_name_the_operation_that_was_asked_for() {
+    let huge = 1 << 61;
+    let x = Array::arange(0, 12, 1, DType::Float64).and_then(|x| x.reshape(&[3, 4])).unwrap();
+    let rng = Rng::new(1);
+    let grown = PadMode::Constant(0.0.into());
+    let long = Array::ones(&[], DType::Int8).and_then(|x| x.broadcast_to(&[1 << 62])).unwrap();
+    let cases = [
+        ("empty", Array::empty(&[huge], DType::Float32)),
+        ("zeros", Array::zeros(&[1 << 40, 1 << 30], DType::Float32)),
+        ("zeros", Array::zeros(&[0, 1 << 62, 1 << 62], DType::Float32)),
+        ("ones", Array::ones(&[huge], DType::Int8)),
+        ("full", Array::full(&[huge; 3], 1, DType::Int8)),
+        ("eye", Array::eye(huge, huge, 0, DType::Int8)),
+        ("arange", Array::arange(0, 1i64 << 60, 1, DType::Int64)),
+        ("arange", Array::arange(0.0, 1e18, 1.0, DType::Float64)),
+        ("linspace", Array::linspace(0.0..=1.0, huge, DType::Float64)),
+        ("uniform", rng.uniform(&[huge], DType::Float64)),
+        ("permutation", rng.permutation(huge)),
+        ("repeat", x.repeat(huge, 0)),
+        ("repeat", x.repeat_each(&[0, 0, huge], 0)),
+        ("tile", x.tile(&[1 << 59, 1])),
+        ("pad", x.pad(&[(huge, 0), (0, 0)], grown)),
+        ("stack", stack(&[&long, &long], 0)),
+        ("concat", concat(&[&long, &long], 0)),
+        ("roll", long.roll(1, 0)),
+        ("exp", long.exp()),
+        ("copy", long.copy()),
+        ("sort", long.sort(0, Direction::Ascending)),
+        ("one_hot", Array::from_slice(&[0i64]).and_then(|x| x.one_hot(huge, DType::Int8))),
+    ];
+    for (operation, result) in cases {
+        let Err(error) = result else { panic!("{operation} found memory") };
+        let error = error.to_string();
+        assert!(error.starts_with(&format!("{operation}: ")), "{operation} says {error}");
+    }
+}
+
+/// Long ranges are made row by row, and hold what one would count one by one.
+#[test]
+fn ranges_hold_what_is_counted_one_by_one() {
+    for count in [0usize, 1, 2, 7, 4095, 4096, 4097, 8192, 12_345, 40_000] {
+        let n = count as i64;
+        for device in [Device::cpu(), Device::reference()] {
+            let integers = |start: i64, step: i64| (0..n).map(move |k| start + k * step);
+            for (start, step) in [(0, 1), (-7, 3), (i64::MAX - 3 * n, 3), (i64::MIN + 5 * n, -5)] {
+                let x = Array::arange_on(device, start, start + n * step, step, DType::Int64);
+                assert!(integers(start, step).eq(x.unwrap().to_vec::<i64>().unwrap()), "{count}");
+            }
+            let first = u64::MAX - count as u64;
+            let x = Array::arange_on(device, first, u64::MAX, 1, DType::UInt64).unwrap();
+            let wanted = first..u64::MAX;
+            assert!(wanted.eq(x.to_vec::<u64>().unwrap()), "{count}");
+            let x = Array::arange_on(device, 0, n, 1, DType::UInt8).unwrap();
+            assert!((0..n).map(|k| k as u8).eq(x.to_vec::<u8>().unwrap()), "{count}");
+
+            let x = Array::arange_on(device, -0.3, -0.3 + 0.1 * n as f64, 0.1, DType::Float64);
+            let x = x.unwrap().to_vec::<f64>().unwrap();
+            let wanted = (0..x.len()).map(|k| k as f64 * 0.1 + -0.3);
+            assert!(x.len().abs_diff(count) <= 1 && x.iter().copied().eq(wanted), "{count}");
+            for endpoint in [false, true] {
+                let linspace = |start: f64, stop: f64, dtype| match endpoint {
+                    true => Array::linspace_on(device, start..=stop, count, dtype),
+                    false => Array::linspace_on(device, start..stop, count, dtype),
+                };
+                let steps = if endpoint { count.saturating_sub(1) } else { count }.max(1) as f64;
+                let at = |k: usize, start: f64, stop: f64| match endpoint && k > 0 && k + 1 == count
+                {
+                    true => stop,
+                    false if (stop - start) / steps == 0.0 => {
+                        k as f64 / steps * (stop - start) + start
+                    }
+                    false => k as f64 * ((stop - start) / steps) + start,
+                };
+                for (start, stop) in [(0.0, 1.0), (2.5, -7.25), (0.0, 5e-324), (3.0, 3.0)] {
+                    let x = linspace(start, stop, DType::Float64);
+                    let wanted = (0..count).map(|k| at(k, start, stop));
+                    assert!(wanted.eq(x.unwrap().to_vec::<f64>().unwrap()), "{count} {stop}");
+                }
+                let x = linspace(-3.0, 90.5, DType::Int16);
+                let wanted = (0..count).map(|k| at(k, -3.0, 90.5).floor() as i16);
+                assert!(wanted.eq(x.unwrap().to_vec::<i16>().unwrap()), "{count} {endpoint}");
+                let x = linspace(0.0, 1.0, DType::Float32);
+                let wanted = (0..count).map(|k| at(k, 0.0, 1.0) as f32);
+                assert!(wanted.eq(x.unwrap().to_vec::<f32>().unwrap()), "{count} {endpoint}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn ones(
     dtype: Option<DTypeArg>,
     device: Option<DeviceArg>,
 ) -> PyResult<PyArray> {
-    filled(py, &shape.0, Number::Int(1), or_float(dtype), or_current(device))
+    filled(py, "ones", &shape.0, Number::Int(1), or_float(dtype), or_current(device))
 }
 
 /// A new array of one value.
@@ -105,18 +105,22 @@ fn full(
 ) -> PyResult<PyArray> {
     let value = number(fill_value, "full")?;
     let dtype = dtype.map_or(value.default_dtype(), |dtype| dtype.0);
-    filled(py, &shape.0, value, dtype, or_current(device))
+    filled(py, "full", &shape.0, value, dtype, or_current(device))
 }
 
 fn filled(
     py: Python<'_>,
+    operation: &str,
     shape: &[usize],
     value: Number,
     dtype: DType,
     device: Device,
 ) -> PyResult<PyArray> {
-    let value = for_writing("full", value, dtype)?;
-    run(py, volume(shape), device, || Array::full_on(device, shape, value, dtype)).map(PyArray)
+    let value = for_writing(operation, value, dtype)?;
+    run(py, volume(shape), device, || {
+        Array::full_on(device, shape, value, dtype).map_err(|error| error.of(operation))
+    })
+    .map(PyArray)
 }
 
 /// The dtype and device of a new array that is made after another.
@@ -172,7 +176,7 @@ fn ones_like(
     device: Option<DeviceArg>,
 ) -> PyResult<PyArray> {
     let (dtype, device) = like(&x.0, dtype, device);
-    filled(py, x.0.shape(), Number::Int(1), dtype, device)
+    filled(py, "ones_like", x.0.shape(), Number::Int(1), dtype, device)
 }
 
 /// One value in the shape of another array.
@@ -190,7 +194,8 @@ fn full_like(
     device: Option<DeviceArg>,
 ) -> PyResult<PyArray> {
     let (dtype, device) = like(&x.0, dtype, device);
-    filled(py, x.0.shape(), number(fill_value, "full_like")?, dtype, device)
+    let value = number(fill_value, "full_like")?;
+    filled(py, "full_like", x.0.shape(), value, dtype, device)
 }
 
 /// The numbers from `start` up to, not including, `stop`; from 0 if only one number is given.

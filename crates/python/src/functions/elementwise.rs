@@ -225,7 +225,9 @@ pub fn round<'py>(
         return PyArray(rounded).into_py_any(py);
     };
     let target = args::target(out, device)?;
-    run(py, elements, device, || target.assign(&array.round_to(decimals)?))?;
+    run(py, elements, device, || {
+        target.assign(&array.round_to(decimals)?).map_err(|error| error.of("round"))
+    })?;
     Ok(out.clone().unbind())
 }
 

@@ -160,7 +160,8 @@ fn sliding_window_view(
         Some(Integers(axes)) => axes.to_vec(),
         None => (0..x.0.ndim() as isize).collect(),
     };
-    x.0.sliding_windows(&window_shape.0, &axes).py().map(PyArray)
+    let windows = x.0.sliding_windows(&window_shape.0, &axes);
+    windows.map_err(|error| error.of("sliding_window_view")).py().map(PyArray)
 }
 
 /// Whether some element belongs to both arrays.

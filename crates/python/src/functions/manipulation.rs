@@ -185,7 +185,7 @@ fn moveaxis(x: ArrayArg, source: Integers, destination: Integers) -> PyResult<Py
 #[pyfunction]
 #[pyo3(signature = (x, /, axes))]
 fn permute_dims(x: ArrayArg, axes: Integers) -> PyResult<PyArray> {
-    x.0.permute(&axes.0).py().map(PyArray)
+    x.0.permute(&axes.0).map_err(|error| error.of("permute_dims")).py().map(PyArray)
 }
 
 /// Another shape for the same elements; a view where the strides permit, unless `copy=True`.
@@ -220,9 +220,7 @@ pub fn reshaped(
             Error::value("reshape", message)
         };
         if copy == Some(false) && order == Order::RowMajor {
-            // Not to find out by copying.
-            let shape = tilework_layout::resolve_shape(x.len(), shape)?;
-            x.layout().reshape(&shape)?.ok_or_else(no_view)?;
+            return x.reshape_view(shape).map_err(|error| error.of("reshape"));
         }
         let result = x.reshape_in(shape, order)?;
         match (copy, result.is_same_block(x)) {

@@ -33,6 +33,7 @@ impl Asked<'_, '_> {
 #[inline]
 pub fn reduce(py: Python<'_>, x: &Array, asked: Asked<'_, '_>) -> PyResult<Py<PyAny>> {
     let Asked { fold, axes, dtype, keepdims, correction, root, out } = asked;
+    let operation = if root { "std" } else { fold.row().name };
     let result = run(py, x.len(), x.device(), || {
         let (cast, source);
         source = match dtype {
@@ -43,7 +44,8 @@ pub fn reduce(py: Python<'_>, x: &Array, asked: Asked<'_, '_>) -> PyResult<Py<Py
             None => x,
         };
         let keepdims = if keepdims { KeepDims::Yes } else { KeepDims::No };
-        let result = source.reduce(fold, axes.clone(), keepdims, correction)?;
+        let result = source.reduce(fold, axes.clone(), keepdims, correction);
+        let result = result.map_err(|error| error.of(operation))?;
         let result = if root { result.sqrt()? } else { result };
         match dtype {
             // The variance of complex numbers is real.
@@ -54,7 +56,9 @@ pub fn reduce(py: Python<'_>, x: &Array, asked: Asked<'_, '_>) -> PyResult<Py<Py
     })?;
     let Some(out) = out else { return PyArray(result).into_py_any(py) };
     let target = target(out, x.device())?;
-    run(py, result.len(), x.device(), || target.assign(&result))?;
+    run(py, result.len(), x.device(), || {
+        target.assign(&result).map_err(|error| error.of(operation))
+    })?;
     Ok(out.clone().unbind())
 }
 

@@ -88,7 +88,8 @@ pub fn searchsorted(
             // A number takes the dtype of what it is looked for in.
             Operand::Number(number) => {
                 let dtype = number.promote(x1.0.dtype());
-                Array::full_on(x1.0.device(), &[], *number, dtype)?
+                Array::full_on(x1.0.device(), &[], *number, dtype)
+                    .map_err(|error| error.of("searchsorted"))?
             }
             other => other.to_array(x1.0.device())?,
         };

@@ -1,7 +1,7 @@
 //! Comparisons of whole arrays: equal, close, among.
 
 use tilework_error::Result;
-use tilework_ops::DType;
+use tilework_ops::{DType, Number};
 
 use super::Array;
 use super::operands::{Arg, common_device};
@@ -51,7 +51,7 @@ impl Array {
             array.to_dtype(if dtype.is_inexact() { dtype } else { DType::Float64 })
         };
         let (a, b) = (inexact(self)?, inexact(other)?);
-        let apart = a.subtract(&b)?.abs()?;
+        let apart = a.subtract(&b).map_err(|error| error.of("isclose"))?.abs()?;
         let allowed = (&(&b.abs()? * rtol)? + atol)?;
         let close = apart.less_equal(&allowed)?.logical_and(&b.isfinite()?)?;
         let close = close.logical_or(&a.equal(&b)?)?;
@@ -71,7 +71,8 @@ impl Array {
     /// # Ok::<(), tilework::Error>(())
     /// ```
     pub fn allclose(&self, other: &Array, rtol: f64, atol: f64, nan: Nan) -> Result<bool> {
-        self.isclose(other, rtol, atol, nan)?.all(())?.item()
+        let close = self.isclose(other, rtol, atol, nan);
+        close.map_err(|error| error.of("allclose"))?.all(())?.item()
     }
 
     /// Whether each element is among those of another array.
@@ -85,7 +86,7 @@ impl Array {
     pub fn isin(&self, among: &Array) -> Result<Array> {
         let device = common_device("isin", &[Arg::Array(self), Arg::Array(among)])?;
         if among.is_empty() {
-            return Array::full_on(device, self.shape(), false, DType::Bool);
+            return Array::full_for("isin", device, self.shape(), Number::Bool(false), DType::Bool);
         }
         let dtype = self.dtype().promote(among.dtype());
         if dtype.is_inexact() && !self.dtype().is_inexact() && !among.dtype().is_inexact() {

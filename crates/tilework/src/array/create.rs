@@ -1,6 +1,4 @@
-//! New arrays: constants, ranges, identity, from Rust data.
-
-use std::ops::{Range, RangeInclusive};
+//! New arrays: constants, identity, from Rust data. Evenly spaced numbers are in `ranges`.
 
 use tilework_error::{Error, Result, tuple};
 use tilework_layout::Layout;
@@ -11,26 +9,6 @@ use super::nested::Nested;
 use super::operands::Arg;
 use crate::device::Device;
 
-/// A range of real numbers, with its end (`0.0..=1.0`) or without it (`0.0..1.0`).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Span {
-    start: f64,
-    stop: f64,
-    closed: bool,
-}
-
-impl From<Range<f64>> for Span {
-    fn from(range: Range<f64>) -> Span {
-        Span { start: range.start, stop: range.end, closed: false }
-    }
-}
-
-impl From<RangeInclusive<f64>> for Span {
-    fn from(range: RangeInclusive<f64>) -> Span {
-        Span { start: *range.start(), stop: *range.end(), closed: true }
-    }
-}
-
 impl Array {
     /// An array whose elements are not set: old data, never undefined memory.
     pub fn empty(shape: &[usize], dtype: DType) -> Result<Array> {
@@ -39,7 +17,17 @@ impl Array {
 
     /// [`Array::empty`] on a device.
     pub fn empty_on(device: Device, shape: &[usize], dtype: DType) -> Result<Array> {
-        Ok(Array::from_fresh(device.allocate(shape, dtype, false)?, device))
+        Array::unset("empty", device, shape, dtype)
+    }
+
+    /// [`Array::empty_on`] for an operation, which its errors name.
+    pub(crate) fn unset(
+        operation: &str,
+        device: Device,
+        shape: &[usize],
+        dtype: DType,
+    ) -> Result<Array> {
+        Ok(Array::from_fresh(device.allocate(operation, shape, dtype, false)?, device))
     }
 
     /// An array of zeros.
@@ -49,7 +37,12 @@ impl Array {
 
     /// [`Array::zeros`] on a device.
     pub fn zeros_on(device: Device, shape: &[usize], dtype: DType) -> Result<Array> {
-        Ok(Array::from_fresh(device.allocate(shape, dtype, true)?, device))
+        Array::zeros_for("zeros", device, shape, dtype)
+    }
+
+    /// [`Array::zeros_on`] for an operation, which its errors name.
+    fn zeros_for(operation: &str, device: Device, shape: &[usize], dtype: DType) -> Result<Array> {
+        Ok(Array::from_fresh(device.allocate(operation, shape, dtype, true)?, device))
     }
 
     /// An array of ones.
@@ -59,7 +52,7 @@ impl Array {
 
     /// [`Array::ones`] on a device.
     pub fn ones_on(device: Device, shape: &[usize], dtype: DType) -> Result<Array> {
-        Array::full_on(device, shape, Number::from(1), dtype)
+        Array::full_for("ones", device, shape, Number::from(1), dtype)
     }
 
     /// An array of one value, which `dtype` must be able to hold.
@@ -74,115 +67,20 @@ impl Array {
         value: impl Into<Number>,
         dtype: DType,
     ) -> Result<Array> {
-        let value = value.into();
-        value.to_scalar("full", dtype)?;
-        let array = Array::empty_on(device, shape, dtype)?;
+        Array::full_for("full", device, shape, value.into(), dtype)
+    }
+
+    /// [`Array::full_on`] for an operation, which its errors name.
+    pub(super) fn full_for(
+        operation: &str,
+        device: Device,
+        shape: &[usize],
+        value: Number,
+        dtype: DType,
+    ) -> Result<Array> {
+        value.to_scalar(operation, dtype)?;
+        let array = Array::unset(operation, device, shape, dtype)?;
         array.fill(Arg::Number(value))?;
-        Ok(array)
-    }
-
-    /// The numbers from `start` up to, not including, `stop`, in steps.
-    ///
-    /// ```
-    /// use tilework::{Array, DType};
-    /// assert_eq!(Array::arange(5, 0, -2, DType::Int32)?.to_vec::<i32>()?, [5, 3, 1]);
-    /// # Ok::<(), tilework::Error>(())
-    /// ```
-    pub fn arange(
-        start: impl Into<Number>,
-        stop: impl Into<Number>,
-        step: impl Into<Number>,
-        dtype: DType,
-    ) -> Result<Array> {
-        Array::arange_on(Device::current(), start, stop, step, dtype)
-    }
-
-    /// [`Array::arange`] on a device.
-    pub fn arange_on(
-        device: Device,
-        start: impl Into<Number>,
-        stop: impl Into<Number>,
-        step: impl Into<Number>,
-        dtype: DType,
-    ) -> Result<Array> {
-        let (start, stop, step) = (start.into(), stop.into(), step.into());
-        if let (Number::Int(start), Number::Int(stop), Number::Int(step)) = (start, stop, step) {
-            return arange_integers(device, start, stop, step, dtype);
-        }
-        let real = |number: Number| number.cast(DType::Float64).get::<f64>();
-        let (start, stop, step) = (real(start), real(stop), real(step));
-        let count = ((stop - start) / step).ceil();
-        if step == 0.0 || !count.is_finite() {
-            return Err(Error::value(
-                "arange",
-                format!("no range from {start} to {stop} in steps of {step}"),
-            ));
-        }
-        let numbers = Array::count_on(device, count.max(0.0) as usize)?.astype(DType::Float64)?;
-        numbers.mul_assign(step)?;
-        numbers.add_assign(start)?;
-        numbers.to_dtype(dtype)
-    }
-
-    /// `count` numbers at equal distances in a range, with its end or without it.
-    ///
-    /// ```
-    /// use tilework::{Array, DType};
-    /// let closed = Array::linspace(0.0..=1.0, 5, DType::Float64)?;
-    /// assert_eq!(closed.to_vec::<f64>()?, [0.0, 0.25, 0.5, 0.75, 1.0]);
-    /// let open = Array::linspace(0.0..1.0, 4, DType::Float64)?;
-    /// assert_eq!(open.to_vec::<f64>()?, [0.0, 0.25, 0.5, 0.75]);
-    /// # Ok::<(), tilework::Error>(())
-    /// ```
-    pub fn linspace(range: impl Into<Span>, count: usize, dtype: DType) -> Result<Array> {
-        Array::linspace_on(Device::current(), range, count, dtype)
-    }
-
-    /// [`Array::linspace`] on a device.
-    pub fn linspace_on(
-        device: Device,
-        range: impl Into<Span>,
-        count: usize,
-        dtype: DType,
-    ) -> Result<Array> {
-        let Span { start, stop, closed } = range.into();
-        let steps = if closed { count.saturating_sub(1) } else { count };
-        let numbers = Array::count_on(device, count)?.astype(DType::Float64)?;
-        let step = (stop - start) / steps.max(1) as f64;
-        if step == 0.0 || !step.is_finite() {
-            // A step that vanishes or overflows: scale the fraction instead.
-            numbers.div_assign(steps.max(1))?;
-            numbers.mul_assign(stop - start)?;
-        } else {
-            numbers.mul_assign(step)?;
-        }
-        numbers.add_assign(start)?;
-        if closed && count > 1 {
-            numbers.slice(&[(count - 1).into()])?.fill(stop)?;
-        }
-        if dtype.is_integer() { numbers.floor()?.to_dtype(dtype) } else { numbers.to_dtype(dtype) }
-    }
-
-    /// 0, 1, 2, ... as int64.
-    pub(crate) fn count_on(device: Device, count: usize) -> Result<Array> {
-        Array::ramp_on(device, count, 0, 1)
-    }
-
-    /// start, start + step, start + 2 step, ... as int64.
-    ///
-    /// Memory is asked for first, and the host makes the numbers block by block: a count that is too
-    /// large is an error and nothing else.
-    fn ramp_on(device: Device, count: usize, start: i64, step: i64) -> Result<Array> {
-        const BLOCK: usize = 1 << 16;
-        let array = Array::empty_on(device, &[count], DType::Int64)?;
-        let mut numbers: Vec<i64> = Vec::with_capacity(count.min(BLOCK));
-        for first in (0..count).step_by(BLOCK) {
-            let block = first as i64..count.min(first + BLOCK) as i64;
-            numbers.clear();
-            numbers.extend(block.map(|k| start.wrapping_add(k.wrapping_mul(step))));
-            let (bytes, at) = (bytemuck::cast_slice(&numbers), first * size_of::<i64>());
-            device.upload("arange", bytes, array.storage(), at)?;
-        }
         Ok(array)
     }
 
@@ -199,7 +97,7 @@ impl Array {
         diagonal: isize,
         dtype: DType,
     ) -> Result<Array> {
-        let array = Array::zeros_on(device, &[rows, columns], dtype)?;
+        let array = Array::zeros_for("eye", device, &[rows, columns], dtype)?;
         array.diagonal(diagonal, 0, 1)?.fill(1)?;
         Ok(array)
     }
@@ -220,7 +118,7 @@ impl Array {
             ));
         }
         super::index::check_bounds("one_hot", self, 0, classes)?;
-        let places = Array::count_on(self.device, classes)?;
+        let places = Array::count_for("one_hot", self.device, classes)?;
         self.expand_dims(-1)?.equal(&places)?.to_dtype(dtype)
     }
 
@@ -234,15 +132,16 @@ impl Array {
         self.triangle("triu", diagonal, Id::LessEqual)
     }
 
-    fn triangle(&self, operation: &str, diagonal: isize, keeps: Id) -> Result<Array> {
+    fn triangle(&self, operation: &'static str, diagonal: isize, keeps: Id) -> Result<Array> {
         let [.., rows, columns] = *self.shape() else {
             let message = format!("needs two axes or more, not shape {}", tuple(self.shape()));
             return Err(Error::shape(operation, message));
         };
         // Beyond these all diagonals are alike, and sums with a row number do not overflow.
         let diagonal = diagonal.clamp(-(rows as isize), columns as isize);
-        let row = (&Array::count_on(self.device, rows)?.expand_dims(1)? + diagonal as i64)?;
-        let column = Array::count_on(self.device, columns)?;
+        let row =
+            (&Array::count_for(operation, self.device, rows)?.expand_dims(1)? + diagonal as i64)?;
+        let column = Array::count_for(operation, self.device, columns)?;
         let mask = super::apply(keeps, &[Arg::Array(&row), Arg::Array(&column)])?;
         super::select(&mask, self, Number::Bool(false))
     }
@@ -255,7 +154,7 @@ impl Array {
     /// [`Array::from_slice`] on a device.
     pub fn from_slice_on<T: Element>(device: Device, elements: &[T]) -> Result<Array> {
         const BLOCK: usize = 1 << 16;
-        let array = Array::empty_on(device, &[elements.len()], T::DTYPE)?;
+        let array = Array::unset("from_slice", device, &[elements.len()], T::DTYPE)?;
         let mut raw: Vec<T::Raw> = Vec::with_capacity(elements.len().min(BLOCK));
         for (k, block) in elements.chunks(BLOCK).enumerate() {
             raw.clear();
@@ -315,7 +214,7 @@ impl Array {
         if device == self.device {
             return Ok(self.clone());
         }
-        let array = Array::empty_on(device, self.shape(), self.dtype())?;
+        let array = Array::unset("to_device", device, self.shape(), self.dtype())?;
         let mut at = 0;
         self.compact()?.each_piece("to_device", &mut |piece| {
             device.upload("to_device", piece, array.storage(), at)?;
@@ -324,35 +223,6 @@ impl Array {
         })?;
         Ok(array)
     }
-}
-
-fn arange_integers(
-    device: Device,
-    start: i128,
-    stop: i128,
-    step: i128,
-    dtype: DType,
-) -> Result<Array> {
-    if step == 0 {
-        return Err(Error::value("arange", "the step is zero"));
-    }
-    for number in [start, stop, step] {
-        if number < i64::MIN.into() || number > u64::MAX.into() {
-            return Err(Error::value("arange", format!("{number} is out of range")));
-        }
-    }
-    let span = if step > 0 { stop - start } else { start - stop };
-    let count = if span <= 0 { 0 } else { (span + step.abs() - 1) / step.abs() };
-    let count = usize::try_from(count)
-        .map_err(|_| Error::out_of_memory("arange", format!("{count} elements")))?;
-    let last = start + step * (count as i128 - 1).max(0);
-    let unsigned = dtype == DType::UInt64;
-    let fits = |x: i128| i64::try_from(x).is_ok() || unsigned && u64::try_from(x).is_ok();
-    if let Some(number) = [start, last].into_iter().find(|&number| !fits(number)) {
-        return Err(Error::value("arange", format!("{number} is out of range")));
-    }
-    // Both ends fit 64 bits, so the bits between them are right, whatever was cut off the step.
-    Array::ramp_on(device, count, start as i64, step as i64)?.to_dtype(dtype)
 }
 
 /// What the first two axes of a grid are.

@@ -33,7 +33,7 @@ struct Labelled {
 pub fn einsum(subscripts: &str, operands: &[&Array]) -> Result<Array> {
     let args: Vec<Arg<'_>> = operands.iter().map(|array| Arg::Array(array)).collect();
     let device = common_device("einsum", &args)?;
-    let dtype = result_type(&args)?;
+    let dtype = result_type(&args).map_err(|error| error.of("einsum"))?;
     let _scope = device.scope();
     let text: String = subscripts.chars().filter(|c| !c.is_whitespace()).collect();
     let (inputs, output) = match text.split_once("->") {

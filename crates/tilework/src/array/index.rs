@@ -76,7 +76,7 @@ impl Array {
         let Advanced { front, indices, axes, place, shape } = advanced;
         let rest = &front.shape()[indices.len()..];
         let full: Dims = shape.iter().chain(rest).copied().collect();
-        let mut fresh = self.device.allocate(&full, self.dtype(), false)?;
+        let mut fresh = self.device.allocate(operation, &full, self.dtype(), false)?;
         let arrays: SmallVec<[ViewRef<'_>; 4]> = indices.iter().map(Array::borrow).collect();
         let indices = Indices { arrays: &arrays, axes: &axes };
         let gather = Gather { source: front.borrow(), indices, output: fresh.target() };
@@ -195,7 +195,12 @@ impl Array {
     }
 
     /// Indices of all axes for the places of `picks`: itself along `axis`, counts along the others.
-    fn along_axis(&self, operation: &str, picks: &Array, axis: isize) -> Result<Vec<Array>> {
+    fn along_axis(
+        &self,
+        operation: &'static str,
+        picks: &Array,
+        axis: isize,
+    ) -> Result<Vec<Array>> {
         let axis = normalize_axis(operation, axis, self.ndim())?;
         let fits = |k: usize| {
             let (have, want) = (self.shape()[k], picks.shape()[k]);
@@ -221,7 +226,7 @@ impl Array {
                 }
                 let mut shape = vec![1isize; self.ndim()];
                 shape[k] = self.shape()[k].max(picks.shape()[k]) as isize;
-                Array::count_on(self.device, shape[k] as usize)?.reshape(&shape)
+                Array::count_for(operation, self.device, shape[k] as usize)?.reshape(&shape)
             })
             .collect()
     }
@@ -242,7 +247,8 @@ impl Array {
     pub fn argwhere(&self) -> Result<Array> {
         let mask = self.to_dtype(DType::Bool)?;
         let count = mask.count_nonzero(())?.item::<i64>()? as usize;
-        let mut fresh = self.device.allocate(&[count, self.ndim()], DType::Int64, false)?;
+        let mut fresh =
+            self.device.allocate("nonzero", &[count, self.ndim()], DType::Int64, false)?;
         let (input, output) = (mask.borrow(), fresh.target());
         self.device.run("nonzero", &Request::Nonzero(Nonzero { input, output }))?;
         Ok(Array::from_fresh(fresh, self.device))

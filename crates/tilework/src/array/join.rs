@@ -48,7 +48,7 @@ pub fn concat(arrays: &[&Array], axis: isize) -> Result<Array> {
         let total = shape[axis].checked_add(array.shape()[axis]);
         shape[axis] = total.ok_or_else(|| Error::shape("concat", "the axis would be too long"))?;
     }
-    let result = Array::empty_on(first.device, &shape, dtype)?;
+    let result = Array::unset("concat", first.device, &shape, dtype)?;
     let mut start = 0;
     for array in arrays {
         let part = result.layout().narrow(axis.cast_signed(), start, array.shape()[axis])?;
@@ -68,7 +68,7 @@ pub fn stack(arrays: &[&Array], axis: isize) -> Result<Array> {
     }
     let expanded: Vec<Array> =
         arrays.iter().map(|array| array.expand_dims(axis)).collect::<Result<_>>()?;
-    concat(&expanded.iter().collect::<Vec<_>>(), axis)
+    concat(&expanded.iter().collect::<Vec<_>>(), axis).map_err(|error| error.of("stack"))
 }
 
 fn common<'a>(arrays: &[&'a Array], operation: &str) -> Result<(&'a Array, DType)> {
@@ -101,8 +101,7 @@ impl Array {
             };
             let shape: Option<Dims> = self.shape().iter().zip(widths).map(grown).collect();
             let shape = shape.ok_or_else(|| Error::shape("pad", "an axis would be too long"))?;
-            value.to_scalar("pad", self.dtype())?;
-            let result = Array::full_on(self.device, &shape, value, self.dtype())?;
+            let result = Array::full_for("pad", self.device, &shape, value, self.dtype())?;
             let mut inside = result.layout().clone();
             for (axis, (before, _)) in widths.iter().enumerate() {
                 inside = inside.narrow(axis.cast_signed(), *before, self.shape()[axis])?;
@@ -124,9 +123,16 @@ impl Array {
             let sources =
                 (0..grown).map(|k| source_of(k as i64 - before as i64, size as i64, mode));
             let picks = collected("pad", grown, sources)?;
-            result = result.take(&Array::from_slice_on(self.device, &picks)?, axis as isize)?;
+            result = Array::from_slice_on(self.device, &picks)
+                .and_then(|picks| result.take(&picks, axis as isize))
+                .map_err(|error| error.of("pad"))?;
         }
-        if result.is_same_block(self) { result.copy() } else { Ok(result) }
+        result.apart_from(self)
+    }
+
+    /// This array if it has memory of its own, a copy if it shares that of another.
+    fn apart_from(self, other: &Array) -> Result<Array> {
+        if self.is_same_block(other) { self.copy() } else { Ok(self) }
     }
 
     /// Elements moved by `shift` places along an axis; what leaves one end enters at the other.
@@ -138,7 +144,7 @@ impl Array {
         }
         let cut = size - shift.rem_euclid(size as isize) as usize;
         let parts = self.split_at(&[cut], axis as isize)?;
-        concat(&[&parts[1], &parts[0]], axis as isize)
+        concat(&[&parts[1], &parts[0]], axis as isize).map_err(|error| error.of("roll"))
     }
 
     /// Each element along an axis repeated.
@@ -146,13 +152,15 @@ impl Array {
         let at = normalize_axis("repeat", axis, self.ndim())?;
         let mut shape = Dims::from_slice(self.shape());
         shape.insert(at + 1, times);
-        let repeated = self.expand_dims(at as isize + 1)?.broadcast_to(&shape)?;
+        let repeated =
+            self.expand_dims(at as isize + 1).and_then(|expanded| expanded.broadcast_to(&shape));
         shape.remove(at + 1);
         let grown = shape[at].checked_mul(times);
         shape[at] = grown.ok_or_else(|| Error::shape("repeat", "the axis would be too long"))?;
         let shape: Vec<isize> = shape.iter().map(|&n| n as isize).collect();
-        let result = repeated.reshape(&shape)?;
-        if result.is_same_block(self) { result.copy() } else { Ok(result) }
+        repeated
+            .and_then(|repeated| repeated.reshape(&shape)?.apart_from(self))
+            .map_err(|error| error.of("repeat"))
     }
 
     /// Element k along an axis repeated `times[k]` times.
@@ -167,7 +175,8 @@ impl Array {
         let grown = grown.ok_or_else(|| Error::shape("repeat", "the axis would be too long"))?;
         let sources = times.iter().enumerate().flat_map(|(k, &n)| std::iter::repeat_n(k as i64, n));
         let picks = collected("repeat", grown, sources)?;
-        self.take(&Array::from_slice_on(self.device, &picks)?, axis as isize)
+        let picks = Array::from_slice_on(self.device, &picks);
+        picks.and_then(|picks| self.take(&picks, axis as isize)).map_err(|error| error.of("repeat"))
     }
 
     /// The whole array repeated along each axis; missing axes are added in front.
@@ -186,8 +195,9 @@ impl Array {
             .map(|(&t, &n)| t.checked_mul(n).and_then(|n| isize::try_from(n).ok()))
             .collect();
         let full = full.ok_or_else(|| Error::shape("tile", "an axis would be too long"))?;
-        let result = self.reshape(&split)?.broadcast_to(&spread)?.reshape(&full)?;
-        if result.is_same_block(self) { result.copy() } else { Ok(result) }
+        self.reshape(&split)
+            .and_then(|split| split.broadcast_to(&spread)?.reshape(&full)?.apart_from(self))
+            .map_err(|error| error.of("tile"))
     }
 
     /// One axis less: the array's parts along an axis.

@@ -63,7 +63,7 @@ impl Array {
 
     pub(super) fn matmul_by(&self, other: &Array, kernel: MatmulKernel) -> Result<Array> {
         let product = Product::new(self, other)?;
-        let mut fresh = self.device.allocate(&product.shape, product.a.dtype(), false)?;
+        let mut fresh = self.device.allocate("matmul", &product.shape, product.a.dtype(), false)?;
         product.run(kernel, fresh.target())?;
         let result = Array::from_fresh(fresh, self.device);
         product.without_added_axes(result)
@@ -83,7 +83,8 @@ impl Array {
         }
         let row = conjugate.move_axes(&[axis], &[-1])?.expand_dims(-2)?;
         let column = other.move_axes(&[axis], &[-1])?.expand_dims(-1)?;
-        row.matmul(&column)?.squeeze(Some(&[-2, -1]))
+        let product = row.matmul(&column).map_err(|error| error.of("vecdot"))?;
+        product.squeeze(Some(&[-2, -1]))
     }
 
     /// Sum of products over pairs of axes; the result has the other axes of `self`, then those of

@@ -36,14 +36,14 @@ pub fn apply(id: Id, operands: &[Arg<'_>]) -> Result<Array> {
     if let Some((array, computes)) = alike(row, operands) {
         check_natural(row, operands, computes)?;
         let (device, tape) = (array.device, Tape::call(id, computes));
-        let mut fresh = device.allocate(array.shape(), row.result(computes), false)?;
+        let mut fresh = device.allocate(row.name, array.shape(), row.result(computes), false)?;
         ask(row.name, device, tape, operands, &[], computes, fresh.target())?;
         return Ok(Array::from_fresh(fresh, device));
     }
     settled(row, operands, |computes, device, shape| {
         check_natural(row, operands, computes)?;
         let tape = tape_of(id, operands, computes);
-        let mut fresh = device.allocate(shape, row.result(computes), false)?;
+        let mut fresh = device.allocate(row.name, shape, row.result(computes), false)?;
         run_map(row.name, device, &tape, operands, computes, fresh.target())?;
         Ok(Array::from_fresh(fresh, device))
     })
@@ -176,7 +176,7 @@ fn tape_of(id: Id, operands: &[Arg<'_>], computes: DType) -> Cow<'static, Tape> 
 }
 
 /// The tape followed by a cast of its result.
-fn then_cast(tape: Cow<'static, Tape>, dtype: DType) -> Cow<'static, Tape> {
+pub(super) fn then_cast(tape: Cow<'static, Tape>, dtype: DType) -> Cow<'static, Tape> {
     let result = tape.slot(tape.outputs()[0]).dtype;
     if result == dtype {
         return tape;
@@ -290,7 +290,7 @@ pub fn select<'a>(
     let (a, b) = (build.cast(slots[1], dtype), build.cast(slots[2], dtype));
     let chosen = build.select(condition, a, b)?;
     let tape = build.finish(&[chosen])?;
-    let mut fresh = device.allocate(&shape, dtype, false)?;
+    let mut fresh = device.allocate("where", &shape, dtype, false)?;
     run_map("where", device, &tape, &operands, dtype, fresh.target())?;
     Ok(Array::from_fresh(fresh, device))
 }
@@ -304,7 +304,7 @@ impl Array {
     }
 
     fn cast(&self, operation: &'static str, dtype: DType) -> Result<Array> {
-        let mut fresh = self.device.allocate(self.shape(), dtype, false)?;
+        let mut fresh = self.device.allocate(operation, self.shape(), dtype, false)?;
         let tape = Tape::cast(self.dtype(), dtype);
         run_map(operation, self.device, &tape, &[Arg::Array(self)], dtype, fresh.target())?;
         Ok(Array::from_fresh(fresh, self.device))
@@ -405,7 +405,7 @@ pub fn complex(real: &Array, imag: &Array) -> Result<Array> {
     let device = common_device("complex", &operands)?;
     let shape = common_shape("complex", &operands)?;
     let dtype = real.dtype().promote(imag.dtype()).with_imaginary();
-    let result = Array::from_fresh(device.allocate(&shape, dtype, false)?, device);
+    let result = Array::unset("complex", device, &shape, dtype)?;
     result.real_view()?.assign(real)?;
     result.imag_view()?.assign(imag)?;
     Ok(result)

@@ -2,7 +2,7 @@
 //!
 //! Device, block, shape, strides, offset. View methods rewrite the last three and share the block;
 //! everything that touches numbers becomes a request to the device's backend. Rooms by subject:
-//! `create`, `view`, `operands`, `map`, `reduce`, `linalg`, `textbook`, `einsum`, `compare`, `assign`, `index`,
+//! `create`, `ranges`, `view`, `operands`, `map`, `reduce`, `linalg`, `textbook`, `einsum`, `compare`, `assign`, `index`,
 //! `join`, `order`, `memory_order`, `access`, `show`.
 
 mod access;
@@ -20,6 +20,7 @@ mod nested;
 mod operands;
 mod operators;
 mod order;
+mod ranges;
 mod reduce;
 mod show;
 mod textbook;
@@ -35,7 +36,7 @@ use crate::device::Device;
 pub(crate) use access::PIECE;
 pub use access::{Iter, ReadGuard, WriteGuard};
 pub use compare::Nan;
-pub use create::{Indexing, Span, meshgrid};
+pub use create::{Indexing, meshgrid};
 pub use einsum::einsum;
 pub use index::Indexer;
 pub use join::{PadMode, concat, stack};
@@ -44,6 +45,7 @@ pub use memory_order::Order;
 pub use nested::Nested;
 pub use operands::{Arg, result_type};
 pub use order::{Direction, Side, Unique};
+pub use ranges::Span;
 pub use reduce::{Axes, KeepDims};
 pub use show::{FloatMode, PrintOptions, Show, Sign};
 pub use textbook::{matmul_naive_flat, matmul_tiled, matmul_tiled_flat};

@@ -66,7 +66,7 @@ impl Array {
     ) -> Result<Array> {
         let axis = normalize_axis(operation, axis, self.ndim())?;
         let dtype = if indices { DType::Int64 } else { self.dtype() };
-        let mut fresh = self.device.allocate(self.shape(), dtype, false)?;
+        let mut fresh = self.device.allocate(operation, self.shape(), dtype, false)?;
         let (input, output) = (self.borrow(), fresh.target());
         let descending = direction == Direction::Descending;
         let request = Sort { input, axis, descending, output, indices };
@@ -94,7 +94,7 @@ impl Array {
         let device = common_device("searchsorted", &[Arg::Array(self), Arg::Array(values)])?;
         let dtype = self.dtype().promote(values.dtype());
         let (sorted, values) = (self.to_dtype(dtype)?, values.to_dtype(dtype)?);
-        let mut fresh = device.allocate(values.shape(), DType::Int64, false)?;
+        let mut fresh = device.allocate("searchsorted", values.shape(), DType::Int64, false)?;
         let request = Search {
             sorted: sorted.borrow(),
             values: values.borrow(),
@@ -124,7 +124,7 @@ impl Array {
         let counts = if flat.is_empty() { heads.clone() } else { ends.subtract(&heads)? };
         // The number of starts so far, minus one, is the place among the values.
         let place = starts.to_dtype(DType::Int64)?.cumulative_sum(0)?.subtract(1)?;
-        let inverse = Array::empty_on(self.device, &[flat.len()], DType::Int64)?;
+        let inverse = Array::unset("unique", self.device, &[flat.len()], DType::Int64)?;
         inverse.index_set(&[super::Indexer::Array(&order)], &place)?;
         let shape: Vec<isize> = self.shape().iter().map(|&n| n as isize).collect();
         Ok(Unique { values, indices, inverse: inverse.reshape(&shape)?, counts })

@@ -113,7 +113,7 @@ impl Array {
             );
             return Err(Error::value(row.name, message));
         }
-        let mut fresh = self.device.allocate(&kept, row.result(accumulates), false)?;
+        let mut fresh = self.device.allocate(row.name, &kept, row.result(accumulates), false)?;
         let (input, output) = (self.borrow(), fresh.target());
         let request = Request::Reduce(Reduce { fold, input, axes, correction, output });
         self.device.run(row.name, &request)?;
@@ -129,12 +129,12 @@ impl Array {
 
     /// Square root of the variance.
     pub fn std(&self, axes: impl Into<Axes>, correction: f64) -> Result<Array> {
-        self.var(axes, correction)?.sqrt()
+        self.var(axes, correction).map_err(|error| error.of("std"))?.sqrt()
     }
 
     /// Square root of the variance, with axes of length 1.
     pub fn std_keepdims(&self, axes: impl Into<Axes>, correction: f64) -> Result<Array> {
-        self.var_keepdims(axes, correction)?.sqrt()
+        self.var_keepdims(axes, correction).map_err(|error| error.of("std"))?.sqrt()
     }
 
     /// Variance over count minus `correction`; of complex numbers, too, a real number.
@@ -246,7 +246,8 @@ impl Array {
         let accumulates = row.accumulates(self.dtype()).ok_or_else(|| {
             Error::dtype(operation, format!("{} has no meaning here", self.dtype()))
         })?;
-        let mut fresh = self.device.allocate(self.shape(), row.result(accumulates), false)?;
+        let mut fresh =
+            self.device.allocate(operation, self.shape(), row.result(accumulates), false)?;
         let (input, output) = (self.borrow(), fresh.target());
         self.device.run(operation, &Request::Scan(Scan { fold, input, axis, output }))?;
         Ok(Array::from_fresh(fresh, self.device))

@@ -34,7 +34,7 @@ pub fn matmul_tiled(a: &Array, b: &Array) -> Result<Array> {
         let message = format!("tiles {} and {} do not match", tuple(a.shape()), tuple(b.shape()));
         return Err(Error::shape("matmul_tiled", message));
     }
-    let mut fresh = a.device.allocate(&[rows, columns, t, t], a.dtype(), false)?;
+    let mut fresh = a.device.allocate("matmul_tiled", &[rows, columns, t, t], a.dtype(), false)?;
     let request = Matmul {
         a: a.borrow(),
         b: b.borrow(),

@@ -25,7 +25,7 @@ impl Array {
         let layout = self.layout().reshape(&shape)?.ok_or_else(|| {
             let (from, strides, to) = (tuple(self.shape()), tuple(self.strides()), tuple(&shape));
             let message = format!(
-                "shape {from} with strides {strides} has no view of shape {to}; reshape copies"
+                "shape {from} with strides {strides} has no view of shape {to}; let it copy"
             );
             Error::shape("reshape_view", message)
         })?;

@@ -45,7 +45,7 @@ impl Array {
         bytes: &[u8],
     ) -> Result<Array> {
         check("from_bytes", dtype, shape, bytes.len())?;
-        let array = Array::empty_on(device, shape, dtype)?;
+        let array = Array::unset("from_bytes", device, shape, dtype)?;
         if cfg!(target_endian = "big") {
             let mut turned = tilework_backend::try_filled("from_bytes", 0, bytes.len())?;
             turned.copy_from_slice(bytes);

@@ -132,7 +132,7 @@ pub(super) fn read_from(
         }
     };
     let flat = [header.bytes / header.dtype.size()];
-    let array = Array::empty_on(Device::current(), &flat, header.dtype)?;
+    let array = Array::unset(origin.operation, Device::current(), &flat, header.dtype)?;
     let word = if header.swapped { header.dtype.part().size() } else { 1 };
     fill(origin, reader, &array, header.bytes, word)?;
     let array = array.with_layout(header.layout()?)?;

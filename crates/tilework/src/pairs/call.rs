@@ -257,8 +257,10 @@ impl<'a> Call<'a> {
         for (variable, layout) in lowered.variables.iter().zip(&layouts) {
             inputs.push(self.array(variable.position)?.borrow().with_layout(layout)?);
         }
-        let allocate =
-            |width: usize, dtype: DType| device.allocate(&full(&[rows, width]), dtype, false);
+        let operation = reduction.row().fold.row().name;
+        let allocate = |width: usize, dtype: DType| {
+            device.allocate(operation, &full(&[rows, width]), dtype, false)
+        };
         let mut value_block =
             wanted.values.map(|(width, dtype)| allocate(width, dtype)).transpose()?;
         let mut index_block =
@@ -278,7 +280,7 @@ impl<'a> Call<'a> {
             indices: index_block.as_mut().map(|block| block.target()),
             progress: options.progress,
         });
-        let answer = door(device, reduction.row().fold.row().name, &request)?;
+        let answer = door(device, operation, &request)?;
         let raw = Raw {
             values: value_block.map(|block| Array::from_fresh(block, device)),
             indices: index_block.map(|block| Array::from_fresh(block, device)),
