@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 
 use tilework::{
-    Array, DType, Device, Direction, Error, FInfo, FoldId, IInfo, Kind, Nan, PadMode, Properties,
-    Rng, concat, s, stack,
+    Arg, Array, DType, Device, Direction, Error, FInfo, FoldId, IInfo, Id, Kind, Nan, PadMode,
+    Properties, Rng, apply, apply_into, concat, s, stack,
 };
 
 const FLOATS: [DType; 4] = [DType::Float16, DType::BFloat16, DType::Float32, DType::Float64];
@@ -177,6 +177,29 @@ fn integers_refuse_negative_powers() {
     assert!(matches!(x.pow(-1), Err(Error::Value(_))));
     assert!(x.pow(&Array::from_slice::<i32>(&[]).unwrap().reshape(&[0, 1]).unwrap()).is_ok());
     assert_eq!(x.pow(2).unwrap().to_vec::<i32>().unwrap(), [4, 9]);
+}
+
+/// A second power is a product: to the last bit, with the dtype of a power, under its name.
+#[test]
+fn second_powers_are_products() {
+    let numbers =
+        [0.1, -3.7, 0.0, -0.0, 1e200, 1e-200, f64::INFINITY, f64::NEG_INFINITY, 1.0 / 3.0];
+    let x = Array::from_slice(&numbers).unwrap();
+    for two in [Arg::from(2), Arg::from(2.0)] {
+        let squares = apply(Id::Pow, &[(&x).into(), two]).unwrap().to_vec::<f64>().unwrap();
+        assert_eq!(squares, numbers.map(|x| x * x));
+    }
+    let target = x.copy().unwrap();
+    apply_into(Id::Pow, &[(&target).into(), 2.into()], &target).unwrap();
+    assert_eq!(target.to_vec::<f64>().unwrap(), numbers.map(|x| x * x));
+    assert!(x.pow(2).unwrap().get::<f64>(&[3]).unwrap().is_sign_positive());
+    let bytes = Array::from_slice(&[100i8, -3]).unwrap();
+    assert_eq!(bytes.pow(2).unwrap().to_vec::<i8>().unwrap(), [16, 9]);
+    assert_eq!(bytes.pow(2.0).unwrap().to_vec::<f64>().unwrap(), [10_000.0, 9.0]);
+    let bools = Array::from_slice(&[true, false]).unwrap().pow(2).unwrap();
+    assert_eq!(bools.dtype(), Array::from_slice(&[true]).unwrap().pow(3).unwrap().dtype());
+    let refused = apply_into(Id::Pow, &[(&x).into(), 2.into()], &bytes).unwrap_err();
+    assert!(refused.to_string().starts_with("pow: "), "{refused}");
 }
 
 #[test]

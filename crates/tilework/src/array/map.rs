@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use tilework_backend::{Map, Operand, Request, Target};
 use tilework_error::{Error, Result, tuple};
 use tilework_layout::{Layout, broadcast_shapes};
-use tilework_ops::{DType, Id, Row};
+use tilework_ops::{DType, Id, Number, Row};
 use tilework_tape::{Action, Builder, Per, Slot, Tape};
 
 use super::Array;
@@ -32,6 +32,9 @@ fn is_same(a: &[usize], b: &[usize]) -> bool {
 /// ```
 pub fn apply(id: Id, operands: &[Arg<'_>]) -> Result<Array> {
     let row = id.row();
+    if let Some(base) = squared(id, operands) {
+        return apply(Id::Square, &[Arg::Array(base)]).map_err(|error| error.of(row.name));
+    }
     let operands = &*in_range(row, operands);
     if let Some((array, computes)) = alike(row, operands) {
         check_natural(row, operands, computes)?;
@@ -53,6 +56,10 @@ pub fn apply(id: Id, operands: &[Arg<'_>]) -> Result<Array> {
 /// cast to its dtype without falling to a lower kind.
 pub fn apply_into(id: Id, operands: &[Arg<'_>], out: &Array) -> Result<()> {
     let row = id.row();
+    if let Some(base) = squared(id, operands) {
+        let squares = apply_into(Id::Square, &[Arg::Array(base)], out);
+        return squares.map_err(|error| error.of(row.name));
+    }
     let operands = &*in_range(row, operands);
     settled(row, operands, |computes, device, shape| {
         check_natural(row, operands, computes)?;
@@ -93,6 +100,22 @@ pub fn apply_into(id: Id, operands: &[Arg<'_>], out: &Array) -> Result<()> {
         let target = Target::shared(row.name, out.borrow())?;
         run_map(row.name, device, &tape, &operands, computes, target)
     })
+}
+
+/// The base of a second power, which is a product: the same special values, and better rounded.
+#[inline]
+fn squared<'a>(id: Id, operands: &'a [Arg<'_>]) -> Option<&'a Array> {
+    match operands {
+        [Arg::Array(base), Arg::Number(two)]
+            if id == Id::Pow
+                && matches!(two, Number::Int(2) | Number::Float(2.0))
+                && Id::Square.row().takes(base.dtype())
+                && two.promote(base.dtype()) == base.dtype() =>
+        {
+            Some(base)
+        }
+        _ => None,
+    }
 }
 
 /// Copies of the operands that overlap the target other than element by element.
