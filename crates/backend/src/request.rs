@@ -1,7 +1,8 @@
 //! What a backend can be asked: plain data with names, complete and valid.
 //!
 //! Shapes, dtypes, bounds and overlap are settled before a request is made; below the contract
-//! nothing is checked again, except for what only a session can know ([`Indices`]). A new operation is a new row in a table and never a new request.
+//! nothing is checked again, except for what only a session can know ([`Indices`]). A new operation
+//! is a new row in a table and never a new request.
 //!
 //! Sources and target of a request never overlap, except that a source of a [`Map`] may be the
 //! target itself (same block, same layout, same element size), which is then updated in place.

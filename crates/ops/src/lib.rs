@@ -2,8 +2,9 @@
 //! monoids of reductions.
 //!
 //! Everything that is particular to one operation stands in one row of [`rows`]; everything that is
-//! particular to one reduction in one row of [`fold`] (over arrays) or [`pair_fold`] (over pairs). Crates above derive their kernels, methods
-//! and tests from these and never match on an operation or a dtype themselves.
+//! particular to one reduction in one row of [`fold`] (over arrays) or [`pair_fold`] (over pairs).
+//! Crates above derive their kernels, methods and tests from these and never match on an operation
+//! or a dtype themselves.
 
 #![forbid(unsafe_code)]
 

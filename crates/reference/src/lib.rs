@@ -11,6 +11,7 @@ mod pairs;
 use tilework_backend::{
     Backend, DeviceId, Gather, Indices, Map, Matmul, MatmulKernel, Nonzero, Operand, Properties,
     Random, Reduce, Request, Scan, Scatter, Search, Session, Sort, Storage, Target, ViewRef,
+    try_room,
 };
 use tilework_error::{Error, Result};
 use tilework_layout::{Layout, positions, resolve_index};
@@ -83,7 +84,7 @@ fn reduce(session: &Session<'_>, request: &Reduce<'_>) -> Result<()> {
     for (kept, position) in indices(request.output.layout()).zip(positions(request.output.layout()))
     {
         let group = group(request.input.layout(), request.axes, &kept)?;
-        let numbers = load_all(session, &request.input, &group);
+        let numbers = load_all(session, request.fold.row().name, &request.input, &group)?;
         let result = request.fold.evaluate(&numbers, dtype, request.correction);
         request.output.store(session, position, result.cast(request.output.dtype()));
     }
@@ -93,7 +94,8 @@ fn reduce(session: &Session<'_>, request: &Reduce<'_>) -> Result<()> {
 fn scan(session: &Session<'_>, request: &Scan<'_>) -> Result<()> {
     let dtype = accumulates(session, request.fold, &request.input)?;
     for (from, to) in rows(&request.input, &request.output, request.axis)? {
-        let running = request.fold.running(&load_all(session, &request.input, &from), dtype);
+        let numbers = load_all(session, request.fold.row().name, &request.input, &from)?;
+        let running = request.fold.running(&numbers, dtype);
         for (position, value) in positions(&to).zip(running) {
             request.output.store(session, position, value.cast(request.output.dtype()));
         }
@@ -174,10 +176,10 @@ fn gather(session: &Session<'_>, request: &Gather<'_>) -> Result<()> {
 
 fn scatter(session: &Session<'_>, request: &Scatter<'_>) -> Result<()> {
     let (source, target) = (request.source.layout(), request.target.layout());
-    let place = |index: Vec<usize>| {
-        Ok(target.position(&resolve(session, &request.indices, target, &index)?))
-    };
-    let places: Vec<usize> = indices(source).map(place).collect::<Result<_>>()?;
+    let mut places = try_room("scatter", source.len())?;
+    for index in indices(source) {
+        places.push(target.position(&resolve(session, &request.indices, target, &index)?));
+    }
     for (to, position) in places.into_iter().zip(positions(source)) {
         request.target.store(session, to, request.source.load(session, position));
     }
@@ -215,8 +217,9 @@ fn nonzero(session: &Session<'_>, request: &Nonzero<'_>) -> Result<()> {
 
 fn sort(session: &Session<'_>, request: &Sort<'_>) -> Result<()> {
     for (from, to) in rows(&request.input, &request.output, request.axis)? {
-        let numbers = load_all(session, &request.input, &from);
-        let mut order: Vec<usize> = (0..numbers.len()).collect();
+        let numbers = load_all(session, "sort", &request.input, &from)?;
+        let mut order = try_room("sort", numbers.len())?;
+        order.extend(0..numbers.len());
         order.sort_by(|&a, &b| numbers[a].sort_order(&numbers[b], request.descending));
         for (position, k) in positions(&to).zip(order) {
             let value = if request.indices { Scalar::new(k as i64) } else { numbers[k] };
@@ -227,8 +230,8 @@ fn sort(session: &Session<'_>, request: &Sort<'_>) -> Result<()> {
 }
 
 fn search(session: &Session<'_>, request: &Search<'_>) -> Result<()> {
-    let sorted = load_all(session, &request.sorted, request.sorted.layout());
-    let values = load_all(session, &request.values, request.values.layout());
+    let sorted = load_all(session, "searchsorted", &request.sorted, request.sorted.layout())?;
+    let values = load_all(session, "searchsorted", &request.values, request.values.layout())?;
     for (position, value) in positions(request.output.layout()).zip(values) {
         let before = |x: &&Scalar| match x.sort_order(&value, false) {
             std::cmp::Ordering::Less => true,
@@ -287,6 +290,15 @@ fn rows(input: &ViewRef<'_>, output: &Target<'_>, axis: usize) -> Result<Vec<(La
         .collect()
 }
 
-fn load_all(session: &Session<'_>, view: &ViewRef<'_>, layout: &Layout) -> Vec<Scalar> {
-    positions(layout).map(|position| view.load(session, position)).collect()
+/// All numbers of a part of a view: an error where they are more than memory holds, as those of a
+/// broadcast array may be.
+fn load_all(
+    session: &Session<'_>,
+    operation: &str,
+    view: &ViewRef<'_>,
+    layout: &Layout,
+) -> Result<Vec<Scalar>> {
+    let mut numbers = try_room(operation, layout.len())?;
+    numbers.extend(positions(layout).map(|position| view.load(session, position)));
+    Ok(numbers)
 }

@@ -312,3 +312,14 @@ fn parts_of_complex_arrays_with_strides_that_nobody_walks() {
         assert_eq!(view.imag_view().unwrap().to_vec::<f32>().unwrap(), vec![0.0; shape[0]]);
     }
 }
+
+#[test]
+fn the_reference_refuses_lines_that_memory_cannot_hold() {
+    let one = Array::zeros_on(Device::reference(), &[1], DType::Float32).unwrap();
+    let long = one.broadcast_to(&[1 << 58]).unwrap();
+    for (operation, result) in [("sum", long.sum(())), ("max", long.max(0))] {
+        let refused = result.unwrap_err();
+        assert!(matches!(refused, Error::OutOfMemory(_)), "{operation}");
+        assert!(refused.to_string().starts_with(operation), "{refused}");
+    }
+}

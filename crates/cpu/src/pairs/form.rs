@@ -5,8 +5,8 @@
 //! the rest of the tape runs on them. Inner products keep their bits. Squared distances are
 //! |x|^2 + |y|^2 - 2 <x, y> of centred points, which cancels: they are used only where every use of
 //! them is an exponent of terms that are summed, and where the worst error of the terms stays within
-//! [`Accuracy::DECLARED_ERROR`]. Those of few components stay in the loop, as inner products of packed points with the scale of the
-//! exponent in them. Decided once a call from the largest norms of the data. Called by
+//! [`Accuracy::DECLARED_ERROR`]. Those of few components stay in the loop, as inner products of packed
+//! points with the scale of the exponent in them. Decided once a call from the largest norms of the data. Called by
 //! `pairs::with_job`.
 
 use std::borrow::Cow;

@@ -3,10 +3,11 @@
 //! A slot lives in the region of its section: one number for each component (once), a tile of i, a
 //! block of j, or a tile of pairs. Components lie one after the other, each with room for a whole
 //! tile, so that kernels run along lanes. Places of pairs are reused when their value is dead;
-//! everything else stays. Inputs that are given for every pair have a region of their own, with room
-//! for a tile of i and a whole block of j, row after row of lanes. Rooms depend on the tape and
-//! on what is fused only, so that assembled code finds everything at the same place in every call. Sizes depend on the tape and on M and N only, never on threads, so that
-//! the order of every sum does too. Made once a call by `pairs::run`.
+//! everything else stays. Inputs that are given for every pair have a region of their own, with
+//! room for a tile of i and a whole block of j, row after row of lanes. Rooms depend on the tape
+//! and on what is fused only, so that assembled code finds everything at the same place in every
+//! call. Sizes depend on the tape and on M and N only, never on threads, so that the order of every
+//! sum does too. Made once a call by `pairs::run`.
 
 use smallvec::SmallVec;
 use tilework_ops::Id;

@@ -4,8 +4,8 @@
 //! where tensor cores do the inner products; where the result is linear in the exponential, the part of
 //! |x|^2 is even applied once a row, after all pairs. The form cancels. It is for exponents, and a call
 //! uses it only where the largest c |x|^2 and c |y|^2 of its data keep the error of every exponent
-//! within [`Accuracy::DECLARED_ERROR`]; a kernel measures them, and the kernels of the two forms look there which of
-//! them is to work. And it is a filter for the smallest squares, which are then computed directly.
+//! within [`Accuracy::DECLARED_ERROR`]; a kernel measures them, and the kernels of the two forms look
+//! there which of them is to work. And it is a filter for the smallest squares, which are then computed directly.
 //! Norms are taken in float64, about the origin, or about a centre by tensor cores. Called by `plan`
 //! and `pairs`.
 
