@@ -5,7 +5,7 @@
 //! catches that and makes it `Error::Interrupted`. Nobody in between has to know: memory of kernels
 //! is freed on the way, their results are dropped with the request's fresh targets, and the guards
 //! end as always. Requests that write what others can see are never watched, so they run to their
-//! end; but a session that waits for its guards asks too ([`waiting`]), since what has not begun can
+//! end; but a session that waits for its guards asks too (`waiting`), since what has not begun can
 //! always be given up. Everything here belongs to one thread: workers do not ask.
 //!
 //! Unwinding needs panics that unwind: in a program built to abort on panic only waiting is given up.

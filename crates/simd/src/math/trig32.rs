@@ -1,6 +1,6 @@
 //! `f32`: sin, cos, tan.
 //!
-//! Sine and cosine of |x| <= [`NEAR`] are computed in `f32`, with three parts of pi/2. Beyond it, and
+//! Sine and cosine of |x| <= `NEAR` are computed in `f32`, with three parts of pi/2. Beyond it, and
 //! for the tangent, each half is in `f64`, where two parts have bits to spare and one polynomial serves
 //! all of [-pi/2, pi/2]. As in `trig64`, `*_near` assume |x| <= [`LIMIT`] and the others mend the
 //! lanes beyond.
