@@ -9,11 +9,7 @@
 #[path = "../../fork/tests/forked/mod.rs"]
 mod forked;
 
-use std::hint;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-
-use forked::forked;
+use forked::forked_beside;
 use tilework::pairs::LazyTensor;
 use tilework::{Array, DType, Result};
 
@@ -30,27 +26,11 @@ fn works() -> Result<bool> {
 
 #[test]
 fn a_fork_beside_the_first_operation_can_go_on() {
-    for try_ in 0..200 {
-        let good = forked(|| {
-            let (ready, go) = (AtomicBool::new(false), AtomicBool::new(false));
-            thread::scope(|scope| {
-                let beside = scope.spawn(|| {
-                    ready.store(true, Ordering::Release);
-                    while !go.load(Ordering::Acquire) {
-                        hint::spin_loop();
-                    }
-                    works()
-                });
-                while !ready.load(Ordering::Acquire) {
-                    thread::yield_now();
-                }
-                go.store(true, Ordering::Release);
-                // Moments spread over the time that the first use of everything takes.
-                (0..try_ * 7919 % 30_000).for_each(|_| hint::spin_loop());
-                let child = forked(|| works().unwrap_or(false));
-                child && matches!(beside.join(), Ok(Ok(true)))
-            })
-        });
-        assert!(good, "the child of try {try_} hung or computed something else");
+    let works = || works().unwrap_or(false);
+    for attempt in 0..200 {
+        // Moments spread over the time that the first use of everything takes.
+        let turns = attempt * 7919 % 30_000;
+        let good = forked_beside(turns, works, works);
+        assert!(good, "the child of attempt {attempt} hung or computed something else");
     }
 }

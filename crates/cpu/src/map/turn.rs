@@ -47,6 +47,22 @@ mod x86 {
         };
     }
 
+    /// Quarter `q` of each, as register `q`.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn turned_quarters([a, b, c, d]: [__m512d; 4]) -> [__m512d; 4] {
+        let (even, even_high) =
+            (_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0x88>(c, d));
+        let (odd, odd_high) =
+            (_mm512_shuffle_f64x2::<0xDD>(a, b), _mm512_shuffle_f64x2::<0xDD>(c, d));
+        [
+            _mm512_shuffle_f64x2::<0x88>(even, even_high),
+            _mm512_shuffle_f64x2::<0x88>(odd, odd_high),
+            _mm512_shuffle_f64x2::<0xDD>(even, even_high),
+            _mm512_shuffle_f64x2::<0xDD>(odd, odd_high),
+        ]
+    }
+
     /// Sixteen by sixteen elements of four bytes.
     #[target_feature(enable = "avx512f,avx512bw")]
     pub(super) unsafe fn turn_16(
@@ -74,16 +90,7 @@ mod x86 {
         }
         // ... so that quarter `q` of c[4 i + k] is row 4 q + k of lines 4 i to 4 i + 3.
         for k in 0..4 {
-            let even = _mm512_shuffle_f64x2::<0x88>(c[k], c[4 + k]);
-            let odd = _mm512_shuffle_f64x2::<0xDD>(c[k], c[4 + k]);
-            let even_high = _mm512_shuffle_f64x2::<0x88>(c[8 + k], c[12 + k]);
-            let odd_high = _mm512_shuffle_f64x2::<0xDD>(c[8 + k], c[12 + k]);
-            let rows = [
-                _mm512_shuffle_f64x2::<0x88>(even, even_high),
-                _mm512_shuffle_f64x2::<0x88>(odd, odd_high),
-                _mm512_shuffle_f64x2::<0xDD>(even, even_high),
-                _mm512_shuffle_f64x2::<0xDD>(odd, odd_high),
-            ];
+            let rows = turned_quarters([c[k], c[4 + k], c[8 + k], c[12 + k]]);
             for (q, row) in rows.into_iter().enumerate() {
                 if 4 * q + k < high {
                     // SAFETY: a row of the tile, for which the caller vouches; what the mask leaves
@@ -115,16 +122,7 @@ mod x86 {
             b[2 * i + 1] = _mm512_unpackhi_pd(a[2 * i], a[2 * i + 1]);
         }
         for k in 0..2 {
-            let even = _mm512_shuffle_f64x2::<0x88>(b[k], b[2 + k]);
-            let odd = _mm512_shuffle_f64x2::<0xDD>(b[k], b[2 + k]);
-            let even_high = _mm512_shuffle_f64x2::<0x88>(b[4 + k], b[6 + k]);
-            let odd_high = _mm512_shuffle_f64x2::<0xDD>(b[4 + k], b[6 + k]);
-            let rows = [
-                _mm512_shuffle_f64x2::<0x88>(even, even_high),
-                _mm512_shuffle_f64x2::<0x88>(odd, odd_high),
-                _mm512_shuffle_f64x2::<0xDD>(even, even_high),
-                _mm512_shuffle_f64x2::<0xDD>(odd, odd_high),
-            ];
+            let rows = turned_quarters([b[k], b[2 + k], b[4 + k], b[6 + k]]);
             for (q, row) in rows.into_iter().enumerate() {
                 if 2 * q + k < high {
                     // SAFETY: as above.

@@ -5,7 +5,10 @@
 
 #![allow(dead_code, reason = "most tests need no more than `forked`")]
 
+use std::hint;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 /// After so many seconds a child counts as one that hangs. Far more than any child needs on any
 /// machine: a test of what is right never gets there.
@@ -17,6 +20,33 @@ pub(crate) fn forked(does: impl FnOnce() -> bool) -> bool {
         0 => leave(catch_unwind(AssertUnwindSafe(does)).unwrap_or(false)),
         child => was_good(child),
     }
+}
+
+/// Whether `then` holds in a child that is forked about so many turns after another thread has begun
+/// `first`, which must hold too. All of it in a process of its own, for what happens once in a life.
+pub(crate) fn forked_beside(
+    turns: usize,
+    first: impl FnOnce() -> bool + Send,
+    then: impl FnOnce() -> bool,
+) -> bool {
+    forked(|| {
+        let (ready, go) = (AtomicBool::new(false), AtomicBool::new(false));
+        thread::scope(|scope| {
+            let beside = scope.spawn(|| {
+                ready.store(true, Ordering::Release);
+                while !go.load(Ordering::Acquire) {
+                    hint::spin_loop();
+                }
+                first()
+            });
+            while !ready.load(Ordering::Acquire) {
+                thread::yield_now();
+            }
+            go.store(true, Ordering::Release);
+            (0..turns).for_each(|_| hint::spin_loop());
+            forked(then) && beside.join().unwrap_or(false)
+        })
+    })
 }
 
 /// Forks; 0 in the child, which is ended if it hangs, and must [`leave`].

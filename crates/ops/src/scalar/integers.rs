@@ -1,7 +1,7 @@
 //! Integers as values and elements: arithmetic wraps, division by zero gives 0, and amounts out of
 //! range shift everything out.
 
-use super::numbers::{class, plain};
+use super::numbers::{class, plain, primitive};
 use super::{Element, Int, Value};
 use crate::dtype::DType;
 use crate::op::{Gives, Op};
@@ -33,15 +33,7 @@ macro_rules! integers {
 
         impl Element for $type {
             plain!($dtype);
-            type Part = $type;
-            #[inline(always)]
-            fn from_i64(x: i64) -> $type { x as $type }
-            #[inline(always)]
-            fn from_u64(x: u64) -> $type { x as $type }
-            #[inline(always)]
-            fn from_f64(x: f64) -> $type { x as $type }
-            #[inline(always)]
-            fn from_complex(re: f64, _: f64) -> $type { re as $type }
+            primitive!($type);
         }
 
         impl Int for $type {

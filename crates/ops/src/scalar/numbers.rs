@@ -120,7 +120,30 @@ macro_rules! plain {
     };
 }
 
-pub(super) use {class, plain};
+/// `Element` conversions of Rust's own number types, as `as` makes them.
+macro_rules! primitive {
+    ($type:ident) => {
+        type Part = $type;
+        #[inline(always)]
+        fn from_i64(x: i64) -> $type {
+            x as $type
+        }
+        #[inline(always)]
+        fn from_u64(x: u64) -> $type {
+            x as $type
+        }
+        #[inline(always)]
+        fn from_f64(x: f64) -> $type {
+            x as $type
+        }
+        #[inline(always)]
+        fn from_complex(re: f64, _: f64) -> $type {
+            re as $type
+        }
+    };
+}
+
+pub(super) use {class, plain, primitive};
 
 macro_rules! reals {
     ($($type:ident $dtype:ident),*) => {$(
@@ -149,15 +172,7 @@ macro_rules! reals {
 
         impl Element for $type {
             plain!($dtype);
-            type Part = $type;
-            #[inline(always)]
-            fn from_i64(x: i64) -> $type { x as $type }
-            #[inline(always)]
-            fn from_u64(x: u64) -> $type { x as $type }
-            #[inline(always)]
-            fn from_f64(x: f64) -> $type { x as $type }
-            #[inline(always)]
-            fn from_complex(re: f64, _: f64) -> $type { re as $type }
+            primitive!($type);
         }
 
         impl Real for $type {
