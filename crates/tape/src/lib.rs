@@ -14,6 +14,7 @@ mod build;
 mod carry;
 mod evaluate;
 mod print;
+mod signature;
 
 pub use build::Builder;
 pub use carry::Carried;

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 use tilework_error::Result;
 use tilework_ops::DType;
-use tilework_tape::{Action, Tape};
+use tilework_tape::Tape;
 
 use crate::launch::Width;
 use crate::source;
@@ -43,26 +43,9 @@ pub(super) fn pack(sizes: &[usize]) -> usize {
 impl Plan<'_> {
     /// What the source depends on, exactly.
     pub(super) fn key(&self, kernels: Kernels) -> Vec<u8> {
-        let mut key = vec![b'M', kernels as u8, self.width as u8, self.tape.inputs().len() as u8];
-        for (input, array) in self.tape.inputs().iter().zip(&self.arrays) {
-            key.extend([input.slot.dtype as u8, *array as u8]);
-        }
-        for step in self.tape.steps() {
-            let (code, detail) = match &step.action {
-                Action::Apply(id) => (0, *id as u8),
-                Action::Cast => (1, 0),
-                Action::Select => (2, 0),
-                Action::Constant(value) => {
-                    key.extend(value.bytes());
-                    (3, 0)
-                }
-                // Not steps of maps: printing the source refuses them.
-                _ => (255, 0),
-            };
-            key.extend([code, detail, step.slot.dtype as u8, step.operands.len() as u8]);
-            key.extend(step.operands.iter().flat_map(|operand| operand.to_le_bytes()));
-        }
-        key.extend(self.tape.outputs()[0].to_le_bytes());
+        let mut key = vec![b'M', kernels as u8, self.width as u8];
+        key.extend(self.arrays.iter().map(|&array| array as u8));
+        self.tape.sign(&mut key);
         key
     }
 
@@ -206,6 +189,7 @@ impl Plan<'_> {
 #[cfg(test)]
 mod tests {
     use tilework_ops::Id;
+    use tilework_tape::Action;
 
     use super::*;
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use tilework_fork::{ForkCache, ForkOnce};
 use tilework_ops::DType;
 use tilework_simd::Elem;
-use tilework_tape::{Action, SlotId, Tape};
+use tilework_tape::SlotId;
 
 use super::plan::Plan;
 use super::products;
@@ -83,7 +83,7 @@ pub(super) struct Compiled {
 /// What programs are kept by, which is all that a plan depends on beside M and N: the tape, whether
 /// products are fused with the fold, which one goes onto a number, whether numbers are written down
 /// for a product of matrices; and the fold.
-type Key = (Vec<u64>, bool, Option<SlotId>, bool, Folding, Isa);
+type Key = (Vec<u8>, bool, Option<SlotId>, bool, Folding, Isa);
 
 /// Code, or why there is none.
 pub(super) type Outcome = Result<Arc<Compiled>, String>;
@@ -97,7 +97,9 @@ pub(super) fn compiled(plan: &Plan<'_>, folding: Folding, isa: Isa) -> Outcome {
         return Err("TILEWORK_JIT=0".to_owned());
     }
     let Plan { fuses, onto, .. } = *plan;
-    let key = (signature(plan.tape), fuses, onto, plan.columns.is_some(), folding, isa);
+    let mut tape = Vec::new();
+    plan.tape.sign(&mut tape);
+    let key = (tape, fuses, onto, plan.columns.is_some(), folding, isa);
     if let Some(known) = COMPILED.get(&key) {
         return known;
     }
@@ -220,40 +222,4 @@ impl Compiled {
         // SAFETY: the caller's promise.
         unsafe { function(arguments) };
     }
-}
-
-/// A tape as numbers: tapes with the same numbers are the same.
-fn signature(tape: &Tape) -> Vec<u64> {
-    let mut words = Vec::with_capacity(4 * tape.slots());
-    words.push(tape.inputs().len() as u64);
-    for input in tape.inputs() {
-        words.extend([input.slot.dtype as u64, u64::from(input.slot.len), input.per as u64]);
-    }
-    for step in tape.steps() {
-        let (kind, detail) = match &step.action {
-            Action::Apply(id) => (1, *id as u64),
-            Action::Cast => (2, 0),
-            Action::Select => (3, 0),
-            Action::Constant(value) => (4, value.get::<f64>().to_bits()),
-            Action::Extract(start) => (5, u64::from(*start)),
-            Action::Concat => (6, 0),
-            Action::Place(start) => (7, u64::from(*start)),
-            Action::Fold(fold) => (8, *fold as u64),
-            Action::Dot => (9, 0),
-            Action::Contract(_) => (10, 0),
-        };
-        words.extend([kind, detail, step.slot.dtype as u64, u64::from(step.slot.len)]);
-        if let Action::Contract(contraction) = &step.action {
-            for shape in [&contraction.left, &contraction.right] {
-                words.push(shape.len() as u64);
-                words.extend(shape.iter().map(|&n| u64::from(n)));
-            }
-            words.push(contraction.over.len() as u64);
-            words.extend(contraction.over.iter().map(|&(l, r)| u64::from(l) << 8 | u64::from(r)));
-        }
-        words.push(step.operands.len() as u64);
-        words.extend(step.operands.iter().map(|&slot| u64::from(slot)));
-    }
-    words.extend(tape.outputs().iter().map(|&slot| u64::from(slot)));
-    words
 }
