@@ -53,7 +53,7 @@ wanted() { grep -E -- "${1:-.}"; }
 for name in $(names devices | grep ^cuda:: | wanted "$1"); do
   suite "devices.$name" ./devices --exact "$name" --nocapture &
 done
-for name in $(names pairs | grep -E '^(cuda::|sizes|forms|weighed|nearest)' | wanted "$1"); do
+for name in $(names pairs | grep -v -E '^(cpu|reference)::|^oracle' | wanted "$1"); do
   suite "pairs.$name" ./pairs --exact "$name" --nocapture &
 done
 for name in $(names cuda | wanted "$1"); do

@@ -6,11 +6,18 @@ use std::fmt;
 
 use tilework_error::{Error, Result};
 
+use crate::host::try_zeroed;
 use crate::interrupt;
 use crate::lock::Access;
 use crate::request::Request;
 use crate::session::Session;
 use crate::storage::Storage;
+
+/// Bytes that are handed on in one piece where a device is filled.
+const PIECE: usize = 1 << 22;
+
+/// Writes the bytes of a piece, which begins at this place of the whole.
+pub type Fill<'a> = &'a mut dyn FnMut(usize, &mut [u8]) -> Result<()>;
 
 /// Names a device: `cpu`, `reference`, `cuda:0`.
 #[derive(Debug, Clone, Copy, Eq, Hash, PartialOrd, Ord)]
@@ -94,6 +101,22 @@ pub trait Backend: Send + Sync + 'static {
     fn upload(&self, session: &Session<'_>, bytes: &[u8], to: &Storage, at: usize) -> Result<()> {
         to.copy_in(session, at, bytes);
         Ok(())
+    }
+
+    /// A new block of so many bytes, which `fill` gives piece by piece and in order. A device with
+    /// memory of its own may go on meanwhile with what it was asked before.
+    fn receive(&self, operation: &'static str, bytes: usize, fill: Fill<'_>) -> Result<Storage> {
+        let block = self.allocate(bytes, false)?;
+        let mut session = Session::new(operation);
+        session.hold(&block, Access::Write, self.id())?;
+        let mut piece: Vec<u8> = try_zeroed(operation, bytes.min(PIECE))?;
+        for at in (0..bytes).step_by(PIECE) {
+            let piece = &mut piece[..PIECE.min(bytes - at)];
+            fill(at, piece)?;
+            self.upload(&session, piece, &block, at)?;
+        }
+        drop(session);
+        Ok(block)
     }
 
     /// Copies bytes from a place inside of a block, which the session holds, to the host; a device

@@ -17,7 +17,7 @@ mod session;
 mod storage;
 mod view;
 
-pub use backend::{Backend, DeviceId, Memory, Properties, download, explain, run, upload};
+pub use backend::{Backend, DeviceId, Fill, Memory, Properties, download, explain, run, upload};
 pub use host::{empty_cache, try_filled, try_room, try_zeroed};
 pub use interrupt::interruptible;
 pub use mapped::{Mapping, map_file, release_pages};

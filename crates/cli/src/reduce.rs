@@ -223,7 +223,7 @@ pub(crate) fn run(out: &mut impl Write, arguments: &Arguments) -> Result<()> {
         let like = arrays.first().map(Array::dtype);
         let (declaration, array) = variable(category, text, like)?;
         declarations.push(declaration);
-        arrays.push(array.to_device(device).map_err(failed)?);
+        arrays.push(array);
     }
     let declarations: Vec<&str> = declarations.iter().map(String::as_str).collect();
     let arrays: Vec<&Array> = arrays.iter().collect();
@@ -243,8 +243,9 @@ pub(crate) fn run(out: &mut impl Write, arguments: &Arguments) -> Result<()> {
     let (formula, k) = (&arguments.formula, arguments.k);
     let reduction =
         Genred::with(formula, &declarations, row.name, axis, k, weight).map_err(failed)?;
+    let options = Options { device: Some(device), ..arguments.options };
     if arguments.explain {
-        let text = reduction.explain(&arrays, &arguments.options).map_err(failed)?;
+        let text = reduction.explain(&arrays, &options).map_err(failed)?;
         return writeln!(out, "{text}");
     }
     let Some(to) = &arguments.out else {
@@ -258,7 +259,7 @@ pub(crate) fn run(out: &mut impl Write, arguments: &Arguments) -> Result<()> {
         writable(path)?;
     }
     let reduced = watched(arguments.quiet, |progress| {
-        let options = Options { k, progress: Some(progress), ..arguments.options };
+        let options = Options { k, progress: Some(progress), ..options };
         reduction.call_with(&arrays, &options)
     })?;
     let (first, second) = match (reduced.values, reduced.indices) {

@@ -320,6 +320,26 @@ fn nearest_at(device: Device, (m, n, dim): (usize, usize, usize)) {
     }
 }
 
+/// Arrays of the host reduced on a device, which gets them in three blocks of j.
+pub fn streamed(device: Device) {
+    let n = (2usize << 24) + 5;
+    let column = |end: f64, n: usize| {
+        Array::linspace(-end..=end, n, DType::Float32).and_then(|x| x.reshape(&[-1, 1]))
+    };
+    let (x, y) = (column(1.0, 3).expect("x"), column(8.0, n).expect("y"));
+    for (name, k) in [("Sum", None), ("ArgKMin", Some(3)), ("LogSumExp", None)] {
+        let formula = if name == "Sum" { "Exp(-SqDist(x,y))" } else { "SqDist(x,y)" };
+        let call = Genred::with(formula, &["x = Vi(1)", "y = Vj(1)"], name, 1, k, None);
+        let (call, arrays) = (call.expect(name), [&x, &y]);
+        let here = call.call_with(&arrays, &Options::default()).expect(name);
+        let options = Options { device: Some(device), ..Options::default() };
+        let there = call.call_with(&arrays, &options).expect(name);
+        agree(name, &there, &here, 1e-5);
+        let how = call.explain(&arrays, &options).expect(name);
+        assert!(how.contains("3 of 16777216 like this one"), "{how}");
+    }
+}
+
 /// Ways to sum do not get in each other's way: the same formula in one process, one after the other.
 pub fn ways_to_sum(device: Device) {
     let arrays = arguments(device, DType::Float64, 1000, 1000);

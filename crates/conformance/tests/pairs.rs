@@ -56,6 +56,11 @@ fn nearest() {
 }
 
 #[test]
+fn streamed() {
+    on(Device::parse("cuda:0"), pairs_sizes::streamed);
+}
+
+#[test]
 fn ways_to_sum() {
     pairs_sizes::ways_to_sum(Device::cpu());
     on(Device::parse("cuda:0"), pairs_sizes::ways_to_sum);

@@ -404,8 +404,21 @@ def test_keywords_of_every_reduction() -> None:
     with pytest.raises(TypeError, match="keyword"):
         k.sum(axis=1, colour="red")
     if not any(device.type == "cuda" for device in tw.devices()):
-        with pytest.raises(tw.DeviceError):
+        with pytest.raises(tw.DeviceError, match="no card"):
             k.sum(axis=1, backend="GPU")
+
+
+@pytest.mark.parametrize("device", tw.devices(), ids=str)
+def test_work_on_another_device_gives_results_where_the_arrays_are(device: tw.Device) -> None:
+    x = np.linspace(-1, 1, 30).reshape(15, 2)
+    k = (-((LazyTensor(x[:, None, :]) - LazyTensor(x[None, :, :])) ** 2).sum(-1)).exp()
+    there = k.sum(axis=1, device=device)
+    assert there.device == tw.device("cpu")
+    close(there, k.sum(axis=1))
+    assert tw.all(k.argKmin(2, dim=1, device=str(device)) == k.argKmin(2, dim=1))
+    assert ("copied from cpu" in k.explain("sum", axis=1, device=device)) == (device != tw.device("cpu"))
+    with pytest.raises(tw.DeviceError, match="cuda:99"):
+        k.sum(axis=1, device="cuda:99")
 
 
 def test_defaults_of_the_module() -> None:

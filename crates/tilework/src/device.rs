@@ -9,7 +9,8 @@ use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 use tilework_backend::{
-    Backend, DeviceId, Fresh, Memory, Properties, Request, Storage, download, explain, run, upload,
+    Backend, DeviceId, Fill, Fresh, Memory, Properties, Request, Storage, download, explain, run,
+    upload,
 };
 use tilework_cpu::Cpu;
 use tilework_error::{Error, Result};
@@ -169,6 +170,16 @@ impl Device {
         at: usize,
     ) -> Result<()> {
         upload(*self.0, operation, bytes, to, at)
+    }
+
+    /// A new block that `fill` gives the bytes of.
+    pub(crate) fn receive(
+        self,
+        operation: &'static str,
+        bytes: usize,
+        fill: Fill<'_>,
+    ) -> Result<Storage> {
+        self.0.receive(operation, bytes, fill).map_err(|error| error.of(operation))
     }
 
     pub(crate) fn download(

@@ -248,7 +248,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         };
         let doc = format!(
             "{}\n\nOver i (axis 0) or j (axis 1), after batch axes.{components} Options: accuracy, \
-             scheme, sum_scheme, progress, out, call, and KeOps' own.",
+             scheme, sum_scheme, device, progress, out, call, and KeOps' own.",
             row.doc
         );
         let method = method_name(row);

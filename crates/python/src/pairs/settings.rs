@@ -6,10 +6,12 @@
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
+use tilework::Device;
 use tilework::pairs::{Accuracy, Named, Options, Scheme, SumScheme};
 use tilework_fork::ForkMutex;
 
 use crate::args::register;
+use crate::device;
 use crate::errors::DeviceError;
 
 /// What is shown of long work.
@@ -29,6 +31,8 @@ pub struct Settings {
     pub sums: SumScheme,
     pub accuracy: Accuracy,
     pub scheme: Scheme,
+    /// Where the work is done, if not where the arrays are.
+    pub device: Option<Device>,
     pub progress: Shown,
     /// How many values are kept.
     pub k: Option<usize>,
@@ -77,6 +81,7 @@ impl Settings {
             scheme: defaults.scheme,
             progress: if defaults.progress { Shown::Bar } else { Shown::Nothing },
             call: true,
+            device: None,
             k: None,
             out: None,
         }
@@ -89,6 +94,7 @@ impl Settings {
             sums: self.sums,
             accuracy: self.accuracy,
             scheme: self.scheme,
+            device: self.device,
             ..Settings::new()
         }
     }
@@ -109,6 +115,9 @@ impl Settings {
                         return Err(PyTypeError::new_err(message));
                     }
                 }
+            }
+            "device" => {
+                self.device = (!value.is_none()).then(|| device::parse(value)).transpose()?;
             }
             "call" => self.call = value.is_truthy()?,
             "out" => self.out = (!value.is_none()).then(|| value.clone().unbind()),
@@ -145,14 +154,14 @@ impl Settings {
         }
     }
 
-    /// KeOps' backends: where the arrays are decides, so that only the scheme is taken.
+    /// KeOps' backends: the scheme, and a card for arrays that are not on one.
     fn backend(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         if value.is_none() {
             return Ok(());
         }
         let name: String = value.extract()?;
         match name.as_str() {
-            "auto" | "CPU" => {}
+            "auto" | "CPU" => return Ok(()),
             "GPU" | "GPU_1D" | "GPU_1D_device" | "GPU_1D_host" => self.scheme = Scheme::OneD,
             "GPU_2D" | "GPU_2D_device" | "GPU_2D_host" => self.scheme = Scheme::TwoD,
             _ => {
@@ -160,12 +169,10 @@ impl Settings {
                 return Err(PyValueError::new_err(message));
             }
         }
-        let on_card = |device: tilework::Device| device.memory() != tilework::Memory::Host;
-        let cards = tilework::Device::all().into_iter().any(on_card);
-        if name.starts_with("GPU") && !cards {
-            let message = format!("backend={name:?}: there is no card; the arrays' device decides");
-            return Err(DeviceError::new_err(message));
-        }
+        let card = Device::parse("cuda").map_err(|why| {
+            DeviceError::new_err(format!("backend={name:?}: there is no card: {why}"))
+        })?;
+        self.device = Some(card);
         Ok(())
     }
 
@@ -194,6 +201,7 @@ impl Settings {
             sums: self.sums,
             accuracy: self.accuracy,
             scheme: self.scheme,
+            device: self.device,
             progress: None,
         }
     }

@@ -1,5 +1,6 @@
 //! New arrays: constants, identity, from Rust data. Evenly spaced numbers are in `ranges`.
 
+use tilework_backend::Fresh;
 use tilework_error::{Error, Result, tuple};
 use tilework_layout::Layout;
 use tilework_ops::{DType, Element, Id, Number};
@@ -214,14 +215,14 @@ impl Array {
         if device == self.device {
             return Ok(self.clone());
         }
-        let array = Array::unset("to_device", device, self.shape(), self.dtype())?;
-        let mut at = 0;
-        self.compact()?.each_piece("to_device", &mut |piece| {
-            device.upload("to_device", piece, array.storage(), at)?;
-            at += piece.len();
-            Ok(())
+        let compact = self.compact()?;
+        let size = self.dtype().size();
+        let block = device.receive("to_device", self.len() * size, &mut |at, piece| {
+            let from = compact.offset() * size + at;
+            compact.device.download("to_device", compact.storage(), from, piece)
         })?;
-        Ok(array)
+        let fresh = Fresh::row_major(block, self.shape(), self.dtype())?;
+        Ok(Array::from_fresh(fresh, device))
     }
 }
 

@@ -3,7 +3,7 @@
 //! Tapes are kept by formula, so that a second call of the same formula costs a look-up. A
 //! reduction over i is the one over j of the formula with i and j exchanged. May assume arrays that
 //! fit their variables (`variable`); called by `reduce`, `genred`, `gradient` and `partial`. What is
-//! long is done in blocks (`stream`).
+//! long, or done on another device, is done in blocks (`stream`).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tilework_formula::{Axis, Category, Expr, Lowered, Purpose, Reduction, lower_
 use tilework_layout::{Dims, Layout};
 use tilework_ops::DType;
 
-use super::stream;
+use super::stream::Blocks;
 use super::variable::Extent;
 use crate::array::Array;
 use crate::device::Device;
@@ -32,6 +32,9 @@ pub struct Options<'a> {
     pub accuracy: Accuracy,
     /// How the plane of pairs is cut.
     pub scheme: Scheme,
+    /// Where the work is done, if not where the arrays are: they are copied there block by block,
+    /// so that they may be larger than its memory, and the result is where they are.
+    pub device: Option<Device>,
     /// Is told the fraction that is done, from any thread, and says whether to go on.
     pub progress: Option<Progress<'a>>,
 }
@@ -44,6 +47,16 @@ impl Options<'_> {
             self.progress.is_none_or(|progress| progress.goes_on(so_far))
         };
         work(&Options { progress: self.progress.map(|_| Progress(&told)), ..*self })
+    }
+
+    /// Tells the fraction that is done; an error if the work is to be stopped.
+    pub(super) fn tell(&self, fraction: f64) -> Result<()> {
+        match self.progress {
+            Some(progress) if !progress.goes_on(fraction) => {
+                Err(Error::interrupted("reduction", "stopped on request"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The same for pass `k` of `n`.
@@ -67,6 +80,13 @@ impl Reduced {
     pub fn only(self) -> Result<Array> {
         let found = self.values.or(self.indices);
         found.ok_or_else(|| Error::value("reduction", "there is no result"))
+    }
+
+    /// The same on another device.
+    pub(super) fn to_device(&self, device: Device) -> Result<Reduced> {
+        let moved =
+            |array: &Option<Array>| array.as_ref().map(|array| array.to_device(device)).transpose();
+        Ok(Reduced { values: moved(&self.values)?, indices: moved(&self.indices)? })
     }
 }
 
@@ -144,6 +164,11 @@ impl<'a> Call<'a> {
         self.extent.dtype.unwrap_or(DType::Float32)
     }
 
+    /// Where the arrays are.
+    pub(super) fn device(&self) -> Device {
+        self.extent.device.unwrap_or_else(Device::current)
+    }
+
     /// What tapes are made for.
     fn purpose(&self, options: &Options<'_>) -> Purpose {
         Purpose { dtype: self.dtype(), cheap: options.accuracy == Accuracy::Declared }
@@ -173,8 +198,8 @@ impl<'a> Call<'a> {
             let columns: Vec<&Array> = columns.iter().collect();
             return Ok(Reduced { values: Some(crate::concat(&columns, -1)?), indices: None });
         }
-        if let Some(rows) = stream::block_rows(self)? {
-            return stream::run(self, options, rows);
+        if let Some(blocks) = Blocks::of(self, options)? {
+            return blocks.run(self, options);
         }
         let wanted = Wanted::results(self.reduction, self.dtype());
         let ((), raw) = self.ask(options, 0, wanted, Device::run)?;
@@ -201,8 +226,8 @@ impl<'a> Call<'a> {
             let how = Call::new(first, self.arrays, self.extent).explain(options)?;
             return Ok(format!("{} by components, the first of which:\n{how}", self.reduction));
         }
-        if let Some(rows) = stream::block_rows(self)? {
-            return stream::explain(self, options, rows);
+        if let Some(blocks) = Blocks::of(self, options)? {
+            return blocks.explain(self, options);
         }
         let purpose = self.purpose(options);
         let lowered = plan(self.reduction.outputs(), purpose, self.reduction.axis())?;
@@ -238,7 +263,7 @@ impl<'a> Call<'a> {
         door: impl FnOnce(Device, &'static str, &Request<'_>) -> Result<R>,
     ) -> Result<(R, Raw)> {
         let (reduction, extent) = (self.reduction, self.extent);
-        let device = extent.device.unwrap_or_else(Device::current);
+        let device = self.device();
         let lowered = plan(reduction.outputs(), self.purpose(options), reduction.axis())?;
         let rows = extent.rows(reduction.axis().survivor());
         let full = |rest: &[usize]| -> Dims { extent.batch.iter().chain(rest).copied().collect() };

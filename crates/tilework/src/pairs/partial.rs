@@ -12,7 +12,9 @@ use tilework_ops::{DType, PairFoldId, PairShape};
 
 use super::call::{Call, Options};
 use super::lazy::LazyTensor;
+use super::stream;
 use crate::array::{Array, Direction};
+use crate::device::Device;
 use crate::s;
 
 /// A reduction over some of the indices.
@@ -57,7 +59,7 @@ impl LazyTensor {
                 let message = format!("the offset {offset} is out of range");
                 return Err(Error::value("partial", message));
             }
-            Partial::of(call, options, offset)
+            stream::partial(call, options, offset)
         })
     }
 }
@@ -82,6 +84,12 @@ impl Partial {
             values,
             indices: raw.indices,
         })
+    }
+
+    /// The same state on another device.
+    pub fn to_device(&self, device: Device) -> Result<Partial> {
+        let indices = self.indices.as_ref().map(|indices| indices.to_device(device)).transpose()?;
+        Ok(Partial { values: self.values.to_device(device)?, indices, ..self.clone() })
     }
 
     /// What [`Partial::from_arrays`] takes beside the arrays: the reduction's name, the formula's
