@@ -19,7 +19,7 @@ import tilework.needle._settings
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-PAGES = ["docs/keops.md", "docs/numpy.md", "docs/views.md"]
+PAGES = ["docs/cuda.md", "docs/keops.md", "docs/numpy.md", "docs/views.md"]
 
 
 def reference() -> ModuleType:
