@@ -165,6 +165,7 @@ fn reductions_of(device: Device, dtype: DType, axis: usize) {
         let arrays: Vec<&Array> = arrays.iter().collect();
         for row in REDUCTIONS {
             let formulas: &[&str] = match (row.scalar, row.name) {
+                (true, "LogSumExp") => &["(x|y) / 4", "x * y / 4"],
                 (true, _) => &["(x|y) / 4"],
                 (_, "Prod") => &["1 + Square(x) * Square(y) / 5000"],
                 _ => &["SqDist(x,y)", "x * y", "Inv(Square(x)) * Sqrt(y)"],

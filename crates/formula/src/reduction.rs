@@ -203,17 +203,13 @@ impl Reduction {
             (Weight::None, Some(_)) => return fail("takes no second formula".into()),
             _ => {}
         }
-        let by_components = row.slope == Slope::LogSumExp && weight.is_none();
-        if row.scalar && formula.dim() != 1 && !by_components {
-            return fail(format!("takes a number, but {}", crate::infer::described(formula)));
+        let (formula, weight) = (formula.clone(), weight.cloned());
+        let reduction = Reduction { row, formula, axis, k: k.unwrap_or(1), weight };
+        if !row.takes(reduction.shape()) {
+            let described = crate::infer::described(&reduction.formula);
+            return fail(format!("takes a number, but {described}"));
         }
-        Ok(Reduction {
-            row,
-            formula: formula.clone(),
-            axis,
-            k: k.unwrap_or(1),
-            weight: weight.cloned(),
-        })
+        Ok(reduction)
     }
 
     /// Its row.
@@ -236,18 +232,14 @@ impl Reduction {
         self.axis
     }
 
-    /// The reductions of its components one by one, where states are those of a number only: so
-    /// the logarithm of sums of exponentials of a vector is taken.
+    /// The reductions of its components one by one, whose states and results lie side by side, where
+    /// devices know that of a number only: so exponentials of a vector are summed.
     pub fn components(&self) -> Result<Option<Vec<Reduction>>> {
-        if !self.by_components() {
+        if !self.row.scalar || self.formula.dim() == 1 {
             return Ok(None);
         }
         let of = |k| Reduction::new(self.row.name, &self.formula.elem(k)?, self.axis, None, None);
         (0..self.formula.dim()).map(of).collect::<Result<_>>().map(Some)
-    }
-
-    fn by_components(&self) -> bool {
-        self.row.scalar && self.formula.dim() != 1
     }
 
     /// How many values are kept, where it keeps several.
@@ -271,10 +263,7 @@ impl Reduction {
 
     /// How many values (and as many indices) one row of the result has.
     pub fn width(&self) -> usize {
-        match self.by_components() {
-            true => self.formula.dim(),
-            false => self.row.fold.width(self.shape()),
-        }
+        self.row.fold.width(self.shape())
     }
 
     /// The state after nothing.
@@ -284,10 +273,6 @@ impl Reduction {
 
     /// Whether a state is one of this reduction's.
     fn check(&self, state: &State) -> Result<()> {
-        if self.by_components() {
-            let message = format!("{}: a vector has a state for each component", self.row.name);
-            return Err(Error::formula(message, None));
-        }
         let own = self.init();
         if own.values.len() == state.values.len() && own.indices.len() == state.indices.len() {
             return Ok(());
@@ -348,13 +333,6 @@ impl Reduction {
         m: usize,
         n: usize,
     ) -> Result<(Vec<f64>, Vec<i64>)> {
-        if let Some(components) = self.components()? {
-            let columns = components.iter().map(|one| Ok(one.evaluate(arguments, m, n)?.0));
-            let columns = columns.collect::<Result<Vec<_>>>()?;
-            let rows = columns.first().map_or(0, Vec::len);
-            let row = |at: usize| columns.iter().map(move |column| column[at]);
-            return Ok(((0..rows).flat_map(row).collect(), Vec::new()));
-        }
         let outputs = self.outputs();
         let variables = Expr::variables_of(&outputs)?;
         for v in &variables {

@@ -68,7 +68,7 @@ pub struct PairFoldRow {
     pub takes_k: bool,
     /// Whether it takes a second formula.
     pub weight: Weight,
-    /// Whether the formula must be a number.
+    /// Whether the formula must be a number; see [`PairFoldRow::takes`].
     pub scalar: bool,
     /// Whether values are part of its result.
     pub gives_values: bool,
@@ -167,11 +167,18 @@ pub struct PairShape {
     pub weights: usize,
 }
 
+impl PairShape {
+    /// How many numbers exponentials hold for a component: the exponent and its sums.
+    pub fn sums(self) -> usize {
+        2 + self.weights
+    }
+}
+
 /// What is known after some pairs: plain arrays.
 ///
 /// Extremes hold `k * dim` values, best first, and their indices, -1 where there is none yet.
-/// Exponentials hold the largest exponent m, the sum of exp(F - m), and the same sum for each
-/// weight. Everything else holds `dim` values.
+/// Exponentials hold, for one component of F after the other, the largest exponent m, the sum of
+/// exp(F - m), and the same sum for each weight. Everything else holds `dim` values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PairState<A = f64> {
     /// How many pairs.
@@ -187,7 +194,7 @@ impl Monoid {
     pub fn values(self, shape: PairShape) -> usize {
         match self {
             Monoid::Smallest | Monoid::Largest => shape.k * shape.dim,
-            Monoid::Shifted => 2 + shape.weights,
+            Monoid::Shifted => shape.dim * shape.sums(),
             _ => shape.dim,
         }
     }
@@ -200,7 +207,7 @@ impl Monoid {
         }
     }
 
-    /// The value that a state begins with in place `k`.
+    /// The value that a state begins with in place `k` of a component.
     pub fn neutral<A: Real>(self, k: usize) -> A {
         match self {
             Monoid::Add | Monoid::Any | Monoid::Count => A::ZERO,
@@ -214,6 +221,13 @@ impl Monoid {
 }
 
 impl PairFoldRow {
+    /// Whether it takes formulas of this shape. What must be a number may be a vector all the same
+    /// if its logarithm is taken without weights: that of each component.
+    pub fn takes(&self, shape: PairShape) -> bool {
+        let by_components = self.finish == Finish::LogSums && shape.weights == 0;
+        !self.scalar || shape.dim == 1 || by_components
+    }
+
     /// The dtype of its values, where the variables have this one.
     pub fn result(&self, dtype: DType) -> DType {
         if self.is_whole { DType::Int64 } else { dtype }
@@ -242,7 +256,7 @@ impl PairFoldId {
         let row = self.row();
         match (row.monoid, row.finish) {
             (Monoid::Shifted, Finish::ShiftedSums) => 1 + shape.weights.max(1),
-            (Monoid::Shifted, _) => shape.weights.max(1),
+            (Monoid::Shifted, _) => shape.dim * shape.weights.max(1),
             (monoid, _) => monoid.values(shape),
         }
     }
@@ -252,7 +266,7 @@ impl PairFoldId {
         let monoid = self.row().monoid;
         PairState {
             count: 0,
-            values: (0..monoid.values(shape)).map(|k| monoid.neutral(k)).collect(),
+            values: (0..monoid.values(shape)).map(|k| monoid.neutral(k % shape.sums())).collect(),
             indices: vec![-1; monoid.indices(shape)],
         }
     }
@@ -288,7 +302,9 @@ impl PairFoldId {
             Monoid::Largest => extreme(shape, (held, at), values, |_| index, |a, b| a > b),
             Monoid::Shifted => {
                 let sums: Vec<A> = [A::ONE].iter().chain(weight).copied().collect();
-                shift_into(held, values[0], &sums);
+                for (held, value) in held.chunks_exact_mut(shape.sums()).zip(values) {
+                    shift_into(held, *value, &sums);
+                }
             }
         }
     }
@@ -315,7 +331,12 @@ impl PairFoldId {
             Monoid::All => each(held, values, |a, b| truth(a.is_true() && b.is_true())),
             Monoid::Smallest => extreme(shape, (held, at), values, |k| indices[k], |a, b| a < b),
             Monoid::Largest => extreme(shape, (held, at), values, |k| indices[k], |a, b| a > b),
-            Monoid::Shifted => shift_into(held, values[0], &values[1..]),
+            Monoid::Shifted => {
+                let components = held.chunks_exact_mut(shape.sums());
+                for (held, of) in components.zip(values.chunks_exact(shape.sums())) {
+                    shift_into(held, of[0], &of[1..]);
+                }
+            }
         }
     }
 
@@ -339,12 +360,19 @@ impl PairFoldId {
                 values
             }
             Finish::LogSums => {
-                let max = values[0];
-                let nothing = max == A::of(f64::NEG_INFINITY);
-                let log = |sum: A| if nothing { max } else { max + sum.by(f64::ln) };
-                let sums = &mut values[first..];
-                sums.iter_mut().for_each(|sum| *sum = log(*sum));
-                sums
+                let own = shape.sums();
+                // From the last on, each to a place that has been read.
+                let mut to = values.len();
+                for component in (0..shape.dim).rev() {
+                    let max = values[component * own];
+                    let nothing = max == A::of(f64::NEG_INFINITY);
+                    for k in (first..own).rev() {
+                        let sum = values[component * own + k];
+                        to -= 1;
+                        values[to] = if nothing { max } else { max + sum.by(f64::ln) };
+                    }
+                }
+                &mut values[to..]
             }
             Finish::ShiftedSums => {
                 values[first - 1] = values[0];

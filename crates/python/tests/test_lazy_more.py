@@ -1,7 +1,6 @@
-"""Systems, gradients, partial reductions, progress and interruption, streaming, torch."""
+"""Systems, gradients, partial reductions, progress and interruption, streaming."""
 
 import pickle
-import runpy
 import threading
 import time
 from pathlib import Path
@@ -158,33 +157,43 @@ def test_gradients_of_text_are_those_of_tensors() -> None:
         text.value_and_grad(x, y, p, variables=["z"])
 
 
-def test_torch_example() -> None:
-    torch = pytest.importorskip("torch", reason="torch is not installed")
-    path = Path(__file__).parents[3] / "examples" / "torch_autograd.py"
-    if not path.exists():
-        pytest.skip("the examples are not here")
-    example = runpy.run_path(str(path))
-    tensors = [torch.randn(n, d, dtype=torch.float64, requires_grad=True) for n, d in [(5, 3), (7, 3), (7, 2)]]
-    assert torch.autograd.gradcheck(example["PairSum"].apply, tensors)
-
-
 # Partial reductions.
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "prod", "min", "argmin", "max_argmax", "logsumexp", "argKmin", "count"])
-def test_partials_merge_in_any_grouping(name: str) -> None:
-    options = {"K": 3} if "K" in name else {}
+REDUCTIONS = [
+    "Sum", "Mean", "Prod", "Any", "All", "Count", "Min", "Max", "ArgMin", "ArgMax", "Min_ArgMin", "Max_ArgMax", "KMin",
+    "ArgKMin", "KMin_ArgKMin", "KMax", "ArgKMax", "KMax_ArgKMax", "LogSumExp", "LogSumExpWeight", "Max_SumShiftExp",
+    "Max_SumShiftExpWeight", "SumSoftMaxWeight",
+]  # fmt: skip
+ONE_NUMBER = ["LogSumExpWeight", "Max_SumShiftExp", "Max_SumShiftExpWeight", "SumSoftMaxWeight"]
+
+
+@pytest.mark.parametrize("batches", [0, 1])
+@pytest.mark.parametrize("kind", ["number", "vector"])
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_partials_merge_in_any_grouping(name: str, kind: str, batches: int) -> None:
+    if kind == "vector" and name in ONE_NUMBER:
+        pytest.skip("of numbers only")
+    x = np.stack([X, X - 1]) if batches else X
+
+    def tensor(first: int, last: int) -> tuple[LazyTensor, dict[str, object]]:
+        y = Vj(Y[first:last])
+        options = {"K": 3} if "K" in name else {"weight": y.concat(-y)} if "Weight" in name else {}
+        return (Vi(x).sqdist(y) if kind == "number" else Vi(x) * y), options
 
     def part(first: int, last: int) -> Partial:
-        f = Vi(X).sqdist(Vj(Y[first:last]))
-        return f.partial(name, axis=1, offset=first, **options)
+        f, options = tensor(first, last)
+        return f.partial(name, axis=1 + batches, offset=first, **options)
 
-    whole = getattr(Vi(X).sqdist(Vj(Y)), name)(axis=1, **options)
+    f, options = tensor(0, N)
+    whole = f.reduction(name, axis=1 + batches, **options)
     cuts = [part(0, 2), part(2, 2), part(2, 7), part(7, 9)]
     left = cuts[0].merge(cuts[1]).merge(cuts[2]).merge(cuts[3]).finish()
     right = cuts[3].merge(cuts[2].merge(cuts[0])).merge(cuts[1]).finish()
-    for got in [left, right]:
+    again = Partial.from_arrays(**cuts[3].arrays()).merge(cuts[2]).merge(cuts[0]).finish()
+    for got in [left, right, again]:
         for a, b in zip(*[r if isinstance(r, tuple) else (r,) for r in (got, whole)], strict=True):
+            assert a.shape == b.shape
             (np.testing.assert_array_equal if a.dtype == "int64" else close)(np.asarray(a), np.asarray(b))
 
 

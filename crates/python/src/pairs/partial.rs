@@ -31,8 +31,9 @@ impl PyPartial {
     /// `count`, and the arrays `values` and `indices` (None where there are none).
     ///
     /// Version 1: `values` is `(..., rows, width)` in float32 or float64, `indices` the same in
-    /// int64. Extremes hold `K * dim` values and indices, best first; exponentials the largest
-    /// exponent m, the sum of exp(F - m), then that sum for each weight; others `dim` values.
+    /// int64. Extremes hold `K * dim` values and indices, best first; exponentials, one component
+    /// of F after the other, the largest exponent m, the sum of exp(F - m), then that sum for each
+    /// weight; others `dim` values.
     ///
     /// >>> import tilework as tw
     /// >>> x, y = tw.asarray([[0.0], [1.0]]), tw.asarray([[5.0], [7.0]])

@@ -189,17 +189,12 @@ impl<'a> Call<'a> {
 
     /// The result.
     pub(super) fn run(&self, options: &Options<'_>) -> Result<Reduced> {
-        if let Some(components) = self.reduction.components()? {
-            let run = |(k, one): (usize, &Reduction)| {
-                let call = Call::new(one, self.arrays, self.extent);
-                options.pass(k, components.len(), |options| call.run(options)?.only())
-            };
-            let columns = components.iter().enumerate().map(run).collect::<Result<Vec<_>>>()?;
-            let columns: Vec<&Array> = columns.iter().collect();
-            return Ok(Reduced { values: Some(crate::concat(&columns, -1)?), indices: None });
-        }
         if let Some(blocks) = Blocks::of(self, options)? {
             return blocks.run(self, options);
+        }
+        let columns = self.by_components(options, |one, options| one.run(options)?.only())?;
+        if columns.is_some() {
+            return Ok(Reduced { values: columns, indices: None });
         }
         let wanted = Wanted::results(self.reduction, self.dtype());
         let ((), raw) = self.ask(options, 0, wanted, Device::run)?;
@@ -222,12 +217,12 @@ impl<'a> Call<'a> {
 
     /// How the device would do it.
     pub(super) fn explain(&self, options: &Options<'_>) -> Result<String> {
+        if let Some(blocks) = Blocks::of(self, options)? {
+            return blocks.explain(self, options);
+        }
         if let Some([first, ..]) = self.reduction.components()?.as_deref() {
             let how = Call::new(first, self.arrays, self.extent).explain(options)?;
             return Ok(format!("{} by components, the first of which:\n{how}", self.reduction));
-        }
-        if let Some(blocks) = Blocks::of(self, options)? {
-            return blocks.explain(self, options);
         }
         let purpose = self.purpose(options);
         let lowered = plan(self.reduction.outputs(), purpose, self.reduction.axis())?;
@@ -236,8 +231,31 @@ impl<'a> Call<'a> {
         Ok(format!("{}\n{}{how}", self.reduction, lowered.tape))
     }
 
+    /// What work gives for each component, side by side, where devices know states of numbers only.
+    fn by_components(
+        &self,
+        options: &Options<'_>,
+        work: impl Fn(&Call<'_>, &Options<'_>) -> Result<Array>,
+    ) -> Result<Option<Array>> {
+        let Some(components) = self.reduction.components()? else { return Ok(None) };
+        let column = |(k, one): (usize, &Reduction)| {
+            let call = Call::new(one, self.arrays, self.extent);
+            options.pass(k, components.len(), |options| work(&call, options))
+        };
+        let columns = components.iter().enumerate().map(column).collect::<Result<Vec<_>>>()?;
+        crate::concat(&columns.iter().collect::<Vec<_>>(), -1).map(Some)
+    }
+
     /// States, whose first index is `start`.
     pub(super) fn states(&self, options: &Options<'_>, start: i64) -> Result<Raw> {
+        let missing = || Error::value("partial", "there is no state");
+        let state = |one: &Call<'_>, options: &Options<'_>| {
+            one.states(options, start)?.values.ok_or_else(missing)
+        };
+        let columns = self.by_components(options, state)?;
+        if columns.is_some() {
+            return Ok(Raw { values: columns, indices: None });
+        }
         let (row, shape) = (self.reduction.row(), self.reduction.shape());
         let values = (row.monoid.values(shape), row.states(self.accumulates(options.sums)));
         let indices = Some(row.monoid.indices(shape)).filter(|width| *width > 0);

@@ -70,10 +70,6 @@ impl Partial {
 
     /// The state of a call, whose first index is `offset`.
     pub(super) fn of(call: &Call<'_>, options: &Options<'_>, offset: i64) -> Result<Partial> {
-        if call.reduction.components()?.is_some() {
-            let message = "a vector has a state for each component; take them one by one";
-            return Err(Error::value("partial", message));
-        }
         let raw = call.states(options, offset)?;
         let values = raw.values.ok_or_else(|| Error::value("partial", "there is no state"))?;
         Ok(Partial {
@@ -124,6 +120,9 @@ impl Partial {
             return Err(wrong(message));
         }
         let shape = PairShape { dim, k: if row.takes_k { k } else { 1 }, weights };
+        if !row.takes(shape) {
+            return Err(wrong(format!("{reduction} takes a number, not a vector of {dim}")));
+        }
         let width = row.monoid.values(shape);
         let fits = values.ndim() >= 2 && values.shape().last() == Some(&width);
         let float = matches!(values.dtype(), DType::Float32 | DType::Float64);
@@ -182,17 +181,18 @@ impl Partial {
             Monoid::Any => values.maximum(others),
             Monoid::All => values.minimum(others),
             Monoid::Shifted => {
+                let (values, others) = (self.components(values)?, self.components(others)?);
                 let exponent = |values: &Array| values.slice(&s![Ellipsis, 0..1]);
                 let sums = |values: &Array| values.slice(&s![Ellipsis, 1..]);
-                let (held, taken) = (exponent(values)?, exponent(others)?);
+                let (held, taken) = (exponent(&values)?, exponent(&others)?);
                 let largest = held.maximum(&taken)?;
                 // Equal infinities would give inf - inf; their scale factor is one.
                 let scaled = |of: &Array, sums: Array| -> Result<Array> {
                     let factor = (of - &largest)?.exp()?;
                     &crate::select(&of.equal(&largest)?, 1.0, &factor)? * &sums
                 };
-                let sums = (&scaled(&held, sums(values)?)? + &scaled(&taken, sums(others)?)?)?;
-                crate::concat(&[&largest, &sums], -1)
+                let sums = (&scaled(&held, sums(&values)?)? + &scaled(&taken, sums(&others)?)?)?;
+                self.side_by_side(&crate::concat(&[&largest, &sums], -1)?)
             }
             _ => values + others,
         }
@@ -238,10 +238,25 @@ impl Partial {
 
     /// Extremes with an axis of ranks before that of components.
     fn ranked(&self, extremes: &Array) -> Result<Array> {
-        let rows = extremes.shape().iter().take(extremes.ndim() - 1);
-        let own = [self.shape.k, self.shape.dim];
-        let shape: Vec<isize> = rows.chain(&own).map(|&n| n as isize).collect();
-        extremes.reshape(&shape)
+        self.with_last_axes(extremes, &[self.shape.k, self.shape.dim])
+    }
+
+    /// Exponents and their sums with an axis of components before them.
+    fn components(&self, exponentials: &Array) -> Result<Array> {
+        self.with_last_axes(exponentials, &[self.shape.dim, self.shape.sums()])
+    }
+
+    /// What has an axis of components with it in the last one.
+    fn side_by_side(&self, of_components: &Array) -> Result<Array> {
+        let width = of_components.shape().iter().rev().take(2).product();
+        self.with_last_axes(of_components, &[width])
+    }
+
+    /// Numbers of rows with these axes after the rows.
+    fn with_last_axes(&self, numbers: &Array, own: &[usize]) -> Result<Array> {
+        let rows = self.values.shape().iter().take(self.values.ndim() - 1);
+        let shape: Vec<isize> = rows.chain(own).map(|&n| n as isize).collect();
+        numbers.reshape(&shape)
     }
 
     /// The result.
@@ -249,18 +264,19 @@ impl Partial {
         let row = self.fold.row();
         // The sums that a reduction is about: the weighted ones, or the plain one without weights.
         let first = if self.shape.weights == 0 { 1 } else { 2 };
-        let column = |k: isize| self.values.slice(&s![Ellipsis, k..k + 1]);
-        let sums = || self.values.slice(&s![Ellipsis, first..]);
+        let column = |k: isize| self.components(&self.values)?.slice(&s![Ellipsis, k..k + 1]);
+        let sums = || self.components(&self.values)?.slice(&s![Ellipsis, first..]);
         let values = || match row.finish {
             Finish::AsIs => Ok(self.values.clone()),
             Finish::OverCount => &self.values / self.count as f64,
             Finish::LogSums => {
                 let largest = column(0)?;
                 let log = (&largest + &sums()?.log()?)?;
-                crate::select(&largest.equal(f64::NEG_INFINITY)?, &largest, &log)
+                let log = crate::select(&largest.equal(f64::NEG_INFINITY)?, &largest, &log)?;
+                self.side_by_side(&log)
             }
-            Finish::ShiftedSums => crate::concat(&[&column(0)?, &sums()?], -1),
-            Finish::SoftMean => &sums()? / &column(1)?,
+            Finish::ShiftedSums => self.side_by_side(&crate::concat(&[&column(0)?, &sums()?], -1)?),
+            Finish::SoftMean => self.side_by_side(&(&sums()? / &column(1)?)?),
         };
         // The K values of each row have an axis of their own, if they are vectors.
         let shaped = |array: Array| match row.takes_k && self.shape.dim > 1 {

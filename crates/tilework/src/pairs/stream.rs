@@ -257,6 +257,7 @@ mod tests {
     use tilework_backend::Progress;
     use tilework_formula::reduction::{REDUCTIONS, Weight};
     use tilework_formula::{Axis, Reduction};
+    use tilework_ops::PairShape;
 
     use super::super::variable::Extent;
     use super::*;
@@ -288,7 +289,8 @@ mod tests {
         let arrays = [numbers(5, 1), numbers(23, 2)];
         let home = arrays[0].device();
         let (x, y) = (Expr::vi(0, 2).unwrap(), Expr::vj(1, 2).unwrap());
-        let (formula, weight) = (x.dot(&y).unwrap(), y.square().unwrap());
+        let (number, vector) = (x.dot(&y).unwrap(), x.multiply(&y).unwrap());
+        let weight = y.square().unwrap();
         let extent = Extent {
             m: Some(5),
             n: Some(23),
@@ -299,8 +301,11 @@ mod tests {
         for row in REDUCTIONS {
             let weight = (row.weight == Weight::Required).then_some(&weight);
             let k = row.takes_k.then_some(3);
-            for axis in [Axis::I, Axis::J] {
-                let reduction = Reduction::new(row.name, &formula, axis, k, weight).unwrap();
+            let formulas = [(Axis::I, &number), (Axis::J, &number), (Axis::J, &vector)];
+            let shape =
+                |dim: usize| PairShape { dim, k: 1, weights: usize::from(weight.is_some()) };
+            for (axis, formula) in formulas.into_iter().filter(|(_, f)| row.takes(shape(f.dim()))) {
+                let reduction = Reduction::new(row.name, formula, axis, k, weight).unwrap();
                 let call = Call::new(&reduction, &arrays, &extent);
                 let last = std::sync::Mutex::new(0.0);
                 let told = |fraction: f64| {
