@@ -5,7 +5,7 @@
 //! memory. The result takes its name only when it is whole. Called by `main`.
 
 use std::io::{Error, ErrorKind, IsTerminal, Result, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -251,12 +251,11 @@ pub(crate) fn run(out: &mut impl Write, arguments: &Arguments) -> Result<()> {
     let Some(to) = &arguments.out else {
         return Err(Error::new(ErrorKind::InvalidInput, "--out FILE says where to"));
     };
-    if arguments.indices.as_ref() == Some(to) {
+    let file = |path: &PathBuf| tilework::check_save(path).map_err(failed);
+    let (one, other) = (file(to)?, arguments.indices.as_ref().map(file).transpose()?);
+    if other == Some(one) {
         let message = "--indices and --out name one file; the two results need one each";
         return Err(Error::new(ErrorKind::InvalidInput, message));
-    }
-    for path in [Some(to), arguments.indices.as_ref()].into_iter().flatten() {
-        writable(path)?;
     }
     let reduced = watched(arguments.quiet, |progress| {
         let options = Options { k, progress: Some(progress), ..options };
@@ -273,19 +272,6 @@ pub(crate) fn run(out: &mut impl Write, arguments: &Arguments) -> Result<()> {
         tilework::save(path, &second).map_err(failed)?;
     }
     Ok(())
-}
-
-/// Whether a file can be made beside this path: known before the work, and not after it.
-fn writable(path: &Path) -> Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}", std::process::id()));
-    let named = |error: Error| Error::new(error.kind(), format!("{}: {error}", path.display()));
-    if path.exists() && !path.is_file() {
-        let what = if path.is_dir() { "this is a folder" } else { "this is no regular file" };
-        return Err(named(Error::new(ErrorKind::InvalidInput, what)));
-    }
-    std::fs::File::create_new(&beside).map_err(named)?;
-    std::fs::remove_file(&beside).map_err(named)
 }
 
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -381,11 +367,14 @@ mod tests {
             (&["--min-argmin", "j"], "--indices FILE says where to"),
             (&["--sum", "j", "--indices", "at.npy"], "gives one array"),
             (&["--sum", "j", "--device", "abacus"], "abacus"),
+            (&["--min-argmin", "j", "--indices", &path("./a.npy")], "one file"),
         ] {
             let error = run(&mut Vec::new(), &line(rest).unwrap()).unwrap_err().to_string();
             assert!(error.contains(says), "{rest:?}: {error}");
         }
-        for (out, says) in [("/no/such/folder/a.npy", "/no/such/folder/a.npy: "), ("/", "folder")] {
+        for (out, says) in
+            [("/no/such/folder/a.npy", "/no/such/folder/a.npy: "), ("/", "directory")]
+        {
             let arguments = Arguments { out: Some(out.into()), ..line(&["--sum", "j"]).unwrap() };
             let error = run(&mut Vec::new(), &arguments).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");

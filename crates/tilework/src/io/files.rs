@@ -23,6 +23,14 @@ impl Drop for Temporary {
     }
 }
 
+/// A new file beside the one whose place it is to take.
+struct Draft {
+    file: File,
+    path: PathBuf,
+    temporary: Temporary,
+    target: PathBuf,
+}
+
 /// Puts what `write` writes in the place of `path`, all or nothing.
 ///
 /// The new file is on the disk before it takes the old one's name, since some systems report a
@@ -33,6 +41,29 @@ pub(super) fn replace(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
 ) -> Result<()> {
+    let failed = |error: io::Error| origin.refused(error.kind(), error);
+    let Draft { file, path, mut temporary, target } = begin(origin, path)?;
+    let mut writer = BufWriter::with_capacity(1 << 16, file);
+    write(&mut writer)?;
+    writer.flush().map_err(failed)?;
+    writer.get_ref().sync_data().map_err(failed)?;
+    drop(writer);
+    fs::rename(&path, &target).map_err(failed)?;
+    temporary.0 = None;
+    Ok(())
+}
+
+/// The file that [`replace`] would write, by its one real name, if it can begin; leaves everything as
+/// it was.
+pub(super) fn check(origin: Origin<'_>, path: &Path) -> Result<PathBuf> {
+    let Draft { path, target, temporary, .. } = begin(origin, path)?;
+    let real = path.canonicalize().map_err(|error| origin.refused(error.kind(), error))?;
+    drop(temporary);
+    Ok(real.with_file_name(target.file_name().unwrap_or_default()))
+}
+
+/// An empty file beside the one that `path` names, with its permissions.
+fn begin(origin: Origin<'_>, path: &Path) -> Result<Draft> {
     let failed = |error: io::Error| origin.refused(error.kind(), error);
     let target = named_by(path);
     let old = match fs::metadata(&target) {
@@ -48,18 +79,11 @@ pub(super) fn replace(
         Err(error) => return Err(failed(error)),
     };
     let (path, file) = create_beside(&target).map_err(failed)?;
-    let mut temporary = Temporary(Some(path.clone()));
+    let temporary = Temporary(Some(path.clone()));
     if let Some(old) = old {
         file.set_permissions(old).map_err(failed)?;
     }
-    let mut writer = BufWriter::with_capacity(1 << 16, file);
-    write(&mut writer)?;
-    writer.flush().map_err(failed)?;
-    writer.get_ref().sync_data().map_err(failed)?;
-    drop(writer);
-    fs::rename(&path, &target).map_err(failed)?;
-    temporary.0 = None;
-    Ok(())
+    Ok(Draft { file, path, temporary, target })
 }
 
 /// The file that a path names, through symbolic links, whether or not it is there yet.
@@ -133,7 +157,12 @@ mod tests {
             assert_eq!(fs::read(&path).unwrap(), b"new");
             let dangling = link("dangling", "below/y.npy");
             assert!(write(&dangling, b"no folder").is_err());
+            assert!(check(origin, &dangling).is_err());
             fs::create_dir(folder.join("below")).unwrap();
+            let real = folder.canonicalize().unwrap().join("below/y.npy");
+            assert_eq!(check(origin, &dangling).unwrap(), real);
+            assert_eq!(check(origin, &folder.join("below/../below/./y.npy")).unwrap(), real);
+            assert_eq!(fs::read_dir(folder.join("below")).unwrap().count(), 0);
             write(&dangling, b"first").unwrap();
             let second = link("below/second", "../dangling");
             write(&second, b"again").unwrap();

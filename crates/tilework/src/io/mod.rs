@@ -17,7 +17,7 @@ use std::fmt::Display;
 use tilework_error::Error;
 
 pub use mapped::{load_mapped, load_mapped_private};
-pub use npy::{load, read_npy, save, write_npy};
+pub use npy::{check_save, load, read_npy, save, write_npy};
 pub use npz::{load_npz, read_npz, save_npz, save_npz_compressed, write_npz, write_npz_compressed};
 
 /// What is read or written, and by which function: the beginning of every message.

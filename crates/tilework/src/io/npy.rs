@@ -6,13 +6,13 @@
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tilework_backend::{UserWrite, try_zeroed};
 use tilework_error::Result;
 
 use super::Origin;
-use super::files::replace;
+use super::files::{check, replace};
 use super::header::Header;
 use crate::array::{Array, PIECE};
 use crate::device::Device;
@@ -38,6 +38,22 @@ pub fn save(path: impl AsRef<Path>, array: &Array) -> Result<()> {
     let name = path.display().to_string();
     let origin = Origin::new("save", &name);
     replace(origin, path, |file| write_to(origin, file, array))
+}
+
+/// Whether [`save`] could begin to write to this path, and which file that would be, through links and
+/// by its one real name: for long work that should not end in an error that was there before it.
+/// Nothing is changed.
+///
+/// ```
+/// assert!(tilework::check_save("/no/such/folder/x.npy").is_err());
+/// let folder = std::env::temp_dir();
+/// let twice = folder.join(".").join("x.npy");
+/// assert_eq!(tilework::check_save(twice)?, tilework::check_save(folder.join("x.npy"))?);
+/// # Ok::<(), tilework::Error>(())
+/// ```
+pub fn check_save(path: impl AsRef<Path>) -> Result<PathBuf> {
+    let path = path.as_ref();
+    check(Origin::new("save", &path.display().to_string()), path)
 }
 
 /// Reads an array from a `.npy` file onto the current device.

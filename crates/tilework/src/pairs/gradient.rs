@@ -222,7 +222,7 @@ impl Work {
                 self.in_rows(&result, by.width())?.astype(self.dtype)
             }
             None if need == Need::Index => {
-                let indices = Array::arange(0, count as i64, 1, self.dtype)?.to_device(device)?;
+                let indices = Array::arange_on(device, 0, count as i64, 1, self.dtype)?;
                 indices.reshape(&[count as isize, 1])
             }
             None => Array::full_on(device, &[1], count as f64, self.dtype),

@@ -137,7 +137,7 @@ pub fn conjugate_gradient(
     // Columns of zeros are solved by zeros; dividing by one instead of zero keeps them so.
     let safe = |v: &Array| crate::select(&v.greater(0.0)?, v, 1.0);
     let peak = match n {
-        0 => Array::ones(&[1], wide)?.to_device(rows.device())?,
+        0 => Array::ones_on(rows.device(), &[1], wide)?,
         _ => rows.to_dtype(wide)?.abs()?.max(-2)?.expand_dims(-2)?,
     };
     let peak = crate::select(&peak.equal(0.0)?, 1.0, &peak)?;
