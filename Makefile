@@ -108,13 +108,12 @@ $(PEERS)/ready: bench/requirements-bench.txt
 bench: wheel $(PEERS)/ready ## Every operation against NumPy, PyTorch and the machine; BENCH="--quick --group gemm" for less.
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps dist/*.whl
 	rm -rf target/joined && mkdir -p target/joined
-	for rows in crates/python/bench/call_cost.py bench/pairs.py; do \
-	  to=target/joined/$$(basename $$rows .py).csv; \
-	  $(PEERS)/bin/python $$rows --csv > $$to || rm -f $$to; done
+	$(PEERS)/bin/python crates/python/bench/call_cost.py --csv target/joined/call_cost.csv || true
+	$(PEERS)/bin/python bench/pairs.py $(OUT) $(findstring --quick,$(BENCH)) \
+	  && $(PEERS)/bin/python bench/pairs_report.py $(OUT) --csv target/joined/pairs.csv || true
 	$(CARGO) run --release --quiet --locked -p tilework-cli -- bench --peers bench/peers.py \
 	  --python $(PEERS)/bin/python --join target/joined --out $(OUT) $(BENCH)
 	$(CARGO) run --release --quiet --locked -p tilework-cli -- bench --growth --out $(OUT)
-	$(PEERS)/bin/python bench/pairs_report.py $(OUT)
 
 loom: ## The lock and the pool under every interleaving of a small model.
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \

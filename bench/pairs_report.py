@@ -1,51 +1,31 @@
-"""The page of reductions over pairs: the table of `bench/pairs.py`, memory, small calls, growth with N and D.
+"""The page of reductions over pairs, of what `bench/pairs.py` has measured.
 
-    python bench/pairs_report.py FOLDER [--quick] [--alone]
+    python bench/pairs_report.py FOLDER [--csv FILE]
 
-Writes FOLDER/pairs.md and two plots. Neighbouring sizes must stay within 1.3 of each other for each
-pair; those that do not are named. With --alone no peer is asked.
+Reads FOLDER/pairs.json; writes FOLDER/pairs.md and two plots, and with --csv the table for `tilework
+bench --join`. Neighbouring sizes must stay within 1.3 of each other for each pair; those that do not
+are named. What has not been measured is a dash.
 """
 
+import argparse
+import json
 import math
-import os
-import subprocess
-import sys
-import time
+import statistics
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-import pairs
+from pairs import ROUNDS, WORKS
+from pairs_work import OURS, PEERS, THREADS, Row, rows
 
-ROUNDS = 7
 NEIGHBOURS = 1.3
-WORKS = ["gauss", "logsumexp", "argmin", "argkmin"]
 COLOURS = ["#3b6fb5", "#d9822b", "#3f9b57", "#a04fa0"]
+NAMES = {"faiss": "FAISS", "sklearn": "scikit-learn", "torch": "PyTorch", "pykeops-tuned": "pykeops tuned"}
+OTHERS = [peer for peer in PEERS if peer != OURS]
 
+Record = dict[str, Any]
 Points = dict[str, list[tuple[int, float]]]
-
-
-def best(call: Callable[[], object]) -> float:
-    """The best of some calls, in seconds, after one that warms up."""
-    call()
-    times = []
-    for _ in range(ROUNDS):
-        began = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - began)
-    return min(times)
-
-
-def growth(sizes: list[tuple[int, int]], along: int) -> Points:
-    """Nanoseconds a pair for each (N, D), by work; `along` says which of the two varies."""
-    found: Points = {work: [] for work in WORKS}
-    for size in sizes:
-        n, d = size
-        for work in WORKS:
-            seconds = best(pairs.ours(pairs.Row(work, "float32", n, n, d, 0, 0)))
-            found[work].append((size[along], seconds / n / n * 1e9))
-    return found
 
 
 def uneven(points: Points, expected: Callable[[str, int], float]) -> list[str]:
@@ -97,67 +77,7 @@ def plot(points: Points, label: str) -> str:
     return "".join([*parts, "</svg>\n"])
 
 
-def small_calls() -> list[str]:
-    """The first call of a formula that nobody has used, the second, and one of 10 x 10."""
-    import tilework as tw
-
-    x = tw.asarray(
-        np.random.default_rng(3).standard_normal((2000, 3)).astype("float32")
-    )
-    times = []
-    for _ in range(2):
-        began = time.perf_counter()
-        (-tw.Vi(x).sqdist(tw.Vj(x)) / 2.718281).exp().sum(axis=1)
-        times.append(time.perf_counter() - began)
-    small, calls = x[:10], 2000
-    kernel = (-tw.Vi(small).sqdist(tw.Vj(small))).exp()
-
-    def known() -> None:
-        for _ in range(calls):
-            kernel.sum(axis=1)
-
-    def anew() -> None:
-        for _ in range(calls):
-            (-tw.Vi(small).sqdist(tw.Vj(small))).exp().sum(axis=1)
-
-    return [
-        "| call | time |", "|---|---|",
-        f"| first of a new formula, 2000 x 2000 | {times[0] * 1e3:.2f} ms (<= 10) |",
-        f"| the second | {times[1] * 1e3:.2f} ms |",
-        f"| 10 x 10 through LazyTensor | {best(known) / calls * 1e6:.1f} us (<= 15) |",
-        f"| the same, the formula made anew | {best(anew) / calls * 1e6:.1f} us |",
-    ]  # fmt: skip
-
-
-# Prints the megabytes that a reduction needed at its peak beside its arrays, and its seconds.
-MEMORY = """
-import sys, time
-import tilework as tw
-m, n = int(sys.argv[1]), int(sys.argv[2])
-rng = tw.random.default_rng(1)
-x, y, b = (rng.standard_normal((k, d), dtype=tw.float32) for k, d in ((m, 3), (n, 3), (n, 1)))
-with open("/proc/self/clear_refs", "w") as reset:
-    reset.write("5")
-peak = lambda: next(int(l.split()[1]) for l in open("/proc/self/status") if l.startswith("VmHWM")) / 1024
-before, began = peak(), time.perf_counter()
-a = ((-tw.Vi(x).sqdist(tw.Vj(y)) / 3).exp() * tw.Vj(b)).sum(axis=1)
-print(peak() - before - a.nbytes / 2**20, time.perf_counter() - began)
-"""
-
-
-def memory(quick: bool) -> list[str]:
-    """What a long reduction needs beside its arrays, in a process of its own."""
-    m, n = (1000, 10_000_000) if quick else (10_000, 10_000_000)
-    command = [sys.executable, "-c", MEMORY, str(m), str(n)]
-    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    megabytes, seconds = map(float, found.split())
-    return [
-        f"Gaussian sums, float32, M = {m}, N = {n}, D = 3: {megabytes:.0f} MB at the peak beside the arrays",
-        f"(<= 200), {seconds:.1f} s. The matrix would have {m * n * 4 / 1e9:.0f} GB.",
-    ]
-
-
-def wanted(row: pairs.Row, peer: str) -> str:
+def wanted(row: Row, peer: str) -> str:
     """What the time of a peer over ours is to be."""
     nearest = {("argmin", 10): 1.0, ("argkmin", 10): 5.0, ("argkmin", 64): 2.0}
     if peer == "pykeops" and row.ratio:
@@ -168,65 +88,103 @@ def wanted(row: pairs.Row, peer: str) -> str:
     return ""
 
 
-def table(quick: bool, peers: list[str]) -> list[str]:
-    """The rows of `pairs.py`."""
-    contestants = [pairs.Contestant(peer, quick) for peer in peers]
-    lines = [
-        "| work | ms | Gpairs/s | share of the limit | error | "
-        + " | ".join(peers[1:])
-        + " |",
-        "|---|---|---|---|---|" + "---|" * (len(peers) - 1),
-    ]
-    for number, row in enumerate(pairs.rows(quick)):
-        pairs.measure(row, number, contestants)
-        least = {peer: min(times) for peer, times in row.times.items()}
-        mine = least[peers[0]]
-        share = f" (>= {row.share})" if row.share else ""
-        ratios = [
-            f"{least[peer] / mine:.1f}{wanted(row, peer)}" if peer in least else "-"
-            for peer in peers[1:]
-        ]
-        lines.append(
-            f"| {row.name} | {mine * 1e3:.1f} | {row.m * row.n / mine * 1e-9:.2f} | "
-            f"{least['limit'] / mine:.2f}{share} | {pairs.error(row):.1e} | {' | '.join(ratios)} |"
-        )
-        print(lines[-1], flush=True)
+def figure(value: float | None, form: str, aim: str = "") -> str:
+    """A number with its aim, or a dash."""
+    return "-" if value is None else format(value, form) + aim
+
+
+def table(record: Record, work: list[Row]) -> list[str]:
+    """The rows, one line each."""
+    titles = ["work", "ms", "Gpairs/s", "share of the limit", "error", "error of a plain loop"]
+    titles += [NAMES.get(peer, peer) for peer in OTHERS]
+    lines = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
+    for row in work:
+        best = {name: min(times) for name, times in record[row.name].items() if times}
+        errors = record.get(f"errors of {row.name}", {})
+        mine = best.get(OURS, math.nan)
+        against = lambda name: best[name] / mine if name in best else None
+        cells = [
+            row.name, f"{mine * 1e3:.1f}", f"{row.m * row.n / mine * 1e-9:.2f}",
+            figure(against("limit"), ".2f", f" (>= {row.share})" if row.share else ""),
+            figure(errors.get("ours"), ".1e"), figure(errors.get("direct"), ".1e"),
+            *(figure(against(peer), ".1f", wanted(row, peer)) for peer in OTHERS),
+        ]  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
-def main() -> None:
-    folder, quick = Path(sys.argv[1]), "--quick" in sys.argv
-    os.environ["TILEWORK_NUM_THREADS"] = str(pairs.THREADS)
-    peers = list(pairs.PEERS)[: 1 if "--alone" in sys.argv else None]
-    largest = 8 if quick else 15
-    of_n = growth([(round(500 * 1.4**k), 3) for k in range(largest)], 0)
-    of_d = growth(
-        [
-            (2000 if quick else 6000, d)
-            for d in [1, 2, 3, 4, 6, 8, 10, 12, 15, 16, 20, 28, 40, 64, 96]
-        ],
-        1,
-    )
-    counted = lambda work, d: pairs.Row(work, "float32", 1, 1, d, 0, 0).operations()
-    odd = [f"N: {line}" for line in uneven(of_n, lambda *_: 1.0)] + [
-        f"D: {line}" for line in uneven(of_d, counted)
+def csv(record: Record, work: list[Row]) -> str:
+    """The table in the columns of `tilework bench`."""
+    lines = ["group,row,contestant,best_ms,median_ms,target"]
+    for row in work:
+        for name, times in record[row.name].items():
+            if times:
+                best, median = min(times) * 1e3, statistics.median(times) * 1e3
+                lines.append(f"pairs,{row.name},{name},{best:.6f},{median:.6f},{row.ratio}")
+    return "\n".join(lines) + "\n"
+
+
+def memory(found: Record) -> list[str]:
+    m, n = found["m"], found["n"]
+    return [
+        f"Gaussian sums, float32, M = {m}, N = {n}, D = 3: {found['megabytes']:.0f} MB at the peak beside the arrays",
+        f"(<= 200), {found['seconds']:.1f} s. The matrix would have {m * n * 4 / 1e9:.0f} GB.",
     ]
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "pairs_n.svg").write_text(plot(of_n, "N = M, D = 3"))
-    (folder / "pairs_d.svg").write_text(plot(of_d, "D"))
+
+
+def small_calls(found: Record) -> list[str]:
+    return [
+        "| call | time |", "|---|---|",
+        f"| first of a new formula, 2000 x 2000 | {found['first']:.2f} ms (<= 10) |",
+        f"| the second | {found['second']:.2f} ms |", f"| the best of later ones | {found['later']:.2f} ms |",
+        f"| 10 x 10 through LazyTensor | {found['small']:.1f} us (<= 15) |",
+        f"| the same, the formula made anew | {found['anew']:.1f} us |",
+    ]  # fmt: skip
+
+
+def growth(folder: Path, record: Record) -> list[str]:
+    """The two plots, and the sizes that stand out."""
+    counted = lambda work, d: Row(work, "float32", 1, 1, d, 0, 0).operations()
+    expected: dict[str, Callable[[str, int], float]] = {"N": lambda *_: 1.0, "D": counted}
+    lines, odd = [], []
+    for letter, label in [("N", "N = M, D = 3"), ("D", "D")]:
+        points = record.get(f"growth with {letter}")
+        if points:
+            name = f"pairs_{letter.lower()}.svg"
+            (folder / name).write_text(plot(points, label))
+            lines += [f"![time against {letter}]({name})", ""]
+            odd += [f"{letter}: {line}" for line in uneven(points, expected[letter])]
+    told = f"Neighbouring sizes whose time for a pair (against D: for a counted operation) differs by more than {NEIGHBOURS}:"
+    return [*lines, told, "; ".join(odd) + "." if odd else "none."]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--csv", type=Path)
+    options = parser.parse_args()
+    folder: Path = options.folder
+    record: Record = json.loads((folder / "pairs.json").read_text())
+    # A quick run has rows of its own names.
+    work = [row for quick in (False, True) for row in rows(quick) if row.name in record]
     page = [
         "# Reductions over pairs", "",
-        f"Written by `python bench/pairs_report.py {folder}`: {pairs.THREADS} threads, contestants in turns, the best of",
-        f"{pairs.ROUNDS} rounds. Columns of peers are their time over ours; a dash is work that they do not do. The limit counts the vector operations of the",
-        "direct form at the rate of multiply-adds measured in the same rounds; the expanded form may exceed it. Errors are",
-        "against float64, relative to the sum of absolute terms; of searches, the excess of the distances found.", "",
-        *table(quick, peers), "", "## Memory", "", *memory(quick), "", "## Small calls", "", *small_calls(), "",
-        "## Growth", "",
-        "![time against N](pairs_n.svg)", "", "![time against D](pairs_d.svg)", "",
-        f"Neighbouring sizes whose time for a pair (against D: for a counted operation) differs by more than {NEIGHBOURS}:",
-        "; ".join(odd) + "." if odd else "none.",
+        f"Made by `make bench` (`bench/pairs.py`, `bench/pairs_report.py`): {THREADS} threads, the contestants of one go in turns, the",
+        f"best of {ROUNDS} rounds. Columns of peers are their time over ours, with what is to be reached; a dash is work that they",
+        "do not do. pykeops is as it installs itself, and tuned with `-march=native -ffast-math`; FAISS is the flat index,",
+        "scikit-learn brute force, PyTorch `cdist` and `topk`. The limit counts the vector operations of the direct form at the rate of",
+        "multiply-adds measured in the same rounds; the expanded form may exceed it. Errors are against float64, relative to",
+        "the sum of absolute terms, beside those of a loop in float32 over the formula as it is written; of searches, the",
+        "excess of the distances found. Times are in pairs.json; `cargo run --release --example pairs_speed` measures shares",
+        "alone, of other shapes too.", "",
+        *table(record, work), "",
+        *(["## Memory", "", *memory(record["memory"]), ""] if "memory" in record else []),
+        *(["## Small calls", "", *small_calls(record["small calls"]), ""] if "small calls" in record else []),
+        "## Growth", "", *growth(folder, record),
     ]  # fmt: skip
     (folder / "pairs.md").write_text("\n".join(page) + "\n")
+    if options.csv:
+        options.csv.write_text(csv(record, work))
 
 
 if __name__ == "__main__":
