@@ -271,9 +271,12 @@ impl<T: Copy, const ROWS: usize> Work for Parted<T, ROWS> {
 #[repr(align(64))]
 pub(crate) struct Line(#[allow(dead_code, reason = "only its address is used")] [u8; 64]);
 
+/// Bytes of scratch memory that a thread keeps for ever, at most.
+const KEPT_BYTES: usize = 16 << 20;
+
 /// Calls `f` with at least `bytes` bytes, aligned to cache lines and initialised, that belong to
-/// this thread and are kept for the next call: fresh pages would cost more than the work. Without
-/// memory for them `f` is not called.
+/// this thread. They are kept for the next call, since fresh pages would cost more than the work,
+/// unless they are more than [`KEPT_BYTES`]. Without memory for them `f` is not called.
 pub(crate) fn with_scratch<R>(
     operation: &str,
     bytes: usize,
@@ -289,7 +292,9 @@ pub(crate) fn with_scratch<R>(
         kept = try_filled(operation, Line([0; 64]), bytes.div_ceil(64))?;
     }
     let result = f(kept.as_mut_ptr().cast());
-    KEPT.set(kept);
+    if kept.len() * 64 <= KEPT_BYTES {
+        KEPT.set(kept);
+    }
     Ok(result)
 }
 
