@@ -287,25 +287,30 @@ impl<T: Number> TileWork<T> for Fill<'_, T> {
                         Columns { numbers: &numbers[row % GROUP..], pitch: y.order.pitch };
                     // SAFETY: a column goes on for a tile beyond its group, and so do the numbers
                     // but for the last column, whose end is that of its pitch.
-                    let sums = unsafe { products::<V, ROWS>(x.group(panel), columns, &zeros, 0) };
+                    let mut sums =
+                        unsafe { products::<V, ROWS>(x.group(panel), columns, &zeros, 0) };
                     let rows = ROWS.min(end - row);
                     let to = to.wrapping_add((row - j.start) * width + from - i.start);
                     let (into, step) = if whole { (to, width) } else { (tile.as_mut_ptr(), lanes) };
-                    // All rows of the tile by their numbers, so that it stays in registers.
-                    for r in 0..ROWS {
-                        if r == rows {
-                            break;
-                        }
-                        // SAFETY: `row + r` is in `j`, whose norms there are.
-                        let norm = unsafe { V::lit(Real::to_f64(*y.norms.get_unchecked(row + r))) };
-                        for v in 0..VECTORS {
-                            let mut value = sums[r][v];
-                            if distance {
-                                let both = of_x[v] + norm;
-                                value = V::lit(0.0).max(value.neg_mul_add(V::lit(2.0), both));
+                    // All rows of the tile by their numbers, in loops so small that they are
+                    // unrolled: it stays in registers.
+                    if distance {
+                        for r in 0..ROWS {
+                            // SAFETY: there is a norm for every point.
+                            let norm = unsafe { *y.norms.get_unchecked((row + r).min(end - 1)) };
+                            let norm = V::lit(Real::to_f64(norm));
+                            for v in 0..VECTORS {
+                                let square = sums[r][v].neg_mul_add(V::lit(2.0), of_x[v] + norm);
+                                sums[r][v] = V::lit(0.0).max(square);
                             }
-                            // SAFETY: there is room for all j times all i, or for a tile.
-                            unsafe { value.store(into.add(r * step + v * V::LANES)) };
+                        }
+                    }
+                    for r in 0..ROWS {
+                        if r < rows {
+                            for v in 0..VECTORS {
+                                // SAFETY: there is room for all j times all i, or for a tile.
+                                unsafe { sums[r][v].store(into.add(r * step + v * V::LANES)) };
+                            }
                         }
                     }
                     for r in 0..if whole { 0 } else { rows } {
