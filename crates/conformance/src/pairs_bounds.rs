@@ -1,6 +1,7 @@
-//! What reductions over pairs promise in numbers: the error that `explain` names, exact counts.
+//! What reductions over pairs promise in numbers: the error that `explain` names, exact counts,
+//! exponents of any size, infinities.
 
-use tilework::pairs::{Accuracy, Genred, LazyTensor, Options};
+use tilework::pairs::{Accuracy, Genred, LazyTensor, Options, SumScheme};
 use tilework::{Array, DType, Device, Rng};
 
 use crate::pairs::floats;
@@ -102,6 +103,76 @@ pub fn counts_are_exact(device: Device) {
         for counts in [whole, merged] {
             assert_eq!(counts.dtype(), DType::Int64, "{dtype}");
             assert_eq!(counts.to_vec::<i64>().expect("to_vec"), vec![n as i64; m], "{dtype}");
+        }
+    }
+}
+
+/// Exponents of any size: a row of equal ones is a plain mean, and the largest wins where it is far
+/// from the rest, as in rows that are masked whole.
+pub fn large_exponents(device: Device) {
+    let aliases = ["a = Vi(1)", "c = Vj(1)", "b = Vj(1)"];
+    let n = 1100;
+    let weights: Vec<f64> = (0..n).map(|k| (k % 7) as f64).collect();
+    let mean = weights.iter().sum::<f64>() / n as f64;
+    for dtype in [DType::Float32, DType::Float64] {
+        // Few i have lanes that are j, many do not.
+        for m in [3, 64] {
+            for size in [1e6, 1e10, 1e20, -1e6, -1e10, -1e30] {
+                for raised in [false, true] {
+                    let mut exponents = vec![size; n];
+                    if raised {
+                        exponents[n - 1] += 1e-3 * f64::abs(size);
+                    }
+                    let here = |x: &[f64], rows: usize| {
+                        let x = Array::from_slice(x).and_then(|x| x.astype(dtype));
+                        let x = x.and_then(|x| x.reshape(&[rows as isize, 1]));
+                        x.and_then(|x| x.to_device(device)).expect("array")
+                    };
+                    let zeros = here(&vec![0.0; m], m);
+                    let (exponents, weights) = (here(&exponents, n), here(&weights, n));
+                    let arrays = [&zeros, &exponents, &weights];
+                    let of = |name: &str, weight: Option<&str>| {
+                        let call = Genred::with("a + c", &aliases, name, 1, None, weight);
+                        floats(&call.and_then(|call| call.call(&arrays)).expect(name))
+                    };
+                    let what = format!("{dtype} {m} {size:e} {raised}");
+                    let expected = match raised {
+                        false => (size + (n as f64).ln(), mean),
+                        true => (size + 1e-3 * size.abs(), ((n - 1) % 7) as f64),
+                    };
+                    let roundoff = if dtype == DType::Float32 { 1e-6 } else { 1e-14 };
+                    for value in of("LogSumExp", None) {
+                        let error = (value - expected.0).abs();
+                        assert!(error <= roundoff * expected.0.abs(), "{what}: {value:e}");
+                    }
+                    for value in of("SumSoftMaxWeight", Some("b")) {
+                        let error = (value - expected.1).abs();
+                        assert!(error <= 10.0 * roundoff * expected.1, "{what}: mean {value}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Infinities stay what they are in every kind of sum.
+pub fn infinite_sums(device: Device) {
+    let aliases = ["a = Vi(1)", "c = Vj(1)"];
+    let sum = Genred::new("a * c", &aliases, "Sum", 1).expect("formula");
+    for (odd, expected) in [(f64::INFINITY, f64::INFINITY), (3e38, f64::INFINITY)] {
+        for m in [3, 64] {
+            let mut numbers = vec![1.0f32; 600];
+            (numbers[7], numbers[400]) = (odd as f32, odd as f32);
+            let c = Array::from_slice(&numbers).and_then(|c| c.reshape(&[600, 1]));
+            let c = c.and_then(|c| c.to_device(device)).expect("array");
+            let a = Array::full_on(device, &[m, 1], 1.0, DType::Float32).expect("full");
+            for sums in [SumScheme::Blocks, SumScheme::Kahan] {
+                let options = Options { sums, ..Options::default() };
+                let got = sum.call_with(&[&a, &c], &options).and_then(|sums| sums.only());
+                for value in floats(&got.expect("sum")) {
+                    assert_eq!(value, expected, "{sums:?} {m} {odd}");
+                }
+            }
         }
     }
 }

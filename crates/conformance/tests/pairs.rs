@@ -96,6 +96,19 @@ fn counts() {
 }
 
 #[test]
+fn large_exponents() {
+    pairs_bounds::large_exponents(Device::cpu());
+    pairs_bounds::large_exponents(Device::reference());
+}
+
+#[test]
+fn infinite_sums() {
+    pairs_bounds::infinite_sums(Device::cpu());
+    pairs_bounds::infinite_sums(Device::reference());
+    on(Device::parse("cuda:0"), pairs_bounds::infinite_sums);
+}
+
+#[test]
 fn threads() {
     pairs::threads(Device::cpu());
 }

@@ -60,8 +60,10 @@ const SCALAR_REDUCTIONS: &[(&str, Option<&str>)] = &[
     ("SumSoftMaxWeight", Some("Concat(b, x)")),
 ];
 
-/// Around the widths of vectors and groups of them; each is enough pairs to be assembled.
-const SIZES: [(usize, usize); 5] = [(17, 1000), (64, 257), (65, 300), (130, 255), (257, 70)];
+/// Around the widths of vectors and groups of them, with lanes that are i and lanes that are j; each
+/// is enough pairs to be assembled.
+const SIZES: [(usize, usize); 8] =
+    [(17, 1000), (64, 257), (65, 300), (130, 255), (257, 70), (3, 5503), (50, 2601), (300, 270)];
 
 /// Numbers some of which are special.
 fn awkward(rng: &Rng, shape: &[usize], dtype: DType, special: bool) -> Result<Array> {
@@ -127,6 +129,12 @@ fn corpus() {
             }
         }
     }
+    // So many that points are looked at before, for exponentials that are never too small.
+    let many = [[4100, 3], [4100, 3], [4100, 1]]
+        .map(|shape| rng.normal(&shape, DType::Float32).expect("normal"));
+    let aliases = ["x = Vi(3)", "y = Vj(3)", "c = Vj(1)"];
+    let call = Genred::new(FORMULAS[2], &aliases, "Sum", 1).expect("formula");
+    println!("case many: {:016x}", hash(&call.call(&many.each_ref()).expect("call")).unwrap());
 }
 
 /// The same for formulas made at random.

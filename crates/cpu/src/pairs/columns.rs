@@ -49,14 +49,14 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         source.base.cast::<T>().wrapping_offset(at).cast()
     }
 
-    /// Takes all pairs of a block into the sums.
+    /// Takes all pairs of a block into the sums; how many j there were.
     pub(super) fn run_columns(
         &self,
         code: &Compiled,
         block: &Block<'_, '_, '_>,
         states: &mut States<T, A>,
-    ) -> bool {
-        let Some(columns) = self.columns() else { return false };
+    ) -> usize {
+        let Some(columns) = self.columns() else { return 0 };
         let (tile, size) = (block.tile, size_of::<T>());
         let source = &self.operands.sources[usize::from(columns.vector)];
         let pitch = source.layout.strides()[self.batch.len()] as usize;
@@ -98,7 +98,7 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
             }
             sums.iter_mut().for_each(|row| *row = row.wrapping_add(lanes * size));
         }
-        true
+        block.rows
     }
 }
 

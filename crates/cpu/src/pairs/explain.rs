@@ -39,10 +39,12 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
             "fused",
             format!("{distances} squared distances, {fused} products with the sum they go into"),
         );
-        line(
-            "tiles",
-            format!("{} i by blocks of {} j, {} j at once", plan.lanes, plan.block, plan.rows),
-        );
+        let mut tiles =
+            format!("{} i by blocks of {} j, {} j at once", plan.lanes, plan.block, plan.rows);
+        if plan.spread > 1 {
+            tiles += &format!(", {} of them side by side for every i", plan.spread);
+        }
+        line("tiles", tiles);
         let ranges = request.n.div_ceil(self.range.max(1)).max(1);
         let scheme = match ranges {
             1 => "1D: every i sees all j in one go".to_owned(),

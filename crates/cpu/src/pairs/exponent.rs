@@ -10,6 +10,8 @@ use tilework_ops::{DType, Id, Scalar};
 use tilework_tape::{Action, Carried, Per, SlotId, Tape};
 
 use super::Source;
+use super::fold::LOG2_E;
+use super::products::Number;
 
 /// The values of the slots that hold one number and vary with nothing.
 pub(super) struct Numbers(Vec<Option<Scalar>>);
@@ -68,6 +70,26 @@ pub(super) fn slope(
         // Extremes are those of the direct form, and products add up the errors of all pairs.
         _ => None,
     }
+}
+
+/// Whether no exponential of a formula is too small for a normal number, if the squared distance of a
+/// slot is that of points whose squared norms are at most `radius`: each is one of the distance times
+/// a factor, and exponents that are shifted by one another are too.
+pub(super) fn are_normal<T: Number>(
+    request: &PairReduce<'_>,
+    numbers: &Numbers,
+    distance: SlotId,
+    radius: f64,
+) -> bool {
+    let tape = request.tape;
+    let (slot, factor) = scaled(tape, numbers, distance);
+    let mut exponentials =
+        tape.steps().iter().filter(|step| step.action == Action::Apply(Id::Exp2Pair));
+    let shifted = request.fold.row().monoid == Monoid::Shifted;
+    let scale = if shifted { LOG2_E } else { 1.0 };
+    exponentials.all(|step| step.operands[0] == slot)
+        && (!shifted || tape.outputs().first() == Some(&slot))
+        && 4.0 * radius * (factor * scale).abs() <= T::NORMAL
 }
 
 /// The slot that is this one times a factor, and nothing else becomes of it; and the factor.

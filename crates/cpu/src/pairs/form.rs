@@ -17,7 +17,7 @@ use tilework_layout::Layout;
 use tilework_ops::Id;
 use tilework_tape::{Action, Builder, Per, Slot, SlotId, Step, Tape};
 
-use super::exponent::{Numbers, scaled, slope};
+use super::exponent::{Numbers, are_normal, scaled, slope};
 use super::packed::{Factors, Fill, Packed};
 use super::products::{Number, Points, with_tiles};
 use super::{Given, Source};
@@ -31,6 +31,9 @@ const NARROW: usize = 3;
 
 /// i and j below which packing does not pay.
 const FEW: usize = 256;
+
+/// i and j from which a look at all points pays.
+const MANY: usize = 4096;
 
 /// Bytes that packed points may take.
 const MOST_BYTES: usize = 1 << 27;
@@ -49,6 +52,9 @@ enum Kind {
 /// A step that a form may replace.
 struct Candidate {
     kind: Kind,
+    /// The product or distance.
+    distance: SlotId,
+    /// What is replaced: that, or its product with a factor.
     slot: SlotId,
     x: SlotId,
     y: SlotId,
@@ -62,6 +68,8 @@ pub(super) struct Form<T> {
     inputs: Vec<usize>,
     /// Where the inner product of an expanded square is summed onto a norm.
     pub(super) onto: Option<SlotId>,
+    /// Whether no exponential of a pair is too small for a normal number.
+    pub(super) normal: bool,
     kind: Kind,
     x: Packed<T>,
     y: Packed<T>,
@@ -88,7 +96,7 @@ impl<T: Number> Form<T> {
         if m < FEW || n < FEW || bytes > MOST_BYTES {
             return Err(format!("direct: {m} x {n} does not pay to be packed").into());
         }
-        let mut steepest = 0.0;
+        let (mut steepest, mut normal) = (0.0, false);
         if candidate.kind != Kind::Product {
             let numbers = Numbers::of(request.tape, sources);
             let mut factor = 1.0;
@@ -139,10 +147,12 @@ impl<T: Number> Form<T> {
                 return Err(format!("direct: {figures}, more than {limit:.0e}").into());
             }
             how = format!("{how}, {figures}");
+            let numbers = Numbers::of(request.tape, sources);
+            normal = are_normal::<T>(request, &numbers, candidate.distance, radius);
         }
         let (tape, inputs, onto) =
             rewrite(request.tape, &candidate).map_err(|error| error.to_string())?;
-        Ok((Form { tape, inputs, onto, kind: candidate.kind, x, y, isa }, how.into()))
+        Ok((Form { tape, inputs, onto, normal, kind: candidate.kind, x, y, isa }, how.into()))
     }
 
     /// Where the inputs of the tape come from.
@@ -157,11 +167,39 @@ impl<T: Number> Form<T> {
     }
 
     /// Writes what is given for a tile.
-    pub(super) fn fill(&self, given: &Given<'_>) {
+    pub(super) fn fill(&self, given: &Given) {
         let (i, j, to) = (given.i.clone(), given.j.clone(), given.to.cast::<T>());
         let distance = self.kind == Kind::Distance;
         with_tiles(self.isa, Fill { x: &self.x, y: &self.y, distance, i, j, to });
     }
+}
+
+/// Whether the distance of a formula that keeps its form is so short for all points that no
+/// exponential of it is too small for a normal number.
+pub(super) fn is_normal<T: Number>(request: &PairReduce<'_>, sources: &[Source]) -> bool {
+    let (tape, first) = (request.tape, request.tape.inputs().len());
+    let distances = tape.steps().iter().zip(first..);
+    let mut distances =
+        distances.filter_map(|(step, k)| Some((k as SlotId, distance(tape, step)?)));
+    let (&[m, _], Some((slot, (x, y)))) = (request.output_shape(), distances.next()) else {
+        return false;
+    };
+    let numbers = Numbers::of(tape, sources);
+    // Nothing is too far if there is no exponential.
+    let asks = !are_normal::<T>(request, &numbers, slot, f64::NAN)
+        && are_normal::<T>(request, &numbers, slot, 0.0);
+    if m.min(request.n) < MANY || tape.slot(x).dtype != T::DTYPE || !asks {
+        return false;
+    }
+    let points = |slot: SlotId| Points::<T>::of(&sources[usize::from(slot)], &[]);
+    let (x, y, components) = (points(x), points(y), tape.slot(x).len as usize);
+    // SAFETY: the inputs of a request may be read, as many points as it says.
+    let radius = unsafe {
+        let Ok(centre) = y.middle(&(0..request.n), components) else { return false };
+        0.5 * (x.radius(m, &centre) + y.radius(request.n, &centre))
+    };
+    // The square of a sum is at most twice the sum of the squares: their mean stands for both.
+    are_normal::<T>(request, &numbers, slot, radius)
 }
 
 /// The largest squared norm, and the bound of slope * error in units of roundoff.
@@ -189,7 +227,7 @@ fn candidate<T: Number>(tape: &Tape) -> Option<Candidate> {
         };
         let held = tape.slot(x);
         let (slot, components) = ((first + k) as SlotId, held.len as usize);
-        let found = Candidate { kind, slot, x, y, components };
+        let found = Candidate { kind, distance: slot, slot, x, y, components };
         match (held.dtype == T::DTYPE, kind, components) {
             (true, _, WIDE..) => Some(found),
             (true, Kind::Distance, NARROW..WIDE) => {

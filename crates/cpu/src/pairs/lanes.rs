@@ -281,40 +281,6 @@ impl<A: Accumulator, F: Fn(A, A) -> A> Work for Join<'_, A, F> {
     }
 }
 
-/// A fold of numbers to one, in pairs; the result is the first of `to`.
-pub(super) struct Tree<'a, T, A, P, F> {
-    pub(super) from: &'a [T],
-    /// Room for half of the numbers, rounded up.
-    pub(super) to: &'a mut [A],
-    pub(super) prepare: P,
-    pub(super) join: F,
-}
-
-impl<T: Summed<A>, A: Accumulator, P: Fn(A) -> A, F: Fn(A, A) -> A> Work for Tree<'_, T, A, P, F> {
-    #[inline(always)]
-    fn run(self) {
-        let Tree { from, to, prepare, join } = self;
-        let half = from.len().div_ceil(2);
-        let both = from.len() - half;
-        let (first, second) = from.split_at(half);
-        for ((to, a), b) in to[..both].iter_mut().zip(first).zip(second) {
-            *to = join(prepare(a.to_sum()), prepare(b.to_sum()));
-        }
-        for (to, a) in to[both..half].iter_mut().zip(&first[both..]) {
-            *to = prepare(a.to_sum());
-        }
-        let mut left = half;
-        while left > 1 {
-            let half = left.div_ceil(2);
-            let (first, second) = to[..left].split_at_mut(half);
-            for (a, b) in first.iter_mut().zip(second) {
-                *a = join(*a, *b);
-            }
-            left = half;
-        }
-    }
-}
-
 /// Keeps the best value of every lane and where it was; `LESS` says which is better.
 pub(super) struct Best<'a, T: Summed<A>, A, const LESS: bool> {
     /// The place of the first row.
@@ -359,11 +325,11 @@ impl<T: Accumulator> Work for Largest<'_, T> {
     }
 }
 
-/// The argument of the exponential of every value: less the shift of its lane, or scaled to base 2
-/// and with the shift added. Equal infinities give 0.
+/// The argument of the exponential of every value: its difference to the reference of its lane, as it
+/// is or scaled to base 2. Equal infinities give 0.
 pub(super) struct Shift<'a, T> {
     pub(super) from: &'a [T],
-    pub(super) shift: &'a [T],
+    pub(super) reference: &'a [T],
     pub(super) to: &'a mut [T],
     pub(super) strict: bool,
 }
@@ -371,15 +337,14 @@ pub(super) struct Shift<'a, T> {
 impl<T: Accumulator> Work for Shift<'_, T> {
     #[inline(always)]
     fn run(self) {
-        let lanes = self.shift.len();
+        let lanes = self.reference.len();
         let (infinity, scale) = (T::of(f64::INFINITY), T::of(std::f64::consts::LOG2_E));
         for (to, row) in self.to.chunks_exact_mut(lanes).zip(self.from.chunks_exact(lanes)) {
-            for ((to, value), shift) in to.iter_mut().zip(row).zip(self.shift) {
-                let is_equal = (*value == infinity) & (shift.abs() == infinity);
-                let argument = match self.strict {
-                    true => *value - *shift,
-                    false => value.mul_add(scale, *shift),
-                };
+            for ((to, value), reference) in to.iter_mut().zip(row).zip(self.reference) {
+                let is_equal = (*value == infinity) & (*reference == infinity);
+                // The difference first: large exponents that are near each other keep all bits of it.
+                let difference = *value - *reference;
+                let argument = if self.strict { difference } else { difference * scale };
                 *to = if is_equal { T::ZERO } else { argument };
             }
         }

@@ -106,15 +106,15 @@ fn with_job<T: Number + Summed<A>, A: Accumulator, R>(
     let sources: Vec<Source> = request.inputs.iter().map(source).collect();
     match Form::<T>::choose(request, &sources) {
         Ok((form, how)) => {
-            let (sources, fill) = (form.sources(sources), |given: &Given<'_>| form.fill(given));
-            let onto = form.onto;
-            let operands =
-                Operands { tape: &form.tape, sources, fill: Some(&fill), onto, form: how };
+            let (sources, fill) = (form.sources(sources), |given: &Given| form.fill(given));
+            let (tape, onto, normal) = (&form.tape, form.onto, form.normal);
+            let operands = Operands { tape, sources, fill: Some(&fill), onto, normal, form: how };
             door(&Job::new(session, request, operands))
         }
         Err(form) => {
-            let operands = Operands { tape: request.tape, sources, fill: None, onto: None, form };
-            door(&Job::new(session, request, operands))
+            let normal = form::is_normal::<T>(request, &sources);
+            let (tape, fill, onto) = (request.tape, None, None);
+            door(&Job::new(session, request, Operands { tape, sources, fill, onto, normal, form }))
         }
     }
 }
@@ -124,21 +124,18 @@ struct Operands<'a> {
     tape: &'a Tape,
     /// One for each input; those given for every pair are not read.
     sources: Vec<Source>,
-    /// Computes the inputs that are given for every pair.
-    fill: Option<&'a (dyn Fn(&Given<'_>) + Sync)>,
+    /// Computes the input that is given for every pair.
+    fill: Option<&'a (dyn Fn(&Given) + Sync)>,
     /// The sum of an inner product and a number that may be summed in any order.
     onto: Option<SlotId>,
+    /// Whether no exponential of a pair is too small for a normal number.
+    normal: bool,
     /// Which form this is, or why it is the formula as written.
     form: Cow<'static, str>,
 }
 
-/// What is to be written for an input that is given for every pair.
-#[allow(dead_code, reason = "forms of today have one input and no batches")]
-struct Given<'a> {
-    /// Which input.
-    input: usize,
-    /// The batch.
-    batch: &'a [usize],
+/// What is to be written for the input that is given for every pair.
+struct Given {
     /// Rows of i.
     i: Range<usize>,
     /// Rows of j, from the first of the request on.
@@ -212,12 +209,15 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
             strict: request.accuracy == Accuracy::Strict,
         };
         let fuses = folding.monoid == Monoid::Add && request.sums == SumScheme::Blocks;
-        let mut plan = Plan::new(operands.tape, (m, n), fuses, operands.onto);
+        let isa = Isa::current();
+        let vector = if isa == Isa::Avx512 { 64 } else { 32 } / size_of::<T>();
+        let mut plan = Plan::new(operands.tape, (m, n), vector, fuses, operands.onto);
         plan.columns = plan.columns.filter(|columns| columns.fits::<T>(&operands, batch.len()));
+        plan.normal = operands.normal;
         let batches: usize = batch.iter().product();
-        let tiles = match plan.lanes {
-            1 => PIECES,
-            lanes => (m / (lanes * PIECES_OF_I)).clamp(1, TILES),
+        let tiles = match plan.spread {
+            1 => (m / (plan.lanes * PIECES_OF_I)).clamp(1, TILES),
+            _ => m.div_ceil(plan.lanes),
         };
         let block = plan.lanes * tiles;
         let pieces = usize::max(1, batches * m.div_ceil(block));
@@ -235,11 +235,9 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
         };
         let ranges = ranges.max(n.div_ceil(LONG_RANGE)).max(1);
         let range = n.div_ceil(ranges).next_multiple_of(plan.block);
-        let isa = Isa::current();
         let pairs = batches.saturating_mul(m).saturating_mul(n);
         let code = match () {
             () if pairs < FEW_PAIRS => Err("so few pairs are not worth it".to_owned()),
-            () if plan.lanes == 1 => Err("so few i have no lanes".to_owned()),
             () if T::DTYPE != A::DTYPE => Err("sums are wider than values".to_owned()),
             () => jit::compiled(&plan, folding, isa),
         };

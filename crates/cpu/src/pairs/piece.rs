@@ -11,7 +11,7 @@ use tilework_backend::{Accumulator, try_room};
 use tilework_error::Result;
 use tilework_tape::{Per, SlotId};
 
-use super::fold::{Component, States};
+use super::fold::{Component, Onto, States};
 use super::jit::{Arguments, Compiled, HIT_BYTES, HIT_NOTE, HITS};
 use super::lanes::Summed;
 use super::plan::GIVEN;
@@ -65,7 +65,8 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
                 rows: 1,
                 lanes: 1,
                 first: 0,
-                across: plan.lanes == 1,
+                i: 0,
+                across: plan.spread > 1,
             };
             self.piece_in(frame, &self.batch_index(batch), block, range)
         })?
@@ -92,7 +93,7 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
             *region = region.wrapping_add(number * plan.bytes[Per::I as usize]);
             self.load(&tile, batch, Per::I, first);
             tile.run()?;
-            let lanes = (tile.lanes, tile.across);
+            let lanes = (tile.lanes, plan.spread);
             let states = States::<T, A>::new(name, self.folding, lanes, plan.pairs, self.isa)?;
             tiles.push((tile, first..first + tile.lanes, states));
         }
@@ -104,7 +105,7 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
             of_block.run()?;
             let vector = self.vector_of(batch, first);
             for (tile, of_tile, states) in &mut tiles {
-                self.fill(tile, batch, of_tile, first..first + of_block.lanes);
+                self.fill(tile, of_tile, first..first + of_block.lanes);
                 let (rows, place) = (of_block.lanes, first - js.start);
                 let block = Block { tile, rows, place, vector };
                 if block.place == 0 && states.needs_reference() {
@@ -121,31 +122,62 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         let mut all = Rows::new(request, rows.len(), js.len() as u64)?;
         for (_, of_tile, states) in tiles {
             let part = of_tile.start - rows.start..of_tile.end - rows.start;
-            states.finish(start, all.part(part));
+            if plan.spread == 1 {
+                states.finish(start, all.part(part));
+                continue;
+            }
+            let lanes = of_tile.len() * plan.spread;
+            let mut of_lanes = Rows::new(request, lanes, js.len() as u64)?;
+            states.finish(start, of_lanes.part(0..lanes));
+            all.gather(part, of_lanes);
         }
         Ok(all)
     }
 
     /// Takes all pairs of a block into the states.
     fn take(&self, block: &Block<'_, '_, '_>, states: &mut States<T, A>) -> Result<()> {
-        let assembled = match &self.code {
+        let taken = match &self.code {
             Ok(code) if self.columns().is_some() => self.run_columns(code, block, states),
             Ok(code) if states.is_plain() => self.run_code(code, block, states),
-            _ => false,
+            _ => 0,
         };
         // Assembled code does not see values that are as bad as none; the interpreter does, and
         // what is known already it finds no better.
-        if assembled && !states.knows_nothing() {
-            return Ok(());
+        let from = if states.knows_nothing() { 0 } else { taken };
+        for i in 0..if block.tile.across { block.tile.lanes } else { 1 } {
+            for row in (from..block.rows).step_by(self.plan.rows) {
+                self.interpret(block, i, row, states)?;
+            }
         }
-        let mut row = 0;
-        while row < block.rows {
-            let rows = self.plan.rows.min(block.rows - row);
-            let pairs = self.run_tile(block, row, rows)?;
+        Ok(())
+    }
+
+    /// Interprets the tile of a block from a j on, of one i where its lanes are j.
+    fn interpret(
+        &self,
+        block: &Block<'_, '_, '_>,
+        i: usize,
+        row: usize,
+        states: &mut States<T, A>,
+    ) -> Result<()> {
+        let pairs = self.run_tile(block, i, row, self.plan.rows.min(block.rows - row))?;
+        let spread = self.plan.spread;
+        let (count, lanes) = (pairs.rows * pairs.lanes, lanes_of(&pairs, spread));
+        let (place, whole) = ((block.place + row) / spread, count / lanes.len());
+        // Whole rows of lanes, and what is left of the last one.
+        let cut = whole * lanes.len();
+        let last = lanes.start..lanes.start + count - cut;
+        let rows = Onto { lanes, rows: whole, place };
+        let rest = Onto { lanes: last, rows: 1, place: place + whole };
+        for (onto, values) in [(rows, 0..cut), (rest, cut..count)] {
+            if values.is_empty() {
+                continue;
+            }
             let slice = |from: *const u8| {
                 // SAFETY: a component of a tile has a number of type `T` for every pair, in memory
                 // that nobody writes before the fold has read it.
-                unsafe { std::slice::from_raw_parts(from.cast::<T>(), rows * block.tile.lanes) }
+                let all = unsafe { std::slice::from_raw_parts(from.cast::<T>(), count) };
+                &all[values.clone()]
             };
             let component = |c: usize| {
                 let (slot, factor, c) = self.term(c);
@@ -158,8 +190,7 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
                 let slot = self.plan.weight.unwrap_or_default();
                 slice(pairs.folded(slot, c, 2))
             };
-            states.step(rows, block.place + row, component, weight);
-            row += rows;
+            states.step(&onto, component, weight);
         }
         Ok(())
     }
@@ -175,16 +206,17 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         (0, None, 0)
     }
 
-    /// Interprets some rows of a block; where their values are.
+    /// Computes some rows of a block; where their values are.
     fn run_tile<'p, 'a>(
         &self,
         block: &Block<'_, 'p, 'a>,
+        i: usize,
         row: usize,
         rows: usize,
     ) -> Result<Frame<'p, 'a>> {
         let mut pairs = *block.tile;
         pairs.section = Per::Pair;
-        pairs.first = row;
+        (pairs.i, pairs.first) = (i, row);
         (pairs.rows, pairs.lanes) = if pairs.across { (1, rows) } else { (rows, block.tile.lanes) };
         pairs.run()?;
         Ok(pairs)
@@ -192,28 +224,33 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
 
     /// Gives every lane its first reference.
     fn refer(&self, block: &Block<'_, '_, '_>, states: &mut States<T, A>) -> Result<()> {
-        let rows = self.plan.rows.min(block.rows).min(REFERENCE_ROWS);
-        let pairs = self.run_tile(block, 0, rows)?;
-        let (slot, _, c) = self.term(0);
-        let values = pairs.folded(slot, c, 0).cast::<T>();
-        // SAFETY: as in `take`.
-        states.refer(unsafe { std::slice::from_raw_parts(values, rows * block.tile.lanes) });
+        let spread = self.plan.spread;
+        let rows = self.plan.rows.min(block.rows).min(REFERENCE_ROWS * spread);
+        for i in 0..if block.tile.across { block.tile.lanes } else { 1 } {
+            let pairs = self.run_tile(block, i, 0, rows)?;
+            let (slot, _, c) = self.term(0);
+            let values = pairs.folded(slot, c, 0).cast::<T>();
+            // SAFETY: as in `interpret`.
+            let values = unsafe { std::slice::from_raw_parts(values, pairs.rows * pairs.lanes) };
+            states.refer(lanes_of(&pairs, spread), values);
+        }
         Ok(())
     }
 
-    /// Runs assembled code over a block; whether there was code for all of it.
+    /// Runs assembled code over a block; how many j it took, which is all, or all whole rows of lanes
+    /// where i have several, or none if there is no code.
     fn run_code(
         &self,
         code: &Compiled,
         block: &Block<'_, '_, '_>,
         states: &mut States<T, A>,
-    ) -> bool {
-        let (tile, lanes) = (block.tile, code.lanes());
-        let all = tile.lanes.div_ceil(lanes);
+    ) -> usize {
+        let (tile, lanes, spread) = (block.tile, code.lanes(), self.plan.spread);
+        let (all, count) = ((tile.lanes * spread).div_ceil(lanes), block.rows / spread);
         let groups = all.div_ceil(code.vectors());
         let (least, more) = (all / groups, all % groups);
         if !code.is_ready(least) || more > 0 && !code.is_ready(least + 1) {
-            return false;
+            return 0;
         }
         let mut hits = Hits(MaybeUninit::uninit());
         let hits = hits.0.as_mut_ptr().cast::<u8>();
@@ -222,25 +259,25 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         for group in 0..groups {
             let vectors = least + usize::from(group < more);
             let lane = vector * lanes;
-            let across = lane * size_of::<T>();
+            let across = lane / spread * size_of::<T>();
             let step = tile.lanes * size_of::<T>();
-            let mut left = block.rows;
+            let mut left = count;
             while left > 0 {
-                let done = block.rows - left;
+                let done = count - left;
                 let mut arguments = Arguments {
                     lanes: tile.regions[Per::I as usize].wrapping_add(across),
-                    row: tile.regions[Per::J as usize].wrapping_add(done * size_of::<T>()),
+                    row: tile.regions[Per::J as usize].wrapping_add(done * spread * size_of::<T>()),
                     numbers: tile.regions[Per::Once as usize],
                     given: tile.regions[GIVEN].wrapping_add(across + done * step),
                     given_step: step,
                     count: left,
-                    place: (block.place + done) as u64,
+                    place: (block.place / spread + done) as u64,
                     states: rows.as_ptr(),
                     hit: hits,
                     last_hit: hits.wrapping_add((HITS - code.hits()) * HIT_BYTES),
                 };
                 // SAFETY: regions and states have room for whole vectors; the block has `left` rows
-                // from `done` on; the code was compiled for this plan and this fold.
+                // of lanes from `done` on; the code was compiled for this plan and this fold.
                 unsafe { code.run(vectors, &mut arguments) };
                 // SAFETY: the code wrote hits up to the end that it gave back.
                 unsafe { self.look(block, hits, &arguments, (lane, vectors, lanes), states) };
@@ -251,7 +288,7 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
             let bytes = vectors * lanes * size_of::<T>();
             rows.iter_mut().for_each(|row| *row = row.wrapping_add(bytes));
         }
-        true
+        count * spread
     }
 
     /// Takes the hits that assembled code wrote down.
@@ -274,7 +311,7 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
                 let left = note.add(8).cast::<u64>().read() as usize;
                 (note.cast::<u32>().read(), note.add(4).cast::<u32>().read() as usize, left)
             };
-            let place = (block.place + block.rows - left) as u32;
+            let place = ((block.place + block.rows) / self.plan.spread - left) as u32;
             let (component, vector) = (which / vectors, which % vectors);
             while found != 0 {
                 let lane = found.trailing_zeros() as usize;
@@ -317,15 +354,19 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         }
     }
 
-    /// Has the inputs that are given for every pair of a tile of i and a block of j written.
-    fn fill(&self, tile: &Frame<'_, '_>, batch: &[usize], i: &Range<usize>, j: Range<usize>) {
+    /// Has the input that is given for every pair of a tile of i and a block of j written.
+    fn fill(&self, tile: &Frame<'_, '_>, i: &Range<usize>, j: Range<usize>) {
         let Some(fill) = self.operands.fill else { return };
         let inputs = self.operands.tape.inputs().len();
-        for (input, place) in self.plan.places[..inputs].iter().enumerate() {
-            if place.region == GIVEN {
-                let to = tile.regions[GIVEN].wrapping_add(place.offset);
-                fill(&Given { input, batch, i: i.clone(), j: j.clone(), to });
-            }
+        for place in self.plan.places[..inputs].iter().filter(|place| place.region == GIVEN) {
+            let to = tile.regions[GIVEN].wrapping_add(place.offset);
+            fill(&Given { i: i.clone(), j: j.clone(), to });
         }
     }
+}
+
+/// The lanes of the states that values of a tile go to, row after row.
+fn lanes_of(pairs: &Frame<'_, '_>, spread: usize) -> Range<usize> {
+    let lanes = if pairs.across { spread } else { pairs.lanes };
+    pairs.i * lanes..(pairs.i + 1) * lanes
 }

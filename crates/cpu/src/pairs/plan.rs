@@ -6,8 +6,12 @@
 //! everything else stays. Inputs that are given for every pair have a region of their own, with
 //! room for a tile of i and a whole block of j, row after row of lanes. Rooms depend on the tape
 //! and on what is fused only, so that assembled code finds everything at the same place in every
-//! call. Sizes depend on the tape and on M and N only, never on threads, so that the order of every
-//! sum does too. Made once a call by `pairs::run`.
+//! call. Sizes depend on the tape, on M and N and on the length of vectors only, never on threads, so
+//! that the order of every sum does too. Made once a call by `pairs::run`.
+//!
+//! Lanes are i, and all of them take the same j. Where i fill whole vectors badly, every i has a
+//! vector of lanes instead, which take j side by side ([`Plan::spread`]); its states are merged at the
+//! end.
 
 use smallvec::SmallVec;
 use tilework_ops::Id;
@@ -22,8 +26,20 @@ const PAIRS: usize = 1024;
 /// Bytes that the places of pairs may take together: some of the second-level cache.
 const PAIR_BYTES: usize = 128 << 10;
 
-/// Lanes of i below which a tile is one i and many j instead.
+/// Lanes of a tile, at least.
 const FEW_LANES: usize = 16;
+
+/// Sixteenths of the lanes of whole vectors that i should fill, and i from which they do well enough.
+const FILLED: usize = 15;
+const MANY_I: usize = 256;
+
+/// j that a lane should take before one i has several, unless i do not fill even one vector.
+const SPREAD_ROWS: usize = 64;
+
+/// j that each lane of an i takes in a block, at most, and the bytes of such a block: what the
+/// first-level cache holds.
+const SPREAD_BLOCK: usize = 128;
+const SPREAD_BYTES: usize = 48 << 10;
 
 /// j in a block, unless a tile needs more or the variables are wide.
 const BLOCK: usize = 256;
@@ -110,11 +126,15 @@ pub(super) struct Plan<'a> {
     pub(super) terms: Vec<Term>,
     /// Set where what is folded is a long vector of j times a number.
     pub(super) columns: Option<Columns>,
+    /// Whether no exponential of a pair is too small for a normal number, which saves a comparison.
+    pub(super) normal: bool,
     /// The weights of a fold that has them.
     pub(super) weight: Option<SlotId>,
     /// i in a tile.
     pub(super) lanes: usize,
-    /// j in a tile.
+    /// Lanes of an i, which take j side by side: 1, or as many as a vector has.
+    pub(super) spread: usize,
+    /// j in a tile: whole rows of lanes, where i have several.
     pub(super) rows: usize,
     /// j in a block: whole tiles.
     pub(super) block: usize,
@@ -125,11 +145,13 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// The plan for M and N; `fuses` says that the fold is a sum which takes products fused, `onto`
-    /// names the sum of an inner product and a number that may be summed in any order.
+    /// The plan for M and N and vectors of so many lanes; `fuses` says that the fold is a sum which
+    /// takes products fused, `onto` names the sum of an inner product and a number that may be summed
+    /// in any order.
     pub(super) fn new(
         tape: &'a Tape,
         (m, n): (usize, usize),
+        vector: usize,
         fuses: bool,
         onto: Option<SlotId>,
     ) -> Plan<'a> {
@@ -143,10 +165,19 @@ impl<'a> Plan<'a> {
             pairs /= 2;
         }
         let most_lanes = (pairs / 4).max(FEW_LANES);
-        let most_rows =
-            (BLOCK_BYTES / units[Per::J as usize].max(1)).clamp(pairs / most_lanes, BLOCK);
-        let lanes = if m < FEW_LANES { 1 } else { m.min(most_lanes) };
-        let rows = (pairs / lanes).clamp(1, n.max(1)).min(most_rows);
+        let columns = columns(tape, &sections, &terms);
+        let given = (0..tape.inputs().len()).any(|slot| sections[slot] == Per::Pair);
+        let spread = if given || columns.is_some() { 1 } else { spread(m, n, vector) };
+        let unit = units[Per::J as usize].max(1);
+        let most_rows = match spread {
+            1 => (BLOCK_BYTES / unit).clamp(pairs / most_lanes, BLOCK),
+            _ => (SPREAD_BYTES / unit).clamp(spread, SPREAD_BLOCK * spread),
+        };
+        let lanes = m.min(most_lanes / spread).max(1);
+        let rows = match spread {
+            1 => (pairs / lanes).clamp(1, n.max(1)).min(most_rows),
+            _ => pairs.min(most_rows) / spread * spread,
+        };
         let block = most_rows / rows * rows;
         // Elements that a component has room for, by region.
         let (i, j) = (most_lanes.next_multiple_of(64), most_rows.next_multiple_of(64));
@@ -160,7 +191,6 @@ impl<'a> Plan<'a> {
             let (offset, stride) = (offsets[slot] * room[region], size * room[region]);
             Place { section, region, offset, stride, len, size }
         };
-        let columns = columns(tape, &sections, &terms);
         if let Some(Columns { number, .. }) = columns {
             units[PANEL] = tape.slot(number).dtype.size();
         }
@@ -174,8 +204,10 @@ impl<'a> Plan<'a> {
             onto,
             terms,
             columns,
+            normal: false,
             weight,
             lanes,
+            spread,
             rows,
             block,
             pairs,
@@ -192,6 +224,13 @@ impl<'a> Plan<'a> {
             here.then_some((slot as SlotId, how, step))
         })
     }
+}
+
+/// Lanes of an i: those of a vector where i would fill whole vectors badly and there are j for all.
+fn spread(m: usize, n: usize, vector: usize) -> usize {
+    let filled = 16 * m >= FILLED * m.next_multiple_of(vector) || m >= MANY_I;
+    let worth = m < vector || n >= SPREAD_ROWS * vector;
+    if worth && !filled { vector } else { 1 }
 }
 
 /// What is folded as a number times a long vector of j, if it is that and nothing else.

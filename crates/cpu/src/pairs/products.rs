@@ -37,18 +37,22 @@ pub(super) trait Number: Accumulator + Tiled {
     const TINY: f64;
     /// Squares up to here may be added and scaled without overflow.
     const SAFE: f64;
+    /// Powers of two down to less than one over that of this are normal numbers.
+    const NORMAL: f64;
 }
 
 impl Number for f32 {
     const ROUNDOFF: f64 = f32::EPSILON as f64 / 2.0;
     const TINY: f64 = f32::from_bits(1) as f64;
     const SAFE: f64 = (1u128 << 64) as f64;
+    const NORMAL: f64 = 120.0;
 }
 
 impl Number for f64 {
     const ROUNDOFF: f64 = f64::EPSILON / 2.0;
     const TINY: f64 = f64::from_bits(1);
     const SAFE: f64 = f64::MAX / (1u128 << 64) as f64;
+    const NORMAL: f64 = 1000.0;
 }
 
 /// Does work with the vectors of `isa`.
@@ -104,6 +108,20 @@ impl<T: Number> Points<T> {
         let mut middle = try_room("pack", components)?;
         middle.extend((0..components).map(mean));
         Ok(middle)
+    }
+
+    /// The largest squared distance of some points from a centre; NaN if one is.
+    ///
+    /// # Safety
+    /// The points may be read.
+    pub(super) unsafe fn radius(&self, count: usize, centre: &[T]) -> f64 {
+        let square = |row: usize| -> f64 {
+            // SAFETY: the caller's promise.
+            let x = (0..centre.len()).map(|c| unsafe { self.at(row, c) }.f64() - centre[c].f64());
+            x.map(|x| x * x).sum()
+        };
+        let larger = |a: f64, b: f64| if a >= b || a.is_nan() { a } else { b };
+        (0..count).map(square).fold(0.0, larger)
     }
 
     /// A component of a point.

@@ -8,6 +8,7 @@
 use tilework_backend::{Accumulator, PairReduce, Session, Target, try_filled};
 use tilework_error::Result;
 use tilework_layout::Layout;
+use tilework_ops::pair_fold::Monoid;
 use tilework_ops::{DType, Element, PairFoldId, PairShape};
 
 use super::position;
@@ -68,6 +69,36 @@ impl<A: Accumulator> Rows<A> {
                 (&mut self.values[of_values.clone()], &mut self.indices[of_indices.clone()]),
                 (&other.values[of_values], &other.indices[of_indices]),
             );
+        }
+    }
+
+    /// Takes those of some rows from the states of their lanes, as many for each, merged in pairs.
+    pub(super) fn gather(&mut self, rows: std::ops::Range<usize>, mut lanes: Rows<A>) {
+        let (values, indices) = self.widths();
+        let spread = lanes.rows / rows.len();
+        // States of sums are merged number by number, so that many at once are as well.
+        let is_sum = indices == 0 && self.fold.row().monoid != Monoid::Shifted;
+        for (row, first) in rows.zip((0..lanes.rows).step_by(spread)) {
+            let mut left = spread;
+            while left > 1 {
+                let (half, both) = (left.div_ceil(2), left / 2);
+                let count = if is_sum { both } else { 1 };
+                for lane in (first..first + both).step_by(count) {
+                    let (held, other) = lanes.values.split_at_mut((lane + half) * values);
+                    let (at, other_at) = lanes.indices.split_at_mut((lane + half) * indices);
+                    let (held, at) = (&mut held[lane * values..], &mut at[lane * indices..]);
+                    let (values, indices) = (values * count, indices * count);
+                    self.fold.merge_row(
+                        self.shape,
+                        (&mut held[..values], &mut at[..indices]),
+                        (&other[..values], &other_at[..indices]),
+                    );
+                }
+                left = half;
+            }
+            let part = self.part(row..row + 1);
+            part.values.copy_from_slice(&lanes.values[first * values..][..values]);
+            part.indices.copy_from_slice(&lanes.indices[first * indices..][..indices]);
         }
     }
 

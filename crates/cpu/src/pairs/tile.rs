@@ -38,7 +38,9 @@ pub(super) struct Frame<'p, 'a> {
     pub(super) lanes: usize,
     /// The tile's first j in its block.
     pub(super) first: usize,
-    /// Whether a tile is one i and its lanes are j.
+    /// The i of the tile that is meant, where the lanes of pairs are j.
+    pub(super) i: usize,
+    /// Whether the lanes of pairs are the j of one i.
     pub(super) across: bool,
 }
 
@@ -59,6 +61,7 @@ impl Frame<'_, '_> {
         // Regions that hold a whole block of j are seen from the tile's first one on.
         let first = match (self.section, place.section) {
             (Per::Pair, Per::J) => self.first,
+            (Per::Pair, Per::I) => self.i,
             (Per::Pair, Per::Pair) if place.region == GIVEN => {
                 self.first * if self.across { 1 } else { self.lanes }
             }

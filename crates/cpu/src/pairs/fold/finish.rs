@@ -1,4 +1,4 @@
-//! The end of a tile: its states, component by component, become rows of states.
+//! The end of a tile: its states, component by component, become rows of states, one for each lane.
 //!
 //! May assume that all blocks have been taken and ended. Called by `pairs::piece`.
 
@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use tilework_backend::Accumulator;
 use tilework_ops::pair_fold::Monoid;
 
-use super::{LOG2_E, NOWHERE, States, join};
+use super::{NOWHERE, States, join};
 use crate::pairs::jit::Folding;
 use crate::pairs::lanes::Summed;
 use crate::pairs::rows::Part;
@@ -23,7 +23,10 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
             }
         }
         let total = total.unwrap_or_else(|| std::mem::take(&mut self.block));
-        let index = |at: u32| if at == NOWHERE { -1 } else { start + i64::from(at) };
+        let index = |lane: usize, at: u32| match at {
+            NOWHERE => -1,
+            _ => start + i64::from(at) * self.spread as i64 + (lane % self.spread) as i64,
+        };
         let column = |c: usize| c * self.pitch..c * self.pitch + self.lanes;
         let width = to.width;
         match monoid {
@@ -44,19 +47,18 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
                 {
                     let kept = &self.kept[c * self.lanes * shape.k + k..];
                     let rows = to.values[place..].iter_mut().zip(&mut to.indices[place..]);
-                    for ((to, to_index), (value, at)) in
-                        rows.step_by(width).zip(kept.iter().step_by(shape.k))
-                    {
-                        (*to, *to_index) = (value.to_sum(), index(*at));
+                    let kept = kept.iter().step_by(shape.k).enumerate();
+                    for ((to, to_index), (lane, (value, at))) in rows.step_by(width).zip(kept) {
+                        (*to, *to_index) = (value.to_sum(), index(lane, *at));
                     }
                 }
             }
             Monoid::Smallest | Monoid::Largest => {
                 for c in 0..shape.dim {
-                    let best = self.best[column(c)].iter().zip(&self.at[column(c)]);
+                    let best = self.best[column(c)].iter().zip(&self.at[column(c)]).enumerate();
                     let rows = to.values[c..].iter_mut().zip(&mut to.indices[c..]);
-                    for ((to, to_index), (best, at)) in rows.step_by(width).zip(best) {
-                        (*to, *to_index) = (best.to_sum(), index(T::index(*at)));
+                    for ((to, to_index), (lane, (best, at))) in rows.step_by(width).zip(best) {
+                        (*to, *to_index) = (best.to_sum(), index(lane, T::index(*at)));
                     }
                 }
             }
@@ -74,20 +76,16 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
     /// Writes the largest exponent of every lane; what its sums are multiplied by to be relative
     /// to it.
     fn exponents(&self, total: &[A], to: &mut [A], width: usize) -> SmallVec<[A; 64]> {
-        let lanes = to.iter_mut().step_by(width).zip(total).zip(self.max.iter().zip(&self.shift));
+        let references = self.max.iter().zip(&self.reference);
+        let lanes = to.iter_mut().step_by(width).zip(total).zip(references);
         lanes
-            .map(|((to, sum), (max, shift))| {
-                let (max, shift) = (max.to_sum(), shift.to_sum().f64());
+            .map(|((to, sum), (max, reference))| {
+                let (max, reference) = (max.to_sum(), reference.to_sum().f64());
                 let (max, factor) = match max.f64() {
                     _ if sum.is_nan() => (A::of(f64::NAN), A::ONE),
                     f64::NEG_INFINITY => (max, A::ZERO),
                     f64::INFINITY => (max, A::ONE),
-                    // In float64, so that it undoes the rounding of the shift.
-                    largest if self.folding.strict => (max, A::of((shift - largest).exp())),
-                    largest => {
-                        let own = -largest * T::of(LOG2_E).to_sum().f64();
-                        (max, A::of((own - shift).exp2()))
-                    }
+                    largest => (max, self.exponential(reference - largest)),
                 };
                 *to = max;
                 factor

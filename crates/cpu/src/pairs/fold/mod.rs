@@ -4,12 +4,14 @@
 //! pairs as they come, so that errors grow with the logarithm of the count, or all with
 //! compensation. Exponentials are shifted by a reference of their lane that is near the largest
 //! exponent; a block in which one exceeds it by [`LIMIT`] is done again with a new reference.
-//! Extremes keep the best values sorted, with their places in the range. A tile of one i takes the
-//! values of a tile in pairs instead. What each state means is said by the rows of
-//! `tilework_ops::pair_fold`; `jit::fold` records the same steps, `finish` writes the states when all
-//! blocks are in. Called by `pairs::piece`.
+//! Extremes keep the best values sorted, with their places in the range. Where an i has several lanes,
+//! each is a state of its own until `finish` merges them; places then count rows of lanes. What each
+//! state means is said by the rows of `tilework_ops::pair_fold`; `jit::fold` records the same steps,
+//! `finish` writes the states when all blocks are in. Called by `pairs::piece`.
 
 mod finish;
+
+use std::ops::Range;
 
 use smallvec::SmallVec;
 use tilework_backend::{Accumulator, try_filled};
@@ -18,7 +20,7 @@ use tilework_ops::Id;
 use tilework_ops::pair_fold::{Monoid, PairShape};
 
 use super::jit::Folding;
-use super::lanes::{Best, InOrder, Join, Largest, Shift, Summed, Tree};
+use super::lanes::{Best, InOrder, Join, Largest, Shift, Summed};
 use crate::isa::{Isa, with_isa};
 use crate::map::kernels::kernel;
 
@@ -31,6 +33,14 @@ pub(super) const LOG2_E: f64 = std::f64::consts::LOG2_E;
 /// How far exponents may exceed the reference of their lane: sums stay far from overflow, and the
 /// exponential of pairs loses few bits.
 const LIMIT: f64 = 16.0;
+
+/// Where the values of a tile go: rows of them to some lanes, the first row at a place of the range.
+#[derive(Debug, Clone)]
+pub(super) struct Onto {
+    pub(super) lanes: Range<usize>,
+    pub(super) rows: usize,
+    pub(super) place: usize,
+}
 
 /// One component of a tile: rows of lanes, and what they are multiplied by.
 #[derive(Clone, Copy)]
@@ -45,6 +55,8 @@ pub(super) struct States<T: Summed<A>, A> {
     operation: &'static str,
     folding: Folding,
     lanes: usize,
+    /// Lanes of an i.
+    spread: usize,
     /// Numbers from component to component: whole vectors, whatever their length.
     pitch: usize,
     isa: Isa,
@@ -55,33 +67,30 @@ pub(super) struct States<T: Summed<A>, A> {
     /// Sums of this block, and what compensated ones have lost.
     block: Vec<A>,
     lost: Vec<A>,
-    /// Largest exponents, references, and what is added to exponents.
+    /// Largest exponents, and references.
     max: Vec<T>,
     reference: Vec<T>,
-    shift: Vec<T>,
     /// Best values and where they were; of several, the worst that is kept, and nothing.
     best: Vec<T>,
     at: Vec<T::Place>,
     /// The several best of each component and lane, ascending, where several are kept.
     kept: Vec<(T, u32)>,
-    /// Room for a tile of exponentials or of products, and for half a tile of sums.
+    /// Room for a tile of exponents and one of exponentials.
     terms: Vec<T>,
     exponentials: Vec<T>,
-    half: Vec<A>,
-    /// Whether values are folded in pairs.
-    across: bool,
 }
 
 impl<T: Summed<A>, A: Accumulator> States<T, A> {
-    /// The states of `lanes` i, or of one whose tiles of values lie `across`.
+    /// The states of so many i with `spread` lanes each.
     pub(super) fn new(
         operation: &'static str,
         folding: Folding,
-        (lanes, across): (usize, bool),
+        (i, spread): (usize, usize),
         pairs: usize,
         isa: Isa,
     ) -> Result<States<T, A>> {
         let Folding { monoid, shape, .. } = folding;
+        let lanes = i * spread;
         let pitch = lanes.next_multiple_of(64);
         let extreme = matches!(monoid, Monoid::Smallest | Monoid::Largest);
         let shifted = monoid == Monoid::Shifted;
@@ -92,7 +101,6 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
         };
         let sums = sums(monoid, shape) * pitch;
         let of_lanes = if shifted { pitch } else { 0 };
-        let half = if across && !extreme { pairs.div_ceil(2) + 1 } else { 0 };
         // Lanes that are none never hit.
         let mut worst = try_filled(operation, monoid.neutral(0), best)?;
         if kept > 0 {
@@ -104,6 +112,7 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
             operation,
             folding,
             lanes,
+            spread,
             pitch,
             isa,
             levels: Vec::new(),
@@ -112,14 +121,11 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
             lost: totals(if folding.kahan { sums } else { 0 })?,
             max: try_filled(operation, monoid.neutral(0), of_lanes)?,
             reference: numbers(of_lanes)?,
-            shift: numbers(of_lanes)?,
             best: worst,
             at: try_filled(operation, T::place(NOWHERE), if kept > 0 { 0 } else { best })?,
             kept: try_filled(operation, (monoid.neutral(0), NOWHERE), kept)?,
-            terms: numbers(if shifted || half > 0 { pairs } else { 0 })?,
+            terms: numbers(if shifted { pairs } else { 0 })?,
             exponentials: numbers(if shifted { pairs } else { 0 })?,
-            half: totals(half)?,
-            across,
         })
     }
 
@@ -135,34 +141,32 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
         rows.extend(each(&mut self.max, pitch));
         rows.extend(each(&mut self.block, pitch));
         rows.extend(each(&mut self.lost, pitch));
-        rows.extend(each(&mut self.shift, pitch));
+        rows.extend(each(&mut self.reference, pitch));
         rows
     }
 
-    /// A tile of pairs more: `rows` j from place `first` on, whose components and weights are
-    /// asked for one by one.
+    /// A tile of pairs more, whose components and weights are asked for one by one.
     pub(super) fn step<'v>(
         &mut self,
-        rows: usize,
-        first: usize,
+        onto: &Onto,
         component: impl Fn(usize) -> Component<'v, T>,
         weight: impl Fn(usize) -> &'v [T],
     ) where
         T: 'v,
     {
         match self.folding.monoid {
-            Monoid::Smallest => self.extreme::<true>(rows, first, component),
-            Monoid::Largest => self.extreme::<false>(rows, first, component),
-            Monoid::Shifted => self.shifted(rows, component(0).values, weight),
+            Monoid::Smallest => self.extreme::<true>(onto, component),
+            Monoid::Largest => self.extreme::<false>(onto, component),
+            Monoid::Shifted => self.shifted(onto, component(0).values, weight),
             monoid => {
                 for c in 0..self.folding.shape.dim {
                     let of = component(c);
                     match monoid {
-                        Monoid::Add => self.fold(rows, c, of, |x| x, |a, b| a + b),
-                        Monoid::Multiply => self.fold(rows, c, of, |x| x, |a, b| a * b),
-                        Monoid::Count => self.fold(rows, c, of, truth, |a, b| a + b),
-                        Monoid::Any => self.fold(rows, c, of, truth, larger),
-                        _ => self.fold(rows, c, of, truth, smaller),
+                        Monoid::Add => self.fold(onto, c, of, |x| x, |a, b| a + b),
+                        Monoid::Multiply => self.fold(onto, c, of, |x| x, |a, b| a * b),
+                        Monoid::Count => self.fold(onto, c, of, truth, |a, b| a + b),
+                        Monoid::Any => self.fold(onto, c, of, truth, larger),
+                        _ => self.fold(onto, c, of, truth, smaller),
                     }
                 }
             }
@@ -172,85 +176,67 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
     /// Folds rows into the sums number `sum` of the block.
     fn fold(
         &mut self,
-        rows: usize,
+        onto: &Onto,
         sum: usize,
         of: Component<'_, T>,
         prepare: impl Fn(A) -> A + Copy,
         join: impl Fn(A, A) -> A + Copy,
     ) {
-        let (isa, lanes) = (self.isa, self.lanes);
-        let into = &mut self.block[sum * self.pitch..][..lanes];
-        let from = &of.values[..rows * lanes];
+        let (first, lanes) = (sum * self.pitch + onto.lanes.start, onto.lanes.len());
+        let into = &mut self.block[first..][..lanes];
+        let from = &of.values[..onto.rows * lanes];
         if self.folding.kahan {
-            let lost = &mut self.lost[sum * self.pitch..][..lanes];
+            let lost = &mut self.lost[first..][..lanes];
             for row in from.chunks_exact(lanes) {
                 for ((sum, lost), value) in into.iter_mut().zip(&mut *lost).zip(row) {
                     let added = value.to_sum() - *lost;
                     let next = *sum + added;
-                    *lost = (next - *sum) - added;
+                    // An infinity has lost nothing.
+                    *lost = if next.is_finite() { (next - *sum) - added } else { A::ZERO };
                     *sum = next;
                 }
             }
-        } else if self.across {
-            let half = &mut self.half;
-            match of.factor {
-                Some(factor) => {
-                    let products = &mut self.terms[..from.len()];
-                    for (product, (a, b)) in products.iter_mut().zip(from.iter().zip(factor)) {
-                        *product = *a * *b;
-                    }
-                    with_isa(isa, Tree { from: products, to: half, prepare, join });
-                }
-                None => with_isa(isa, Tree { from, to: half, prepare, join }),
-            }
-            into[0] = join(into[0], half[0]);
         } else {
-            let factor = of.factor.map(|factor| &factor[..rows * lanes]);
-            with_isa(isa, InOrder { from, factor, into, prepare, join });
+            let factor = of.factor.map(|factor| &factor[..onto.rows * lanes]);
+            with_isa(self.isa, InOrder { from, factor, into, prepare, join });
         }
     }
 
     fn extreme<'v, const LESS: bool>(
         &mut self,
-        rows: usize,
-        first: usize,
+        onto: &Onto,
         component: impl Fn(usize) -> Component<'v, T>,
     ) where
         T: 'v,
     {
-        let lanes = self.lanes;
+        let (lanes, first) = (onto.lanes.len(), onto.place as u32);
         for c in 0..self.folding.shape.dim {
-            let from = &component(c).values[..rows * lanes];
+            let from = &component(c).values[..onto.rows * lanes];
             if self.folding.shape.k > 1 {
-                for (row, index) in from.chunks_exact(lanes).zip(first as u32..) {
-                    self.insert_row::<LESS>(c, row, index);
+                for (row, index) in from.chunks_exact(lanes).zip(first..) {
+                    self.insert_row::<LESS>(c, onto.lanes.start, row, index);
                 }
                 continue;
             }
-            let best = &mut self.best[c * self.pitch..][..lanes];
-            let at = &mut self.at[c * self.pitch..][..lanes];
-            if let ([best], [at]) = (&*best, &*at)
-                && *at != T::place(NOWHERE)
-                && !better_than::<T, LESS>(from, *best)
-            {
-                // One lane is not worth vectors; a look at all values at once is.
-                continue;
-            }
-            with_isa(self.isa, Best::<T, A, LESS> { first: first as u32, from, best, at });
+            let column = c * self.pitch + onto.lanes.start;
+            let best = &mut self.best[column..][..lanes];
+            let at = &mut self.at[column..][..lanes];
+            with_isa(self.isa, Best::<T, A, LESS> { first, from, best, at });
         }
     }
 
-    /// Puts the values of a row into the sorted columns of their lanes, where they are better.
-    fn insert_row<const LESS: bool>(&mut self, c: usize, row: &[T], index: u32) {
-        for (chunk, values) in row.chunks(16).enumerate() {
-            let held = &self.best[c * self.pitch + chunk * 16..][..values.len()];
+    /// Puts the values of a row into the sorted columns of lanes from `first` on, where they are
+    /// better.
+    fn insert_row<const LESS: bool>(&mut self, c: usize, first: usize, row: &[T], index: u32) {
+        for (lane, values) in (first..).step_by(16).zip(row.chunks(16)) {
+            let held = &self.best[c * self.pitch + lane..][..values.len()];
             let mut any = false;
             for (value, held) in values.iter().zip(held) {
                 any |= if LESS { value <= held } else { value >= held };
             }
             if any {
-                for (l, value) in values.iter().enumerate() {
-                    self.insert::<LESS>(c, chunk * 16 + l, *value, index);
+                for (lane, value) in (lane..).zip(values) {
+                    self.insert::<LESS>(c, lane, *value, index);
                 }
             }
         }
@@ -292,15 +278,15 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
         rows.flat_map(|row| &row[..self.lanes]).any(|at| *at == T::place(NOWHERE))
     }
 
-    fn shifted<'v>(&mut self, rows: usize, values: &[T], weight: impl Fn(usize) -> &'v [T])
+    fn shifted<'v>(&mut self, onto: &Onto, values: &[T], weight: impl Fn(usize) -> &'v [T])
     where
         T: 'v,
     {
-        let (lanes, n) = (self.lanes, rows * self.lanes);
+        let n = onto.rows * onto.lanes.len();
         let (from, strict) = (&values[..n], self.folding.strict);
-        let (max, shift) = (&mut self.max[..lanes], &self.shift[..lanes]);
-        with_isa(self.isa, Largest { from, max });
-        with_isa(self.isa, Shift { from, shift, to: &mut self.terms[..n], strict });
+        let reference = &self.reference[onto.lanes.clone()];
+        with_isa(self.isa, Largest { from, max: &mut self.max[onto.lanes.clone()] });
+        with_isa(self.isa, Shift { from, reference, to: &mut self.terms[..n], strict });
         if let Some(exp) = kernel(if strict { Id::Exp } else { Id::Exp2Pair }, T::DTYPE) {
             let (to, from) = (self.exponentials.as_mut_ptr(), self.terms.as_ptr());
             // SAFETY: both have room for a tile of pairs, of the kernel's dtype, and are two.
@@ -310,7 +296,7 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
         for sum in 0..=self.folding.shape.weights {
             let factor = sum.checked_sub(1).map(&weight);
             let of = Component { values: &exponentials, factor };
-            self.fold(rows, sum, of, |x| x, |a, b| a + b);
+            self.fold(onto, sum, of, |x| x, |a, b| a + b);
         }
         self.exponentials = exponentials;
     }
@@ -320,22 +306,14 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
         !self.max.is_empty()
     }
 
-    /// Takes the largest of some values, rows of lanes, as the reference of each lane.
-    pub(super) fn refer(&mut self, values: &[T]) {
-        for lane in 0..self.lanes {
-            let column = values[lane..].iter().step_by(self.lanes);
+    /// Takes the largest of some values, rows of lanes, as the reference of each of these lanes.
+    pub(super) fn refer(&mut self, lanes: Range<usize>, values: &[T]) {
+        for (k, lane) in lanes.clone().enumerate() {
+            let column = values.iter().skip(k).step_by(lanes.len());
             let largest =
                 column.fold(T::of(f64::NEG_INFINITY), |max, x| if *x > max { *x } else { max });
-            self.set_reference(lane, if largest.is_finite() { largest } else { T::ZERO });
+            self.reference[lane] = if largest.is_finite() { largest } else { T::ZERO };
         }
-    }
-
-    fn set_reference(&mut self, lane: usize, reference: T) {
-        self.reference[lane] = reference;
-        self.shift[lane] = match self.folding.strict {
-            true => reference,
-            false => -(reference * T::of(LOG2_E)),
-        };
     }
 
     /// Whether assembled code may do the next block: it knows no infinite references.
@@ -385,9 +363,8 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
                 continue;
             }
             raised = true;
-            let before = self.shift[lane];
-            self.set_reference(lane, max);
-            let factor = self.scale(before, self.shift[lane]);
+            self.reference[lane] = max;
+            let factor = self.exponential(reference.to_sum().f64() - max.to_sum().f64());
             for sums in self.levels.iter_mut().flatten() {
                 sums[lane..].iter_mut().step_by(self.pitch).for_each(|sum| *sum = *sum * factor);
             }
@@ -395,10 +372,13 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
         raised
     }
 
-    /// What sums with one shift are multiplied by to have another one.
-    fn scale(&self, from: T, to: T) -> A {
-        let (from, to) = (from.to_sum().f64(), to.to_sum().f64());
-        A::of(if self.folding.strict { (from - to).exp() } else { (to - from).exp2() })
+    /// The exponential of a difference of exponents, by the constant that terms are scaled by.
+    fn exponential(&self, difference: f64) -> A {
+        let scale = T::of(LOG2_E).to_sum().f64();
+        A::of(match self.folding.strict {
+            true => difference.exp(),
+            false => (difference * scale).exp2(),
+        })
     }
 }
 
@@ -424,12 +404,6 @@ fn larger<A: Accumulator>(a: A, b: A) -> A {
 #[inline(always)]
 fn smaller<A: Accumulator>(a: A, b: A) -> A {
     if a < b { a } else { b }
-}
-
-/// Whether one of the values is better.
-fn better_than<T: Accumulator, const LESS: bool>(values: &[T], best: T) -> bool {
-    let better = |value: &T| if LESS { *value < best } else { *value > best };
-    values.chunks(64).any(|chunk| chunk.iter().fold(false, |any, value| any | better(value)))
 }
 
 fn join<A: Accumulator>(isa: Isa, monoid: Monoid, into: &mut [A], from: &[A]) {

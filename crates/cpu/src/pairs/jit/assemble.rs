@@ -154,9 +154,8 @@ impl<'p> Assembler<'p> {
         }
         let states = self.pin()?;
         self.read(LEFT, ARGUMENTS, offset_of!(Arguments, count))?;
-        while !(entry + self.code.len()).is_multiple_of(64) {
-            self.push(Machine::with(Code::Nopd))?;
-        }
+        let here = entry + self.code.len();
+        self.fill(here.next_multiple_of(64) - here)?;
         let start = self.code.len();
         for time in 0..self.schedule.items.len() {
             self.time = time;
@@ -168,8 +167,8 @@ impl<'p> Assembler<'p> {
         }
         self.time = self.schedule.items.len();
         self.carry(&states)?;
-        let size = target.size() as i32;
-        self.push(Machine::with2(Code::Add_rm64_imm8, ROW, size).ok()?)?;
+        let step = if self.program.across { target.bytes() } else { target.size() };
+        self.push(Machine::with2(Code::Add_rm64_imm8, ROW, step as i32).ok()?)?;
         if self.program.leaves.iter().any(|leaf| matches!(leaf, Leaf::Given(_))) {
             let step = memory(ARGUMENTS, offset_of!(Arguments, given_step));
             self.push(Machine::with2(Code::Add_r64_rm64, GIVEN, step).ok()?)?;

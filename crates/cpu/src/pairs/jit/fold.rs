@@ -50,7 +50,9 @@ pub(super) fn record<V: Recording>(
                 let added = value - low;
                 let next = sum + added;
                 folded.next.push(next.value());
-                lost.push(((next - sum) - added).value());
+                // An infinity has lost nothing.
+                let is_finite = next.abs().lt(V::lit(f64::INFINITY));
+                lost.push(V::select(is_finite, (next - sum) - added, V::lit(0.0)).value());
             }
             folded.next.append(&mut lost);
         }
@@ -79,11 +81,10 @@ pub(super) fn record<V: Recording>(
             let max = value.max(state(0));
             folded.next.push(max.value());
             let sums = 1 + weight.len() as u32;
-            let shift = recorder.leaf(Leaf::Fixed(1 + sums));
-            let name = if folding.strict { "exp" } else { "exp2_pair" };
-            let argument = match folding.strict {
-                true => value - shift,
-                false => value.fma(V::lit(LOG2_E), shift),
+            let difference = value - recorder.leaf(Leaf::Fixed(1 + sums));
+            let (name, argument) = match folding.strict {
+                true => ("exp", difference),
+                false => ("exp2_pair", difference * V::lit(LOG2_E)),
             };
             let Some(exp) = V::function(name) else { return folded };
             let e = exp(&[argument]);

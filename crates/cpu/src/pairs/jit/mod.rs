@@ -33,18 +33,19 @@ use schedule::Schedule;
 /// many j are left.
 #[repr(C)]
 pub(super) struct Arguments {
-    /// The tile of i, at the first lane that is meant.
+    /// The tile of i, at the first that is meant.
     pub(super) lanes: *const u8,
-    /// The block of j, at the first row that is meant.
+    /// The block of j, at the first that is meant.
     pub(super) row: *const u8,
     /// What is the same for all pairs.
     pub(super) numbers: *const u8,
     /// What is given for every pair, at the first row and lane; and bytes from row to row.
     pub(super) given: *const u8,
     pub(super) given_step: usize,
-    /// How many j; afterwards how many are left, because there was no room for more hits.
+    /// How many j, or vectors of j; afterwards how many are left, because there was no room for more
+    /// hits.
     pub(super) count: usize,
-    /// The place of the first j in its range.
+    /// The place of the first in its range.
     pub(super) place: u64,
     /// Rows of the states, at the first lane.
     pub(super) states: *const *mut u8,
@@ -81,9 +82,9 @@ pub(super) struct Compiled {
 }
 
 /// What programs are kept by, which is all that a plan depends on beside M and N: the tape, whether
-/// products are fused with the fold, which one goes onto a number, whether numbers are written down
-/// for a product of matrices; and the fold.
-type Key = (Vec<u8>, bool, Option<SlotId>, bool, Folding, Isa);
+/// products are fused with the fold, which one goes onto a number; whether numbers are written down
+/// for a product of matrices, whether lanes are j, whether exponentials are normal; and the fold.
+type Key = (Vec<u8>, bool, Option<SlotId>, [bool; 3], Folding, Isa);
 
 /// Code, or why there is none.
 pub(super) type Outcome = Result<Arc<Compiled>, String>;
@@ -97,9 +98,10 @@ pub(super) fn compiled(plan: &Plan<'_>, folding: Folding, isa: Isa) -> Outcome {
         return Err("TILEWORK_JIT=0".to_owned());
     }
     let Plan { fuses, onto, .. } = *plan;
+    let kind = [plan.columns.is_some(), plan.spread > 1, plan.normal];
     let mut tape = Vec::new();
     plan.tape.sign(&mut tape);
-    let key = (tape, fuses, onto, plan.columns.is_some(), folding, isa);
+    let key = (tape, fuses, onto, kind, folding, isa);
     if let Some(known) = COMPILED.get(&key) {
         return known;
     }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use tilework_ops::{DType, FoldId, Id};
 use tilework_simd::record::{
-    Instruction, Mask, Narrow, Recorded, Recording, Value, Wide, recording,
+    Instruction, Mask, NONE, Narrow, Op, Recorded, Recording, Value, Wide, recording,
 };
 use tilework_tape::{Action, Per, SlotId, Step};
 
@@ -20,9 +20,10 @@ use crate::pairs::tile::terms_of;
 /// A value from outside of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Leaf {
-    /// A row of numbers of the tile of i, by its bytes from the beginning of the region.
+    /// A row of numbers of the tile of i, by its bytes from the beginning of the region; or a number
+    /// of one i.
     Lanes(u32),
-    /// A number of the j at hand, likewise.
+    /// A number of the j at hand, likewise; or a row of numbers.
     Row(u32),
     /// A number that is the same for all pairs, likewise.
     Number(u32),
@@ -43,9 +44,11 @@ pub(super) struct Hit {
     pub(super) value: Value,
 }
 
-/// What is done for one vector of i and one j.
+/// What is done for one vector of i and one j, or for one i and one vector of j.
 #[derive(Debug)]
 pub(super) struct Program {
+    /// Whether lanes are j: an i is one number for all lanes, and a j is a row.
+    pub(super) across: bool,
     pub(super) instructions: Vec<Instruction>,
     pub(super) leaves: Vec<Leaf>,
     /// What each state becomes.
@@ -77,7 +80,7 @@ pub(super) fn record(plan: &Plan<'_>, folding: Folding, wide: bool) -> Result<Pr
 }
 
 fn record_as<V: Recording>(plan: &Plan<'_>, folding: Folding) -> Result<Program, Refusal> {
-    let (instructions, recorded) = recording(|| {
+    let (mut instructions, recorded) = recording(|| {
         let mut recorder = Recorder::<V> {
             plan,
             dtype: folding.dtype,
@@ -89,7 +92,10 @@ fn record_as<V: Recording>(plan: &Plan<'_>, folding: Folding) -> Result<Program,
     });
     let (leaves, folded) = recorded?;
     let fold::Folded { next, hits, stored } = folded;
-    Ok(Program { instructions, leaves, next, hits, stored })
+    // Powers of two that cannot be too small need not be looked at.
+    let scaled = instructions.iter_mut().filter(|i| plan.normal && i.op == Op::ScalefWhere);
+    scaled.for_each(|i| (i.op, i.args) = (Op::Scalef, [i.args[1], i.args[2], NONE]));
+    Ok(Program { across: plan.spread > 1, instructions, leaves, next, hits, stored })
 }
 
 /// The components of a slot.
@@ -173,6 +179,9 @@ impl<V: Recording> Recorder<'_, '_, V> {
             return Err(format!("a {} computed before meets pairs", held.dtype));
         }
         short_enough(held.len)?;
+        if u32::try_from(place.offset + place.len * place.stride).is_err() {
+            return Err("variables before it fill 4 GiB".to_owned());
+        }
         let leaf = |c: usize| {
             let offset = (place.offset + c * place.stride) as u32;
             match place.section {

@@ -155,8 +155,8 @@ impl Assembler<'_> {
     pub(super) fn home(&self, instance: Instance) -> Option<(MemoryOperand, bool)> {
         let (value, vector) = (instance / self.schedule.vectors, instance % self.schedule.vectors);
         let instruction = &self.program.instructions[value];
-        let across = vector * self.target.bytes();
-        let wide = self.target.wide;
+        let own = vector * self.target.bytes();
+        let (wide, across) = (self.target.wide, self.program.across);
         let leaf = match instruction.op {
             Op::Bits(bits) => {
                 let at = self.constants[&(instruction.elem, bits)];
@@ -166,8 +166,13 @@ impl Assembler<'_> {
             _ => None,
         };
         match leaf {
-            Some(Leaf::Lanes(offset)) => Some((memory(LANES, offset as usize + across), true)),
-            Some(Leaf::Given(offset)) => Some((memory(GIVEN, offset as usize + across), true)),
+            Some(Leaf::Lanes(offset)) if across => {
+                let at = offset as usize + vector * self.target.size();
+                Some((broadcast(LANES, at, wide), false))
+            }
+            Some(Leaf::Row(offset)) if across => Some((memory(ROW, offset as usize), true)),
+            Some(Leaf::Lanes(offset)) => Some((memory(LANES, offset as usize + own), true)),
+            Some(Leaf::Given(offset)) => Some((memory(GIVEN, offset as usize + own), true)),
             Some(Leaf::Row(offset)) => Some((broadcast(ROW, offset as usize, wide), false)),
             Some(Leaf::Number(offset)) => Some((broadcast(NUMBERS, offset as usize, wide), false)),
             _ => self.slots[instance].map(|slot| (memory(Register::RSP, slot), true)),
@@ -231,6 +236,16 @@ impl Assembler<'_> {
         let mut bytes = self.encoder.take_buffer();
         self.code.append(&mut bytes);
         Some(())
+    }
+
+    /// So many bytes that do nothing, in few instructions.
+    pub(super) fn fill(&mut self, bytes: usize) -> Option<()> {
+        /// `nop [rax + rax + 0]`.
+        const LONG: [u8; 8] = [0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0];
+        for _ in 0..bytes / LONG.len() {
+            self.code.extend(LONG);
+        }
+        (0..bytes % LONG.len()).try_for_each(|_| self.push(Machine::with(Code::Nopd)))
     }
 
     pub(super) fn read(&mut self, to: Register, base: Register, offset: usize) -> Option<()> {
