@@ -1,35 +1,120 @@
 //! From source to something that can be launched: NVRTC, the disk, and what is loaded already.
 //!
 //! Kernels are compiled to machine code for the device at hand, kept on disk and loaded once. A
-//! look-up by key comes first, so that a kernel's source is printed only when it is compiled.
-//! Called by the rooms that do requests.
+//! look-up by key comes first, so that a kernel's source is printed only when it is compiled. Formulas
+//! come in any number, so modules are kept in two generations: when the recent one is full it becomes
+//! the former one, and what was used in neither is unloaded. Called by the rooms that do requests.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tilework_error::{Error, Result};
+use tilework_fork::ForkOnce;
 
 use crate::cache::DiskCache;
 use crate::device::Cuda;
 use crate::driver::{Handle, Nvrtc};
+use crate::memory::Home;
 use crate::probe::dotted;
 
 /// Products and sums are fused only where a row says so, so that every device rounds alike.
 const OPTIONS: [&CStr; 3] = [c"--std=c++17", c"--fmad=false", c"--disable-warnings"];
 
+/// Whose a module is: what its key begins with, so that keys of two rooms never meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Room {
+    Map,
+    Reduce,
+    Scan,
+    Index,
+    Nonzero,
+    Sort,
+    Radix,
+    Random,
+    Product,
+    Pairs,
+}
+
+/// How many modules a generation has.
+const GENERATION: usize = 512;
+
 /// The kernels that a device has loaded.
 #[derive(Debug, Default)]
 pub(crate) struct Kernels {
-    loaded: Mutex<HashMap<Vec<u8>, Arc<Module>>>,
-    disk: std::sync::OnceLock<DiskCache>,
+    loaded: Mutex<Loaded<Module>>,
+    disk: ForkOnce<DiskCache>,
 }
 
-/// Loaded code; functions are looked up by name when they are first wanted.
+type Table<T> = HashMap<Vec<u8>, Arc<T>>;
+
+/// Modules by key.
+#[derive(Debug)]
+struct Loaded<T> {
+    recent: Table<T>,
+    former: Table<T>,
+}
+
+impl<T> Default for Loaded<T> {
+    fn default() -> Loaded<T> {
+        Loaded { recent: Table::new(), former: Table::new() }
+    }
+}
+
+impl<T> Loaded<T> {
+    /// A module that is loaded, and what is not kept any more since it was asked for: to be dropped
+    /// when the table is not locked.
+    fn get(&mut self, key: &[u8]) -> Option<(Arc<T>, Table<T>)> {
+        if let Some(module) = self.recent.get(key) {
+            return Some((module.clone(), Table::new()));
+        }
+        let (key, module) = self.former.remove_entry(key)?;
+        Some((module.clone(), self.insert(key, module)))
+    }
+
+    /// Keeps a module; gives what is not kept any more.
+    fn insert(&mut self, key: Vec<u8>, module: Arc<T>) -> Table<T> {
+        let mut forgotten = Table::new();
+        if self.recent.len() >= GENERATION {
+            let full = std::mem::take(&mut self.recent);
+            forgotten = std::mem::replace(&mut self.former, full);
+        }
+        self.recent.insert(key, module);
+        forgotten
+    }
+}
+
+impl Kernels {
+    fn loaded(&self) -> MutexGuard<'_, Loaded<Module>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Unloads what was not used of late, for its memory.
+    pub(crate) fn forget_former(&self) {
+        let forgotten = std::mem::take(&mut self.loaded().former);
+        drop(forgotten);
+    }
+}
+
+/// Loaded code; functions are looked up by name when they are first wanted. Whoever launches one holds
+/// the module until it is in the stream.
 #[derive(Debug)]
 pub(crate) struct Module {
+    home: Arc<Home>,
     handle: Handle,
     functions: Mutex<Vec<(&'static CStr, Handle)>>,
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        let Ok(_entered) = self.home.enter() else { return };
+        if self.home.driver.wait(self.home.stream).is_ok() {
+            // SAFETY: nobody holds the module, so nothing of it can be launched any more, and the
+            // stream has come to the end of what was.
+            unsafe { self.home.driver.unload_module(self.handle) };
+        }
+    }
 }
 
 /// The name of an architecture for NVRTC; Hopper's own instructions need its `a`.
@@ -53,8 +138,8 @@ pub(crate) fn compile(nvrtc: &Nvrtc, source: &str, architecture: &str) -> Result
 impl Cuda {
     /// Whether the module known as `key` is there without compiling anything.
     pub(crate) fn is_loaded(&self, key: &[u8]) -> bool {
-        let loaded = self.kernels().loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        loaded.contains_key(key)
+        let loaded = self.kernels().loaded();
+        loaded.recent.contains_key(key) || loaded.former.contains_key(key)
     }
 
     /// The module known as `key`, compiled from `source` if nobody has.
@@ -65,18 +150,25 @@ impl Cuda {
         source: impl FnOnce() -> Result<String>,
     ) -> Result<Arc<Module>> {
         let kernels = self.kernels();
-        let loaded = || kernels.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(module) = loaded().get(key) {
-            return Ok(module.clone());
+        let found = kernels.loaded().get(key);
+        if let Some((module, _forgotten)) = found {
+            return Ok(module);
         }
         let code = self.code(operation, &source()?)?;
-        self.enter()?;
+        let _entered = self.enter()?;
         // SAFETY: the code comes from NVRTC, or from an entry of the cache that is whole.
         let handle = unsafe { self.driver().load_module(&code) };
         let handle = handle.map_err(|fault| self.fault(operation, fault))?;
-        let module = Arc::new(Module { handle, functions: Mutex::default() });
-        // Whoever was first wins; the other module stays loaded and unused.
-        Ok(loaded().entry(key.to_vec()).or_insert(module).clone())
+        let home = self.home()?.clone();
+        let module = Arc::new(Module { home, handle, functions: Mutex::default() });
+        // Whoever was first wins.
+        let mut loaded = kernels.loaded();
+        let (module, _forgotten) = match loaded.get(key) {
+            Some(first) => first,
+            None => (module.clone(), loaded.insert(key.to_vec(), module)),
+        };
+        drop(loaded);
+        Ok(module)
     }
 
     /// Machine code of a source: from the disk, or compiled and kept there.
@@ -86,7 +178,7 @@ impl Cuda {
         let options = OPTIONS.map(|option| option.to_string_lossy()).join(" ");
         let version = env!("CARGO_PKG_VERSION");
         let key = [&architecture, &compiler, &options, version, source].join("\n");
-        let disk = self.kernels().disk.get_or_init(DiskCache::of_process);
+        let disk = self.kernels().disk.get_or_make(DiskCache::of_process);
         if let Some(code) = disk.get(key.as_bytes()) {
             return Ok(code);
         }
@@ -108,9 +200,31 @@ impl Cuda {
         if let Some(&(_, function)) = functions.iter().find(|(known, _)| *known == name) {
             return Ok(function);
         }
-        let function = self.driver().function(module.handle, name);
+        // SAFETY: a module is loaded as long as it lives.
+        let function = unsafe { self.driver().function(module.handle, name) };
         let function = function.map_err(|fault| self.fault(operation, fault))?;
         functions.push((name, function));
         Ok(function)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_that_are_used_stay_and_the_others_are_bounded() {
+        let mut loaded: Loaded<usize> = Loaded::default();
+        let mut forgotten = loaded.insert(b"used".to_vec(), Arc::new(7)).len();
+        for key in 0..10 * GENERATION {
+            forgotten += loaded.insert(key.to_le_bytes().to_vec(), Arc::new(key)).len();
+            let (found, dropped) = loaded.get(b"used").unwrap();
+            assert_eq!(*found, 7);
+            forgotten += dropped.len();
+        }
+        let kept = loaded.recent.len() + loaded.former.len();
+        assert!(kept <= 2 * GENERATION, "{kept}");
+        assert_eq!(kept + forgotten, 10 * GENERATION + 1);
+        assert!(loaded.get(&0usize.to_le_bytes()).is_none());
     }
 }

@@ -1,21 +1,27 @@
 //! One CUDA device as a backend: its context, its stream, and which room does what is asked.
 //!
 //! Everything is put into one stream, so that what is asked first is done first, whichever host
-//! thread asks; it keeps in step with the default stream, which other libraries use. Nothing waits
-//! for the device but downloads and [`Backend::synchronize`]. An error that the driver reports late is
+//! thread asks; it keeps in step with the default stream, which other libraries use. Only large new
+//! blocks are filled from the host beside it, in a stream of copies. Nothing waits for the device but
+//! downloads, what must know whether an index is in bounds, and [`Backend::synchronize`]. An error that the driver reports late is
 //! reported by the next call that hears of it.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tilework_backend::{Backend, DeviceId, Memory, Properties, Request, Session, Storage};
+use tilework_backend::{Backend, DeviceId, Fill, Memory, Properties, Request, Session, Storage};
 use tilework_error::{Error, Result};
+use tilework_fork::ForkOnce;
 
 use crate::compile::Kernels;
-use crate::driver::{Address, Answer, Attribute, Driver, Fault, Grid, Handle, PoolAttribute};
+use crate::driver::{
+    Address, Attribute, Driver, Entered, Fault, Grid, Handle, NOT_INITIALISED, PoolAttribute,
+};
+use crate::interop::Waiting;
 use crate::launch::Args;
-use crate::memory::{Home, Staging};
+use crate::memory::Home;
 use crate::probe::{Platform, dotted};
+use crate::transfer::Staging;
 use crate::{index, map, matmul, pairs, random, reduce, scan, sort};
 
 /// The name of the backend.
@@ -26,10 +32,13 @@ pub(crate) const BACKEND: &str = "cuda";
 pub struct Cuda {
     platform: &'static Platform,
     index: u32,
-    /// Made when the device is first used: a context costs a tenth of a second and memory.
-    opened: OnceLock<Result<Opened>>,
+    /// Made when the device is first used: a context costs a tenth of a second and memory. What
+    /// fails is tried again by the next: a card that others fill may have room later.
+    opened: ForkOnce<Opened>,
+    opening: Mutex<()>,
     staging: Staging,
     kernels: Kernels,
+    waiting: Waiting,
 }
 
 /// What using a device takes.
@@ -55,25 +64,35 @@ impl Cuda {
         Cuda {
             platform,
             index,
-            opened: OnceLock::new(),
+            opened: ForkOnce::new(),
+            opening: Mutex::new(()),
             staging: Staging::default(),
             kernels: Kernels::default(),
+            waiting: Waiting::default(),
         }
     }
 
-    /// Opens the device if nobody has, and makes its context, which is given back with the stream,
-    /// that of this thread.
-    pub(crate) fn enter(&self) -> Result<(Handle, Handle)> {
-        let Home { context, stream, .. } = **self.home()?;
-        self.driver().enter(context).map_err(|fault| self.fault("device", fault))?;
-        Ok((context, stream))
+    /// Opens the device if nobody has, and makes its context that of this thread until the answer is
+    /// dropped.
+    pub(crate) fn enter(&self) -> Result<Entered<'static>> {
+        self.home()?.enter().map_err(|fault| self.fault("device", fault))
     }
 
+    #[inline]
     fn opened(&self) -> Result<&Opened> {
-        let opened = self.opened.get_or_init(|| {
-            open(&self.platform.driver, self.index).map_err(|fault| self.fault("device", fault))
-        });
-        opened.as_ref().map_err(Clone::clone)
+        match self.opened.get() {
+            Some(opened) => Ok(opened),
+            None => self.open(),
+        }
+    }
+
+    #[cold]
+    fn open(&self) -> Result<&Opened> {
+        let _one = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        self.opened.get_or_try_make(|| {
+            open(self.platform, self.index)
+                .map_err(|why| Error::driver("device", format!("{self}: {why}")))
+        })
     }
 
     pub(crate) fn driver(&self) -> &'static Driver {
@@ -100,6 +119,10 @@ impl Cuda {
         &self.kernels
     }
 
+    pub(crate) fn waiting(&self) -> &Waiting {
+        &self.waiting
+    }
+
     pub(crate) fn staging(&self) -> &Staging {
         &self.staging
     }
@@ -116,47 +139,76 @@ impl Cuda {
         grid: Grid,
         mut args: Args,
     ) -> Result<()> {
-        let (_, stream) = self.enter()?;
+        let home = self.home()?;
+        let _entered = self.enter()?;
+        let arguments = &mut args.pointers();
         // SAFETY: as the caller promises; the pointers are to arguments that outlive the call.
-        let done = unsafe { self.driver().launch(function, grid, &mut args.pointers(), stream) };
+        let done = unsafe { self.driver().launch(function, grid, arguments, home.stream) };
         done.map_err(|fault| self.fault(operation, fault))
     }
 
     /// Waits until everything in the stream is done.
     pub(crate) fn wait(&self, operation: &str) -> Result<()> {
-        let (_, stream) = self.enter()?;
-        self.driver().wait(stream).map_err(|fault| self.fault(operation, fault))
+        let _entered = self.enter()?;
+        self.driver().wait(self.home()?.stream).map_err(|fault| self.fault(operation, fault))
     }
 
     /// What the driver did not do, as an error of `operation`.
     #[cold]
     pub(crate) fn fault(&self, operation: &str, fault: Fault) -> Error {
-        Error::driver(operation, format!("{self}: {fault}"))
+        let way_out = match fault.code {
+            NOT_INITIALISED => {
+                "; a process that is forked cannot use a card that its parent has used: start it anew \
+                 (in Python, multiprocessing's \"spawn\")"
+            }
+            _ => "",
+        };
+        Error::driver(operation, format!("{self}: {fault}{way_out}"))
     }
 }
 
-fn open(driver: &'static Driver, index: u32) -> Answer<Opened> {
-    let device = driver.device(index)?;
+/// The oldest cards whose instructions the kernels use.
+const OLDEST: (i32, i32) = (8, 0);
+
+/// Opens a device; in words why not.
+fn open(platform: &'static Platform, index: u32) -> Result<Opened, String> {
+    let driver = &platform.driver;
+    let said = |fault: Fault| fault.to_string();
+    let device = driver.device(index).map_err(said)?;
+    let ask = |attribute| driver.attribute(device, attribute).map_err(said);
     let facts = Facts {
-        name: driver.name(device)?,
-        capability: (
-            driver.attribute(device, Attribute::Major)?,
-            driver.attribute(device, Attribute::Minor)?,
-        ),
-        multiprocessors: driver.attribute(device, Attribute::Multiprocessors)? as u32,
-        memory: driver.total_memory(device)?,
+        name: driver.name(device).map_err(said)?,
+        capability: (ask(Attribute::Major)?, ask(Attribute::Minor)?),
+        multiprocessors: ask(Attribute::Multiprocessors)? as u32,
+        memory: driver.total_memory(device).map_err(said)?,
     };
-    if driver.attribute(device, Attribute::MemoryPools)? == 0 {
-        let meaning = "the device has no memory pools".to_owned();
-        return Err(Fault { call: "cuDeviceGetAttribute", code: 0, meaning });
+    let (major, minor) = facts.capability;
+    if facts.capability < OLDEST {
+        return Err(format!(
+            "{} has compute capability {}, and {} (Ampere) or newer is needed",
+            facts.name,
+            dotted(facts.capability),
+            dotted(OLDEST)
+        ));
     }
-    let context = driver.retain_context(device)?;
-    driver.enter(context)?;
-    let (stream, pool) = (driver.create_stream()?, driver.default_pool(device)?);
+    let known = platform.nvrtc.architectures().unwrap_or_default();
+    if !known.is_empty() && !known.contains(&(10 * major + minor)) {
+        return Err(format!(
+            "NVRTC {} does not know {}, whose compute capability is {}; install a newer one",
+            dotted(platform.compiler),
+            facts.name,
+            dotted(facts.capability)
+        ));
+    }
+    if ask(Attribute::MemoryPools)? == 0 {
+        return Err(format!("{} has no memory pools", facts.name));
+    }
+    let context = driver.retain_context(device).map_err(said)?;
+    let (home, _entered) = Home::new(driver, context, index == 0).map_err(said)?;
+    let pool = driver.default_pool(device).map_err(said)?;
     // Freed memory stays with the process until it is asked back.
-    driver.set_pool(pool, PoolAttribute::ReleaseThreshold, u64::MAX)?;
-    let home = Arc::new(Home::new(driver, context, stream));
-    Ok(Opened { home, pool, facts })
+    driver.set_pool(pool, PoolAttribute::ReleaseThreshold, u64::MAX).map_err(said)?;
+    Ok(Opened { home: Arc::new(home), pool, facts })
 }
 
 impl Backend for Cuda {
@@ -215,7 +267,13 @@ impl Backend for Cuda {
     }
 
     fn synchronize(&self) -> Result<()> {
-        self.wait("synchronize")
+        self.wait("synchronize")?;
+        self.let_go();
+        Ok(())
+    }
+
+    fn receive(&self, operation: &'static str, bytes: usize, fill: Fill<'_>) -> Result<Storage> {
+        self.receive_storage(operation, bytes, fill)
     }
 
     fn upload(&self, session: &Session<'_>, bytes: &[u8], to: &Storage, at: usize) -> Result<()> {
@@ -242,5 +300,125 @@ impl Backend for Cuda {
 impl fmt::Display for Cuda {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.id().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stand_in::StandIns;
+
+    /// A device of a stand-in driver: what is set last is the current context, and how many calls
+    /// there were and what was set last can be asked as memory.
+    fn device(special: &[(&str, &str)], architectures: &str, index: u32) -> (StandIns, Cuda) {
+        const USUAL: &[(&str, &str)] = &[
+            ("cuDriverGetVersion", "unsafe { *a = 12040 }; 0"),
+            ("cuDeviceGetCount", "unsafe { *a = 2 }; 0"),
+            (
+                "cuDeviceGetAttribute",
+                "unsafe { *a = match b as usize { 75 => 9, 76 => 0, _ => 1 } }; 0",
+            ),
+            ("cuDevicePrimaryCtxRetain", "unsafe { *a.cast::<usize>() = 1000 }; 0"),
+            ("cuCtxGetCurrent", "unsafe { *a.cast::<usize>() = LAST.load(SeqCst) }; 0"),
+            ("cuCtxSetCurrent", "LAST.store(a as usize, SeqCst); 0"),
+            ("cuMemAllocAsync", "unsafe { *a.cast::<u64>() = 4096 }; 0"),
+            (
+                "cuMemGetInfo_v2",
+                "unsafe { *a.cast() = CALLS.load(SeqCst); *b.cast() = LAST.load(SeqCst) }; 0",
+            ),
+        ];
+        let special: Vec<_> = special.iter().chain(USUAL).copied().collect();
+        let nvrtc = [
+            ("nvrtcVersion", "unsafe { *a = 12; *b = 4 }; 0"),
+            ("nvrtcGetNumSupportedArchs", "unsafe { *a = 1 }; 0"),
+            ("nvrtcGetSupportedArchs", architectures),
+        ];
+        let libraries = StandIns::driver(&special);
+        let libraries = libraries.with("libnvrtc.so.12", crate::driver::Nvrtc::SYMBOLS, &nvrtc);
+        let platform = Box::leak(Box::new(libraries.probe().unwrap()));
+        (libraries, Cuda::new(platform, index))
+    }
+
+    const HOPPER: &str = "unsafe { *a = 90 }; 0";
+
+    fn launch(cuda: &Cuda) {
+        let grid = Grid::new("test", [1, 1, 1], 32, 0).unwrap();
+        // SAFETY: nothing is launched by a stand-in.
+        unsafe { cuda.launch("test", 1, grid, Args::new().number(7)).unwrap() };
+    }
+
+    /// How many calls there were, and the current context.
+    fn seen(cuda: &Cuda) -> (usize, usize) {
+        cuda.driver().memory_info().unwrap()
+    }
+
+    #[test]
+    fn a_small_operation_is_one_launch_and_a_look_at_the_context() {
+        let (_libraries, cuda) = device(&[], HOPPER, 0);
+        let operation = || {
+            let _result = cuda.allocate_block(32).unwrap();
+            launch(&cuda);
+        };
+        operation();
+        let before = seen(&cuda).0;
+        (0..10).for_each(|_| operation());
+        assert_eq!(seen(&cuda).0 - before, 2 * 10 + 1);
+    }
+
+    #[test]
+    fn threads_keep_the_device_that_they_have_chosen() {
+        for (index, stays) in [(0, 1000), (1, 0)] {
+            let (_libraries, cuda) = device(&[], HOPPER, index);
+            launch(&cuda);
+            assert_eq!(seen(&cuda).1, stays, "cuda:{index}, no choice before");
+            std::mem::forget(cuda.driver().enter(77, true).unwrap());
+            launch(&cuda);
+            drop(cuda.allocate_block(2 << 20).unwrap());
+            cuda.synchronize().unwrap();
+            assert_eq!(seen(&cuda).1, 77, "cuda:{index}");
+        }
+    }
+
+    #[test]
+    fn cards_that_kernels_are_not_for_are_refused_in_words() {
+        let old = [("cuDeviceGetAttribute", "unsafe { *a = 7 }; 0")];
+        let (_libraries, cuda) = device(&old, HOPPER, 0);
+        let why = cuda.synchronize().unwrap_err().to_string();
+        assert!(why.contains("compute capability 7.7") && why.contains("8.0"), "{why}");
+        let (_libraries, cuda) = device(&[], "unsafe { *a = 80 }; 0", 0);
+        let why = cuda.synchronize().unwrap_err().to_string();
+        assert!(why.contains("NVRTC 12.4 does not know") && why.contains("newer"), "{why}");
+    }
+
+    #[test]
+    fn a_device_that_could_not_be_opened_is_tried_again() {
+        let once = "static ASKED: AtomicUsize = AtomicUsize::new(0);
+                    if ASKED.fetch_add(1, SeqCst) == 0 { 2 } else { 0 }";
+        let (_libraries, cuda) = device(&[("cuDevicePrimaryCtxRetain", once)], HOPPER, 0);
+        let why = cuda.synchronize().unwrap_err().to_string();
+        assert!(why.contains("cuDevicePrimaryCtxRetain failed with code 2"), "{why}");
+        cuda.synchronize().unwrap();
+    }
+
+    #[test]
+    fn a_forked_process_is_told_to_start_anew() {
+        let (_libraries, cuda) = device(&[("cuLaunchKernel", "3")], HOPPER, 0);
+        let grid = Grid::new("exp", [1, 1, 1], 32, 0).unwrap();
+        // SAFETY: nothing is launched by a stand-in.
+        let why = unsafe { cuda.launch("exp", 1, grid, Args::new()) }.unwrap_err().to_string();
+        assert!(why.starts_with("exp: cuda:0") && why.contains("spawn"), "{why}");
+    }
+
+    #[test]
+    fn owners_are_kept_until_the_device_is_done() {
+        let twice = "static ASKED: AtomicUsize = AtomicUsize::new(0);
+                     if ASKED.fetch_add(1, SeqCst) < 2 { 600 } else { 0 }";
+        let (_libraries, cuda) = device(&[("cuEventQuery", twice)], HOPPER, 0);
+        let owner = Arc::new(());
+        cuda.keep_until_done(Box::new(owner.clone()));
+        cuda.let_go();
+        assert_eq!(Arc::strong_count(&owner), 2);
+        cuda.synchronize().unwrap();
+        assert_eq!(Arc::strong_count(&owner), 1);
     }
 }

@@ -9,7 +9,7 @@ use tilework_error::Result;
 use tilework_layout::{Layout, LoopNest};
 use tilework_ops::DType;
 
-use crate::compile::Module;
+use crate::compile::{Module, Room};
 use crate::device::Cuda;
 use crate::driver::Grid;
 use crate::launch::{self, Args, MAX_AXES, Nest, Width, too_many_axes};
@@ -190,7 +190,7 @@ fn module(
     arrays: usize,
     width: Width,
 ) -> Result<std::sync::Arc<Module>> {
-    let key = [b'G', width as u8, dtype as u8, arrays as u8];
+    let key = [Room::Index as u8, width as u8, dtype as u8, arrays as u8];
     cuda.module(name, &key, || Ok(text(dtype, arrays, width)))
 }
 
@@ -220,7 +220,8 @@ pub(crate) fn nonzero(
     }
     let (n, elements) = (layout.len(), [launch::elements(&request.input)]);
     let width = Width::of(n, elements);
-    let module = cuda.module(name, &[b'Z', width as u8], || Ok(nonzero_text(width)))?;
+    let module =
+        cuda.module(name, &[Room::Nonzero as u8, width as u8], || Ok(nonzero_text(width)))?;
     let (nest, shape) = (Nest::new(&nest).encode(width), shape(layout).encode(width));
     let input = launch::source(&request.input, session);
     let threads = n.div_ceil(EACH);

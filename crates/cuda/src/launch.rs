@@ -11,7 +11,7 @@ use tilework_layout::{Layout, LoopNest};
 
 use crate::driver::{Address, Grid};
 
-/// The most loops that a kernel walks; nests with more are cut up by `map.rs`.
+/// The most loops that a kernel walks; nests with more are cut up by `map`.
 pub(crate) const MAX_AXES: usize = 8;
 
 /// Arguments of a kernel, in order.

@@ -2,10 +2,8 @@
 //!
 //! Nothing of CUDA is needed to build or install tilework. Driver and NVRTC are loaded when a
 //! device is first asked for; where one is missing, [`devices`] says why. Rooms: `driver` (foreign
-//! functions), `search` and `probe` (what there is), `device` (the backend), `memory`, `interop` (streams of
+//! functions), `search` and `probe` (what there is), `device` (the backend), `memory`, `transfer`, `interop` (streams of
 //! others), `source` and `kernels` (text), `compile` and `cache` (code), and one room for each kind of request.
-
-#![allow(clippy::disallowed_types, reason = "cards cannot be used in a forked child")]
 
 mod cache;
 #[cfg(test)]
@@ -28,8 +26,11 @@ mod scan;
 mod search;
 mod sort;
 mod source;
+#[cfg(test)]
+mod stand_in;
+mod transfer;
 
-use std::sync::OnceLock;
+use tilework_fork::ForkOnce;
 
 pub use device::Cuda;
 pub use interop::device_of;
@@ -39,11 +40,10 @@ pub use memory::MemoryInfo;
 ///
 /// Looks once and remembers; a device costs nothing until it is used.
 pub fn devices() -> Result<&'static [Cuda], &'static str> {
-    static DEVICES: OnceLock<Result<Vec<Cuda>, String>> = OnceLock::new();
-    let devices = DEVICES.get_or_init(|| {
-        static PLATFORM: OnceLock<probe::Platform> = OnceLock::new();
-        let found = probe::probe(&search::Search::of_process())?;
-        let platform = PLATFORM.get_or_init(|| found);
+    static PLATFORM: ForkOnce<probe::Platform> = ForkOnce::new();
+    static DEVICES: ForkOnce<Result<Vec<Cuda>, String>> = ForkOnce::new();
+    let devices = DEVICES.get_or_make(|| {
+        let platform = PLATFORM.get_or_try_make(|| probe::probe(&search::Search::of_process()))?;
         Ok((0..platform.devices).map(|index| Cuda::new(platform, index)).collect())
     });
     devices.as_ref().map(Vec::as_slice).map_err(String::as_str)

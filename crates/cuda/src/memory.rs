@@ -1,11 +1,11 @@
-//! Device memory: blocks from the driver's pool in the order of the stream, and transfers.
+//! Device memory: blocks from the driver's pool in the order of a stream.
 //!
 //! The pool keeps what is freed, and small blocks stay in lists of our own, which cost nothing to
 //! take from: there is one stream, so that a block can be used again as soon as its last use was
 //! asked for. Where nothing is left, what is kept is given back and the allocation tried once more;
-//! then it is an error with the sizes, and the device stays usable. Transfers go through pinned
-//! buffers in pieces: one piece is copied by the host while the device moves the other. Used by
-//! `device.rs`.
+//! then it is an error with the sizes, and the device stays usable. Used by `device.rs`, and by
+//! `transfer.rs`, which fills large new blocks in a stream of copies: these are freed in the order of
+//! the other like all, which waits for the copies.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,10 +13,8 @@ use tilework_backend::{Backend, Storage};
 use tilework_error::{Error, Result};
 
 use crate::device::Cuda;
-use crate::driver::{Address, Answer, Driver, Handle, OUT_OF_MEMORY, PoolAttribute};
+use crate::driver::{Address, Answer, Driver, Entered, Handle, OUT_OF_MEMORY, PoolAttribute};
 
-/// Bytes of one of the two pinned buffers.
-const PIECE: usize = 4 << 20;
 /// Bytes of the smallest and of the largest block that is kept in a list, and of all of them.
 const SMALLEST: usize = 512;
 const LARGEST: usize = 1 << 20;
@@ -37,12 +35,17 @@ pub struct MemoryInfo {
     pub total: usize,
 }
 
-/// Where blocks come from and go back to: a context, its stream, and the small blocks that are kept.
+/// Where blocks come from and go back to: a context, its streams, and the small blocks that are kept.
 #[derive(Debug)]
 pub(crate) struct Home {
     pub(crate) driver: &'static Driver,
-    pub(crate) context: Handle,
+    context: Handle,
+    /// Whether programs that choose no device work on this one.
+    is_first: bool,
+    /// What the device is asked for, in order.
     pub(crate) stream: Handle,
+    /// Copies to new blocks, beside it.
+    pub(crate) copies: Handle,
     kept: Mutex<Kept>,
 }
 
@@ -60,17 +63,32 @@ fn list(bytes: usize) -> Option<(usize, usize)> {
 }
 
 impl Home {
-    pub(crate) fn new(driver: &'static Driver, context: Handle, stream: Handle) -> Home {
-        Home { driver, context, stream, kept: Mutex::default() }
+    /// Makes the streams of a context, which stays that of this thread until the answer is dropped.
+    pub(crate) fn new(
+        driver: &'static Driver,
+        context: Handle,
+        is_first: bool,
+    ) -> Answer<(Home, Entered<'static>)> {
+        let entered = driver.enter(context, is_first)?;
+        let (stream, copies) = (driver.create_stream(true)?, driver.create_stream(false)?);
+        let kept = Mutex::default();
+        Ok((Home { driver, context, is_first, stream, copies, kept }, entered))
+    }
+
+    /// Makes the context that of this thread, until the answer is dropped.
+    pub(crate) fn enter(&self) -> Answer<Entered<'static>> {
+        self.driver.enter(self.context, self.is_first)
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn allocate(&self, bytes: usize) -> Answer<Address> {
+    /// A block in the order of the stream; a large one in that of another, if it is asked for.
+    fn allocate(&self, bytes: usize, order: Handle) -> Answer<Address> {
         let Some((list, size)) = list(bytes) else {
-            return self.driver.allocate(bytes, self.stream);
+            let _entered = self.enter()?;
+            return self.driver.allocate(bytes, order);
         };
         let mut kept = self.kept();
         if let Some(address) = kept.lists[list].pop() {
@@ -78,6 +96,7 @@ impl Home {
             return Ok(address);
         }
         drop(kept);
+        let _entered = self.enter()?;
         self.driver.allocate(size, self.stream)
     }
 
@@ -93,7 +112,7 @@ impl Home {
                 return;
             }
         }
-        if self.driver.enter(self.context).is_ok() {
+        if let Ok(_entered) = self.enter() {
             // SAFETY: as the caller promises. A failure leaves nothing to be done.
             let _ = unsafe { self.driver.free(address, self.stream) };
         }
@@ -121,22 +140,29 @@ pub(crate) struct Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: the block came from `allocate`; whatever used it was put into the device's only
-        // stream before its last owner went away.
+        // SAFETY: the block came from `allocate`; whatever used it was put into the device's stream
+        // before its last owner went away, and that stream waits for copies beside it.
         unsafe { self.home.free(self.address, self.bytes) }
     }
 }
 
-/// The pinned buffers, made when they are first needed.
-#[derive(Debug, Default)]
-pub(crate) struct Staging(Mutex<Option<[usize; 2]>>);
-
 impl Cuda {
     /// A block of at least `bytes` bytes that nobody else knows.
     pub(crate) fn allocate_block(&self, bytes: usize) -> Result<Block> {
-        self.enter()?;
+        self.allocate_ordered(bytes, self.home()?.stream)
+    }
+
+    /// The same to be filled by copies, and the stream in whose order it is there: large blocks do
+    /// not wait for what the device was asked before.
+    pub(crate) fn allocate_for_copies(&self, bytes: usize) -> Result<(Block, Handle)> {
         let home = self.home()?;
-        let allocate = || home.allocate(bytes.max(1));
+        let order = if list(bytes).is_some() { home.stream } else { home.copies };
+        Ok((self.allocate_ordered(bytes, order)?, order))
+    }
+
+    fn allocate_ordered(&self, bytes: usize, order: Handle) -> Result<Block> {
+        let home = self.home()?;
+        let allocate = || home.allocate(bytes.max(1), order);
         let address = allocate().or_else(|fault| {
             if fault.code != OUT_OF_MEMORY {
                 return Err(self.fault("allocate", fault));
@@ -154,6 +180,7 @@ impl Cuda {
     pub(crate) fn allocate_zeroed(&self, bytes: usize) -> Result<Block> {
         let block = self.allocate_block(bytes)?;
         if bytes > 0 {
+            let _entered = self.enter()?;
             // SAFETY: the block has that many bytes and nobody else knows it yet.
             let done = unsafe { self.driver().zero(block.address, bytes, block.home.stream) };
             done.map_err(|fault| self.fault("allocate", fault))?;
@@ -162,6 +189,7 @@ impl Cuda {
     }
 
     fn out_of_memory(&self, bytes: usize) -> Error {
+        let _entered = self.enter();
         let left = match self.driver().memory_info() {
             Ok((free, total)) => format!("{free} of {total} are free"),
             Err(fault) => fault.to_string(),
@@ -172,7 +200,11 @@ impl Cuda {
     /// The same as storage that arrays can share, with every byte zero if that is asked for.
     pub(crate) fn allocate_storage(&self, bytes: usize, zeroed: bool) -> Result<Storage> {
         let allocate = if zeroed { Cuda::allocate_zeroed } else { Cuda::allocate_block };
-        let block = allocate(self, bytes)?;
+        self.storage(allocate(self, bytes)?, bytes)
+    }
+
+    /// A block as storage that arrays can share.
+    pub(crate) fn storage(&self, block: Block, bytes: usize) -> Result<Storage> {
         let address = block.address as *mut u8;
         // SAFETY: the memory belongs to the block, which goes into the storage.
         unsafe { Storage::on_device(self.id(), address, bytes, Box::new(block)) }
@@ -180,16 +212,17 @@ impl Cuda {
 
     /// Gives memory that nobody uses back to the device.
     pub fn release_cached(&self) -> Result<()> {
-        self.enter()?;
+        let _entered = self.enter()?;
+        self.kernels().forget_former();
         let released = self.home()?.release();
         released.map_err(|fault| self.fault("empty_cache", fault))?;
-        self.wait("empty_cache")?;
+        self.synchronize()?;
         self.driver().trim_pool(self.pool()?).map_err(|fault| self.fault("empty_cache", fault))
     }
 
     /// How much memory is used, kept and free.
     pub fn memory_info(&self) -> Result<MemoryInfo> {
-        self.enter()?;
+        let _entered = self.enter()?;
         let fault = |fault| self.fault("memory_info", fault);
         let (free, total) = self.driver().memory_info().map_err(fault)?;
         let pool = self.pool()?;
@@ -197,81 +230,6 @@ impl Cuda {
         let (used, reserved) = (pool(PoolAttribute::Used)?, pool(PoolAttribute::Reserved)?);
         let used = (used as usize).saturating_sub(self.home()?.kept().bytes);
         Ok(MemoryInfo { used, reserved: reserved as usize, free, total })
-    }
-
-    /// Copies bytes to the device. They may be used again when this returns.
-    pub(crate) fn copy_in(&self, operation: &str, bytes: &[u8], to: Address) -> Result<()> {
-        self.with_staging(operation, |buffers, stream| {
-            for (k, piece) in bytes.chunks(PIECE).enumerate() {
-                let buffer = buffers[k % 2] as *mut u8;
-                if k >= 2 && k % 2 == 0 {
-                    self.wait(operation)?;
-                }
-                // SAFETY: the piece fits the pinned buffer, which is ours while the lock is held,
-                // and whose last transfer is done: both were waited for before the first was
-                // filled again. The target is inside of the block.
-                unsafe {
-                    std::ptr::copy_nonoverlapping(piece.as_ptr(), buffer, piece.len());
-                    let to = to + (k * PIECE) as Address;
-                    let done = self.driver().to_device(to, buffer, piece.len(), stream);
-                    done.map_err(|fault| self.fault(operation, fault))?;
-                }
-            }
-            self.wait(operation)
-        })
-    }
-
-    /// Copies bytes from the device, after everything asked before is done.
-    pub(crate) fn copy_out(&self, operation: &str, from: Address, bytes: &mut [u8]) -> Result<()> {
-        self.with_staging(operation, |buffers, stream| {
-            let fetch = |k: usize, len: usize| {
-                let from = from + (k * PIECE) as Address;
-                let buffer = buffers[k % 2] as *mut u8;
-                // SAFETY: the piece fits the pinned buffer, which is ours while the lock is held
-                // and was emptied before. The source is inside of the block.
-                let done = unsafe { self.driver().to_host(buffer, from, len, stream) };
-                done.map_err(|fault| self.fault(operation, fault))
-            };
-            let lens: Vec<usize> = bytes.chunks(PIECE).map(<[u8]>::len).collect();
-            if let Some(&first) = lens.first() {
-                fetch(0, first)?;
-            }
-            for (k, piece) in bytes.chunks_mut(PIECE).enumerate() {
-                self.wait(operation)?;
-                if let Some(&next) = lens.get(k + 1) {
-                    fetch(k + 1, next)?;
-                }
-                // SAFETY: the piece lies in the pinned buffer since the wait above; the transfer
-                // that was started since goes into the other buffer.
-                unsafe {
-                    std::ptr::copy_nonoverlapping(
-                        buffers[k % 2] as *const u8,
-                        piece.as_mut_ptr(),
-                        piece.len(),
-                    );
-                }
-            }
-            Ok(())
-        })
-    }
-
-    /// Works with the pinned buffers while nobody else does.
-    fn with_staging(
-        &self,
-        operation: &str,
-        work: impl FnOnce([usize; 2], Handle) -> Result<()>,
-    ) -> Result<()> {
-        let (_, stream) = self.enter()?;
-        let mut staging = self.staging().0.lock().unwrap_or_else(PoisonError::into_inner);
-        let buffers = match *staging {
-            Some(buffers) => buffers,
-            None => {
-                let pinned = || self.driver().allocate_pinned(PIECE);
-                let both = pinned().and_then(|a| Ok([a as usize, pinned()? as usize]));
-                *staging.insert(both.map_err(|fault| self.fault(operation, fault))?)
-            }
-        };
-        work(buffers, stream)
     }
 }
 

@@ -108,70 +108,10 @@ pub(crate) fn dotted(version: (i32, i32)) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-    use std::process::Command;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
     use super::*;
-
-    /// Stand-in libraries in a folder of their own, removed when dropped. Libraries stay loaded, so
-    /// each case has another folder.
-    struct StandIns(PathBuf);
-
-    impl Drop for StandIns {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
+    use crate::stand_in::StandIns;
 
     impl StandIns {
-        fn new() -> StandIns {
-            static COUNT: AtomicUsize = AtomicUsize::new(0);
-            let count = COUNT.fetch_add(1, Ordering::Relaxed);
-            let name = format!("tilework-stand-in-{}-{count}", std::process::id());
-            let folder = std::env::temp_dir().join(name);
-            std::fs::create_dir_all(&folder).unwrap();
-            StandIns(folder)
-        }
-
-        /// Builds a library that has `symbols`, all of which answer 0 but for `special`.
-        fn with(self, file: &str, symbols: &[&str], special: &[(&str, &str)]) -> StandIns {
-            let mut source = String::from(
-                "#![no_std]\n#[panic_handler] fn panic(_: &core::panic::PanicInfo) -> ! { loop {} }\n",
-            );
-            for symbol in symbols {
-                let found = special.iter().find(|(name, _)| name == symbol);
-                let body = found.map_or("0", |(_, body)| body);
-                source += &format!(
-                    "#[unsafe(no_mangle)] #[allow(unused_variables)]\n\
-                     pub unsafe extern \"C\" fn {symbol}(a: *mut i32, b: *mut i32) -> i32 {{ {body} }}\n"
-                );
-            }
-            let (text, library) = (self.0.join("source.rs"), self.0.join(file));
-            std::fs::write(&text, source).unwrap();
-            let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
-            let built = Command::new(rustc)
-                .args(["--edition=2024", "--crate-type=cdylib", "--crate-name=stand_in"])
-                .args(["-O", "-Cpanic=abort", "-Clink-arg=-nostartfiles", "-o"])
-                .args([&library, &text])
-                .output()
-                .unwrap();
-            assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-            self
-        }
-
-        fn driver(special: &[(&str, &str)]) -> StandIns {
-            StandIns::new().with("libcuda.so.1", Driver::SYMBOLS, special)
-        }
-
-        fn nvrtc(self, file: &str, version: &str) -> StandIns {
-            self.with(file, Nvrtc::SYMBOLS, &[("nvrtcVersion", version)])
-        }
-
-        fn probe(&self) -> Result<Platform, String> {
-            probe(&Search { named: Some(self.0.clone()), ..Search::default() })
-        }
-
         fn says(&self, words: &[&str]) {
             let why = self.probe().unwrap_err();
             for word in words {

@@ -6,6 +6,7 @@ use tilework_backend::{Session, Sort};
 use tilework_error::Result;
 use tilework_ops::{DType, Kind};
 
+use crate::compile::Room;
 use crate::device::Cuda;
 use crate::launch::{self, Args, Rows, Width};
 use crate::source;
@@ -36,7 +37,8 @@ pub(crate) fn run(
     let dtype = input.dtype();
     let (n, tiles) = (rows.count * rows.len, rows.len.div_ceil(TILE));
     let width = Width::of(rows.count, [launch::elements(&input), launch::elements(&output)]);
-    let module = cuda.module(name, &[b'D', width as u8, dtype as u8], || Ok(text(dtype, width)))?;
+    let module = cuda
+        .module(name, &[Room::Radix as u8, width as u8, dtype as u8], || Ok(text(dtype, width)))?;
     let nest = rows.nest.encode(width);
     let mut shape: Vec<u8> =
         [rows.len, tiles].iter().flat_map(|&size| (size as u32).to_le_bytes()).collect();

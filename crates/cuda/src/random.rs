@@ -6,6 +6,7 @@ use tilework_backend::{Random, Session};
 use tilework_error::Result;
 use tilework_ops::{DType, Distribution};
 
+use crate::compile::Room;
 use crate::device::Cuda;
 use crate::launch::{self, Args};
 use crate::source;
@@ -28,7 +29,8 @@ pub(crate) fn run(
         Distribution::Normal => (2, 0, 0),
         Distribution::Integers { low, span } => (3, low, span),
     };
-    let module = cuda.module(name, &[b'P', kind, dtype as u8], || Ok(text(kind, dtype)))?;
+    let module =
+        cuda.module(name, &[Room::Random as u8, kind, dtype as u8], || Ok(text(kind, dtype)))?;
     let first = launch::target(&request.output, session) + (layout.offset() * dtype.size()) as u64;
     let args = Args::new()
         .pointer(first)

@@ -8,6 +8,7 @@ use tilework_error::Result;
 use tilework_layout::ReduceNest;
 use tilework_ops::{DType, FoldId};
 
+use crate::compile::Room;
 use crate::device::Cuda;
 use crate::driver::Address;
 use crate::launch::{self, Args, MAX_AXES, Nest, Width, too_many_axes};
@@ -82,7 +83,14 @@ pub(crate) fn run(
         Width::of(outputs.max(count), [launch::elements(&input), launch::elements(&output)]);
     let dtypes = (input.dtype(), output.dtype());
     let fold = request.fold;
-    let key = [b'R', width as u8, together as u8, fold as u8, dtypes.0 as u8, dtypes.1 as u8];
+    let key = [
+        Room::Reduce as u8,
+        width as u8,
+        together as u8,
+        fold as u8,
+        dtypes.0 as u8,
+        dtypes.1 as u8,
+    ];
     let module = cuda.module(name, &key, || Ok(text(fold, dtypes, together, width)))?;
 
     let kept = Nest::new(nest.kept()).encode(width);

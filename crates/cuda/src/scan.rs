@@ -7,6 +7,7 @@ use tilework_backend::{Scan, Session};
 use tilework_error::Result;
 use tilework_ops::{DType, FoldId};
 
+use crate::compile::Room;
 use crate::device::Cuda;
 use crate::driver::Address;
 use crate::launch::{self, Args, Rows, Width};
@@ -35,7 +36,7 @@ pub(crate) fn run(
     let dtypes = (input.dtype(), output.dtype());
     let tiles = count.div_ceil(THREADS * ROUNDS * each(dtypes));
     let width = Width::of(count.max(rows), [launch::elements(&input), launch::elements(&output)]);
-    let key = [b'C', width as u8, request.fold as u8, dtypes.0 as u8, dtypes.1 as u8];
+    let key = [Room::Scan as u8, width as u8, request.fold as u8, dtypes.0 as u8, dtypes.1 as u8];
     let module = cuda.module(name, &key, || Ok(text(request.fold, dtypes, width)))?;
 
     let mut shape: Vec<u8> =

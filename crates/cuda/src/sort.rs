@@ -9,7 +9,7 @@ use tilework_error::{Error, Result};
 use tilework_layout::LoopNest;
 use tilework_ops::DType;
 
-use crate::compile::Module;
+use crate::compile::{Module, Room};
 use crate::device::Cuda;
 use crate::driver::Grid;
 use crate::launch::{self, Args, MAX_AXES, Nest, Rows, Width, too_many_axes};
@@ -138,7 +138,7 @@ pub(crate) fn search(
 }
 
 fn module(cuda: &Cuda, name: &str, dtype: DType, width: Width) -> Result<std::sync::Arc<Module>> {
-    cuda.module(name, &[b'O', width as u8, dtype as u8], || Ok(text(dtype, width)))
+    cuda.module(name, &[Room::Sort as u8, width as u8, dtype as u8], || Ok(text(dtype, width)))
 }
 
 fn text(dtype: DType, width: Width) -> String {

@@ -21,6 +21,8 @@ use crate::memory::{self, Foreign};
 pub const DEFAULT_STREAM: usize = 1;
 /// That for the default stream of each thread.
 const THREAD_STREAM: usize = 2;
+/// No stream's number.
+const UNKNOWN_STREAM: usize = 0;
 
 /// The card that a device is; None if it is none.
 pub fn card(device: Device) -> Option<&'static Cuda> {
@@ -48,6 +50,11 @@ impl Lent {
         unsafe { card.let_wait(stream) }.py()?;
         Ok(Lent { card, stream })
     }
+
+    /// The consumer sees to its order with the device itself, in a stream that nobody tells.
+    pub fn unordered(card: &'static Cuda) -> Lent {
+        Lent { card, stream: UNKNOWN_STREAM }
+    }
 }
 
 impl Drop for Lent {
@@ -62,24 +69,25 @@ impl Drop for Lent {
     }
 }
 
-/// Memory of another library, which has it back when this is dropped: after the device is done.
-pub struct Borrowed<T> {
+/// Memory of another library, which has it back some time after this is dropped: when the device is
+/// done.
+pub struct Borrowed<T: Send + 'static> {
     card: &'static Cuda,
     owner: Option<T>,
 }
 
-impl<T> Borrowed<T> {
+impl<T: Send + 'static> Borrowed<T> {
     pub fn new(card: &'static Cuda, owner: T) -> Borrowed<T> {
         Borrowed { card, owner: Some(owner) }
     }
 }
 
-impl<T> Drop for Borrowed<T> {
+impl<T: Send + 'static> Drop for Borrowed<T> {
     fn drop(&mut self) {
-        // Its owner may use the memory again at once, in a stream that nobody told us. A device that
-        // fails here tells the next operation.
-        let _ = self.card.synchronize();
-        drop(self.owner.take());
+        // Its owner may use the memory again at once, in a stream that nobody told us.
+        if let Some(owner) = self.owner.take() {
+            self.card.keep_until_done(Box::new(owner));
+        }
     }
 }
 

@@ -182,7 +182,7 @@ fn lent(array: &Array, stream: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Len
     };
     match stream.map(|stream| stream.extract::<i64>()).transpose()? {
         None => Lent::new(card, cuda::DEFAULT_STREAM).map(Some),
-        Some(-1) => Ok(None),
+        Some(-1) => Ok(Some(Lent::unordered(card))),
         Some(stream) if stream > 0 => Lent::new(card, stream as usize).map(Some),
         Some(stream) => {
             Err(PyValueError::new_err(format!("__dlpack__: {stream} is not a stream of CUDA")))

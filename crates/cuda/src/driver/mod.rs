@@ -17,6 +17,10 @@ pub(crate) use table::{Address, Answer, Driver, Fault, Handle, Nvrtc};
 
 /// What the driver answers when there is no memory left.
 pub(crate) const OUT_OF_MEMORY: c_int = 2;
+/// What the driver answers in a process that was forked after it had started.
+pub(crate) const NOT_INITIALISED: c_int = 3;
+/// What the driver answers about an event that is not over.
+const NOT_READY: c_int = 600;
 /// What the driver answers when there is no device.
 pub(crate) const NO_DEVICE: c_int = 100;
 
@@ -43,6 +47,8 @@ pub(crate) enum PoolAttribute {
 /// A stream that keeps in step with the default stream, which other libraries work in: what one is
 /// asked first is done first.
 const STREAM_IN_STEP: c_uint = 0;
+/// A stream that keeps in step with nobody.
+const STREAM_OF_ITS_OWN: c_uint = 1;
 /// An event that only orders.
 const EVENT_WITHOUT_TIME: c_uint = 2;
 /// The driver's number for the device that an address belongs to.
@@ -172,15 +178,25 @@ impl Driver {
         })
     }
 
-    /// Makes a context that of the calling thread; every method below works in it.
-    pub(crate) fn enter(&self, context: Handle) -> Answer<()> {
+    /// Makes a context that of the calling thread, until the answer is dropped; every method below
+    /// works in it. A thread that had none keeps a context that it `may_keep`.
+    pub(crate) fn enter(&self, context: Handle, may_keep: bool) -> Answer<Entered<'_>> {
+        // SAFETY: writes one handle.
+        let former = self.ask("cuCtxGetCurrent", |to| unsafe { (self.context_get_current)(to) })?;
+        if former == context {
+            return Ok(Entered { driver: self, former: None });
+        }
         // SAFETY: contexts are retained and never released.
-        self.check("cuCtxSetCurrent", unsafe { (self.context_set_current)(context) })
+        self.check("cuCtxSetCurrent", unsafe { (self.context_set_current)(context) })?;
+        let back = former != 0 || !may_keep;
+        Ok(Entered { driver: self, former: back.then_some(former) })
     }
 
-    pub(crate) fn create_stream(&self) -> Answer<Handle> {
+    /// A stream that keeps in step with the default stream, or with nobody.
+    pub(crate) fn create_stream(&self, in_step: bool) -> Answer<Handle> {
+        let flags = if in_step { STREAM_IN_STEP } else { STREAM_OF_ITS_OWN };
         // SAFETY: writes one handle.
-        self.ask("cuStreamCreate", |to| unsafe { (self.stream_create)(to, STREAM_IN_STEP) })
+        self.ask("cuStreamCreate", |to| unsafe { (self.stream_create)(to, flags) })
     }
 
     /// Waits until everything in the stream is done.
@@ -194,19 +210,64 @@ impl Driver {
     /// # Safety
     /// Both are streams of the current context that live.
     pub(crate) unsafe fn order(&self, first: Handle, then: Handle) -> Answer<()> {
-        // SAFETY: writes one handle.
-        let event =
-            self.ask("cuEventCreate", |to| unsafe { (self.event_create)(to, EVENT_WITHOUT_TIME) })?;
+        let event = self.create_event()?;
         // SAFETY: the event was made above, the streams live. An event that is still waited for is
         // destroyed when that is over.
         unsafe {
-            let recorded = self.check("cuEventRecord", (self.event_record)(event, first));
-            let ordered = recorded.and_then(|()| {
-                self.check("cuStreamWaitEvent", (self.stream_wait_event)(then, event, 0))
-            });
-            (self.event_destroy)(event);
+            let recorded = self.record(event, first);
+            let ordered = recorded.and_then(|()| self.let_wait(then, event));
+            self.destroy_event(event);
             ordered
         }
+    }
+
+    /// An event, which is over until it is recorded.
+    pub(crate) fn create_event(&self) -> Answer<Handle> {
+        // SAFETY: writes one handle.
+        self.ask("cuEventCreate", |to| unsafe { (self.event_create)(to, EVENT_WITHOUT_TIME) })
+    }
+
+    /// Lets an event be over when the stream has come here.
+    ///
+    /// # Safety
+    /// Event and stream are of the current context and live.
+    pub(crate) unsafe fn record(&self, event: Handle, stream: Handle) -> Answer<()> {
+        // SAFETY: as the caller promises.
+        self.check("cuEventRecord", unsafe { (self.event_record)(event, stream) })
+    }
+
+    /// Waits until an event is over.
+    ///
+    /// # Safety
+    /// The event lives.
+    pub(crate) unsafe fn wait_for_event(&self, event: Handle) -> Answer<()> {
+        // SAFETY: as the caller promises.
+        self.check("cuEventSynchronize", unsafe { (self.event_synchronize)(event) })
+    }
+
+    /// Lets a stream wait for an event.
+    ///
+    /// # Safety
+    /// Event and stream are of the current context and live.
+    pub(crate) unsafe fn let_wait(&self, stream: Handle, event: Handle) -> Answer<()> {
+        // SAFETY: as the caller promises.
+        self.check("cuStreamWaitEvent", unsafe { (self.stream_wait_event)(stream, event, 0) })
+    }
+
+    /// Whether an event is over; what cannot be said is taken for over.
+    ///
+    /// # Safety
+    /// The event lives.
+    pub(crate) unsafe fn is_over(&self, event: Handle) -> bool {
+        // SAFETY: as the caller promises.
+        unsafe { (self.event_query)(event) != NOT_READY }
+    }
+
+    /// # Safety
+    /// The event lives, and nobody uses it any more.
+    pub(crate) unsafe fn destroy_event(&self, event: Handle) {
+        // SAFETY: as the caller promises. A failure leaves nothing to be done.
+        unsafe { (self.event_destroy)(event) };
     }
 
     /// Waits for all streams of the current context.
@@ -265,12 +326,19 @@ impl Driver {
         self.check("cuMemFreeAsync", unsafe { (self.free_async)(address, stream) })
     }
 
-    /// Host memory that the device can reach without a copy on the way; it is never freed.
+    /// Host memory that the device can reach without a copy on the way.
     pub(crate) fn allocate_pinned(&self, bytes: usize) -> Answer<*mut u8> {
         let mut address = std::ptr::null_mut();
         // SAFETY: writes one address.
         self.check("cuMemAllocHost", unsafe { (self.alloc_host)(&mut address, bytes) })?;
         Ok(address.cast())
+    }
+
+    /// # Safety
+    /// The address comes from [`Driver::allocate_pinned`], and nobody uses it any more.
+    pub(crate) unsafe fn free_pinned(&self, address: *mut u8) {
+        // SAFETY: as the caller promises. A failure leaves nothing to be done.
+        unsafe { (self.free_host)(address.cast()) };
     }
 
     /// # Safety
@@ -317,7 +385,7 @@ impl Driver {
         Ok((free, total))
     }
 
-    /// Loads machine code into the current context, for as long as the process lives.
+    /// Loads machine code into the current context.
     ///
     /// # Safety
     /// `image` is a whole cubin.
@@ -326,8 +394,17 @@ impl Driver {
         self.ask("cuModuleLoadData", |to| unsafe { (self.module_load)(to, image.as_ptr().cast()) })
     }
 
-    pub(crate) fn function(&self, module: Handle, name: &CStr) -> Answer<Handle> {
-        // SAFETY: modules are never unloaded, and the name ends with a zero.
+    /// # Safety
+    /// The module is loaded in the current context, and nothing in a stream uses it any more.
+    pub(crate) unsafe fn unload_module(&self, module: Handle) {
+        // SAFETY: as the caller promises. A failure leaves nothing to be done.
+        unsafe { (self.module_unload)(module) };
+    }
+
+    /// # Safety
+    /// The module is loaded.
+    pub(crate) unsafe fn function(&self, module: Handle, name: &CStr) -> Answer<Handle> {
+        // SAFETY: as the caller promises, and the name ends with a zero.
         self.ask("cuModuleGetFunction", |to| unsafe {
             (self.module_get_function)(to, module, name.as_ptr())
         })
@@ -386,7 +463,7 @@ impl Driver {
     ) -> Answer<()> {
         let Grid { blocks: [x, y, z], threads, shared } = grid;
         if shared > DEFAULT_SHARED {
-            // SAFETY: the function is one of a loaded module, and modules are never unloaded.
+            // SAFETY: the function is one of a loaded module, as the caller promises.
             let code =
                 unsafe { (self.function_set_attribute)(function, MAX_SHARED, shared as c_int) };
             self.check("cuFuncSetAttribute", code)?;
@@ -408,6 +485,23 @@ impl Driver {
             )
         };
         self.check("cuLaunchKernel", code)
+    }
+}
+
+/// A thread's context while it is not the thread's own choice, which comes back when this is dropped.
+#[must_use = "the thread leaves the context when it is dropped"]
+pub(crate) struct Entered<'d> {
+    driver: &'d Driver,
+    former: Option<Handle>,
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        if let Some(former) = self.former {
+            // SAFETY: it was the thread's context before, or is none. A failure leaves nothing to be
+            // done.
+            unsafe { (self.driver.context_set_current)(former) };
+        }
     }
 }
 

@@ -20,6 +20,19 @@ impl Nvrtc {
         Ok((major, minor))
     }
 
+    /// The numbers of the architectures that it compiles for, as 10 major + minor.
+    pub(crate) fn architectures(&self) -> Answer<Vec<c_int>> {
+        let mut count = 0;
+        // SAFETY: writes one number.
+        let code = unsafe { (self.get_number_of_architectures)(&mut count) };
+        self.check("nvrtcGetNumSupportedArchs", code)?;
+        let mut numbers = vec![0; count.max(0) as usize];
+        // SAFETY: writes as many numbers as it has said.
+        let code = unsafe { (self.get_architectures)(numbers.as_mut_ptr()) };
+        self.check("nvrtcGetSupportedArchs", code)?;
+        Ok(numbers)
+    }
+
     /// The machine code of a source; what the compiler says where there is none.
     pub(crate) fn compile(&self, source: &CStr, options: &[&CStr]) -> Result<Vec<u8>, String> {
         let (mut program, nothing) = (0, std::ptr::null());

@@ -89,12 +89,15 @@ table! {
     device_get_attribute = "cuDeviceGetAttribute" (*mut c_int, c_int, c_int);
     device_total_mem = "cuDeviceTotalMem_v2" (*mut usize, c_int);
     primary_context_retain = "cuDevicePrimaryCtxRetain" (*mut Handle, c_int);
+    context_get_current = "cuCtxGetCurrent" (*mut Handle);
     context_set_current = "cuCtxSetCurrent" (Handle);
     stream_create = "cuStreamCreate" (*mut Handle, c_uint);
     stream_synchronize = "cuStreamSynchronize" (Handle);
     stream_wait_event = "cuStreamWaitEvent" (Handle, Handle, c_uint);
     event_create = "cuEventCreate" (*mut Handle, c_uint);
     event_record = "cuEventRecord" (Handle, Handle);
+    event_query = "cuEventQuery" (Handle);
+    event_synchronize = "cuEventSynchronize" (Handle);
     event_destroy = "cuEventDestroy_v2" (Handle);
     context_synchronize = "cuCtxSynchronize" ();
     pointer_get_attribute = "cuPointerGetAttribute" (*mut c_void, c_int, Address);
@@ -105,11 +108,13 @@ table! {
     alloc_async = "cuMemAllocAsync" (*mut Address, usize, Handle);
     free_async = "cuMemFreeAsync" (Address, Handle);
     alloc_host = "cuMemAllocHost_v2" (*mut *mut c_void, usize);
+    free_host = "cuMemFreeHost" (*mut c_void);
     memset_async = "cuMemsetD8Async" (Address, u8, usize, Handle);
     copy_to_device = "cuMemcpyHtoDAsync_v2" (Address, *const c_void, usize, Handle);
     copy_to_host = "cuMemcpyDtoHAsync_v2" (*mut c_void, Address, usize, Handle);
     memory_info = "cuMemGetInfo_v2" (*mut usize, *mut usize);
     module_load = "cuModuleLoadData" (*mut Handle, *const c_void);
+    module_unload = "cuModuleUnload" (Handle);
     module_get_function = "cuModuleGetFunction" (*mut Handle, Handle, *const c_char);
     function_set_attribute = "cuFuncSetAttribute" (Handle, c_int, c_int);
     tensor_map_encode = "cuTensorMapEncodeTiled" (
@@ -126,6 +131,8 @@ table! {
     /// The compiler at run time, `libnvrtc`.
     Nvrtc
     get_version = "nvrtcVersion" (*mut c_int, *mut c_int);
+    get_number_of_architectures = "nvrtcGetNumSupportedArchs" (*mut c_int);
+    get_architectures = "nvrtcGetSupportedArchs" (*mut c_int);
     create_program = "nvrtcCreateProgram" (
         *mut Handle, *const c_char, *const c_char, c_int, *const *const c_char,
         *const *const c_char

@@ -5,6 +5,7 @@ use tilework_error::Result;
 use tilework_ops::DType;
 use tilework_tape::Tape;
 
+use crate::compile::Room;
 use crate::launch::Width;
 use crate::source;
 
@@ -43,7 +44,7 @@ pub(super) fn pack(sizes: &[usize]) -> usize {
 impl Plan<'_> {
     /// What the source depends on, exactly.
     pub(super) fn key(&self, kernels: Kernels) -> Vec<u8> {
-        let mut key = vec![b'M', kernels as u8, self.width as u8];
+        let mut key = vec![Room::Map as u8, kernels as u8, self.width as u8];
         key.extend(self.arrays.iter().map(|&array| array as u8));
         self.tape.sign(&mut key);
         key

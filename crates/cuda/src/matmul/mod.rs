@@ -18,7 +18,7 @@ use tilework_backend::{Matmul, MatmulKernel, Session};
 use tilework_error::{Error, Result};
 use tilework_ops::{Class, DType};
 
-use crate::compile::Module;
+use crate::compile::{Module, Room};
 use crate::device::Cuda;
 use crate::driver::{Address, Grid};
 use crate::launch::{self, Args, MAX_AXES, Nest, Width, too_many_axes};
@@ -145,7 +145,7 @@ impl Product<'_> {
     }
 
     fn key(&self, details: &[u8]) -> Vec<u8> {
-        [&[b'X', self.dtype as u8], details].concat()
+        [&[Room::Product as u8, self.dtype as u8], details].concat()
     }
 
     /// The module of a room: its letter, details of the source, and what prints it.

@@ -5,6 +5,7 @@ use tilework_layout::Layout;
 use tilework_ops::DType;
 
 use super::{Product, begin};
+use crate::compile::Room;
 use crate::device::Cuda;
 use crate::driver::{Address, Grid};
 use crate::launch::Args;
@@ -47,7 +48,8 @@ pub(super) fn textbook(
         args = args.pointer(block + (layout.offset() * dtype.size()) as Address);
     }
     let grid = Grid::new(name, [layouts[2].len().div_ceil(256), 1, 1], 256, 0)?;
-    let module = cuda.module(name, &[b'X', dtype as u8, b'P'], || Ok(text(dtype)))?;
+    let module =
+        cuda.module(name, &[Room::Product as u8, dtype as u8, b'P'], || Ok(text(dtype)))?;
     let function = cuda.function(name, &module, c"tiles")?;
     // SAFETY: the source declares these arguments; positions are those of checked layouts.
     unsafe { cuda.launch(name, function, grid, args) }

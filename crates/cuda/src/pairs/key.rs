@@ -4,12 +4,13 @@
 
 use super::plan::Plan;
 use super::wide::Wide;
+use crate::compile::Room;
 
 /// The key of a plan's kernels: everything that their text depends on.
 pub(super) fn of(plan: &Plan<'_>) -> Vec<u8> {
     let (folding, tiling) = (&plan.folding, plan.tiling);
     let mut key = vec![
-        b'P',
+        Room::Pairs as u8,
         folding.fold as u8,
         folding.accumulates as u8,
         folding.compensated as u8,

@@ -1,0 +1,211 @@
+//! Transfers between host and device, through pinned buffers in pieces: one piece is copied by the
+//! host while the device moves the other.
+//!
+//! What is asked of a device stays in order: bytes for a block that others know, and bytes from one,
+//! move in its stream. A large new block is nobody's yet, so it is filled in the stream of copies,
+//! while the device goes on; the device's own stream waits for that. Who sends bytes may go on when
+//! they are in a buffer; the buffer has an event for the rest. Used by `device.rs`.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use smallvec::SmallVec;
+use tilework_backend::{Fill, Storage};
+use tilework_error::Result;
+
+use crate::device::Cuda;
+use crate::driver::{Address, Answer, Driver, Handle};
+
+/// Bytes of a buffer.
+const PIECE: usize = 4 << 20;
+/// Bytes up to which the driver makes its own copy, without a buffer.
+const SMALL: usize = 4 << 10;
+/// How many pairs of buffers are kept.
+const KEPT: usize = 4;
+
+/// Pairs of buffers that no transfer uses. Who finds none makes one: nobody waits for others, whose
+/// bytes may come from another device.
+#[derive(Debug, Default)]
+pub(crate) struct Staging(Mutex<Vec<[Buffer; 2]>>);
+
+/// Pinned memory, and an event that is over when the device is done with it.
+#[derive(Debug, Clone, Copy)]
+struct Buffer {
+    address: usize,
+    moved: Handle,
+}
+
+impl Buffer {
+    fn new(driver: &Driver) -> Answer<Buffer> {
+        let moved = driver.create_event()?;
+        match driver.allocate_pinned(PIECE) {
+            Ok(address) => Ok(Buffer { address: address as usize, moved }),
+            Err(fault) => {
+                // SAFETY: the event was made above, and nobody knows it.
+                unsafe { driver.destroy_event(moved) };
+                Err(fault)
+            }
+        }
+    }
+
+    /// # Safety
+    /// Nobody uses the buffer any more, the device neither.
+    unsafe fn free(self, driver: &Driver) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            driver.free_pinned(self.address as *mut u8);
+            driver.destroy_event(self.moved);
+        }
+    }
+}
+
+impl Staging {
+    fn pairs(&self) -> MutexGuard<'_, Vec<[Buffer; 2]>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Cuda {
+    /// A new block of these bytes.
+    pub(crate) fn receive_storage(
+        &self,
+        operation: &str,
+        bytes: usize,
+        fill: Fill<'_>,
+    ) -> Result<Storage> {
+        let (block, stream) = self.allocate_for_copies(bytes)?;
+        self.send(operation, bytes, block.address, stream, fill)?;
+        self.storage(block, bytes)
+    }
+
+    /// Copies bytes to the device. They may be used again when this returns.
+    pub(crate) fn copy_in(&self, operation: &str, bytes: &[u8], to: Address) -> Result<()> {
+        let stream = self.home()?.stream;
+        if bytes.len() <= SMALL {
+            // Not the caller's memory itself: if that were pinned, the driver would read it later.
+            let mut here = [0; SMALL];
+            here[..bytes.len()].copy_from_slice(bytes);
+            let _entered = self.enter()?;
+            // SAFETY: the target is inside of the block, and of memory that is not pinned the driver
+            // has made a copy when it returns.
+            let sent = unsafe { self.driver().to_device(to, here.as_ptr(), bytes.len(), stream) };
+            return sent.map_err(|fault| self.fault(operation, fault));
+        }
+        self.send(operation, bytes.len(), to, stream, &mut |at, piece| {
+            piece.copy_from_slice(&bytes[at..at + piece.len()]);
+            Ok(())
+        })
+    }
+
+    /// Copies what `fill` gives to the device, in the order of a stream; the device's own waits for
+    /// it.
+    fn send(
+        &self,
+        operation: &str,
+        bytes: usize,
+        to: Address,
+        stream: Handle,
+        fill: Fill<'_>,
+    ) -> Result<()> {
+        let (driver, own) = (self.driver(), self.home()?.stream);
+        let fault = |fault| self.fault(operation, fault);
+        self.with_buffers(operation, stream, |buffers| {
+            for (Buffer { address, moved }, at) in
+                buffers.into_iter().cycle().zip((0..bytes).step_by(PIECE))
+            {
+                let len = PIECE.min(bytes - at);
+                // SAFETY: the piece fits the buffer, which is ours, and whose last transfer is over
+                // with its event. The target is inside of the block. The streams live.
+                unsafe {
+                    driver.wait_for_event(moved).map_err(fault)?;
+                    fill(at, std::slice::from_raw_parts_mut(address as *mut u8, len))?;
+                    let (to, from) = (to + at as Address, address as *const u8);
+                    driver.to_device(to, from, len, stream).map_err(fault)?;
+                    driver.record(moved, stream).map_err(fault)?;
+                    if at + len == bytes && stream != own {
+                        driver.let_wait(own, moved).map_err(fault)?;
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Copies bytes from the device, after everything asked before is done.
+    pub(crate) fn copy_out(&self, operation: &str, from: Address, bytes: &mut [u8]) -> Result<()> {
+        let (driver, stream) = (self.driver(), self.home()?.stream);
+        let fault = |fault| self.fault(operation, fault);
+        let lens: SmallVec<[usize; 4]> = bytes.chunks(PIECE).map(<[u8]>::len).collect();
+        self.with_buffers(operation, stream, |buffers| {
+            let fetch = |k: usize| {
+                let Some(&len) = lens.get(k) else { return Ok(()) };
+                let from = from + (k * PIECE) as Address;
+                let Buffer { address, moved } = buffers[k % 2];
+                // SAFETY: the piece fits the buffer, which is ours and was emptied before. The source
+                // is inside of the block.
+                unsafe {
+                    let fetched = driver.to_host(address as *mut u8, from, len, stream);
+                    fetched.and_then(|()| driver.record(moved, stream)).map_err(fault)
+                }
+            };
+            fetch(0)?;
+            for (k, piece) in bytes.chunks_mut(PIECE).enumerate() {
+                fetch(k + 1)?;
+                let Buffer { address, moved } = buffers[k % 2];
+                // SAFETY: when the event is over the piece lies in the buffer, and the transfer that
+                // was started since goes into the other one.
+                unsafe {
+                    driver.wait_for_event(moved).map_err(fault)?;
+                    let from = address as *const u8;
+                    std::ptr::copy_nonoverlapping(from, piece.as_mut_ptr(), piece.len());
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Works with two buffers that nobody else has, and that the device is done with.
+    fn with_buffers(
+        &self,
+        operation: &str,
+        stream: Handle,
+        work: impl FnOnce([Buffer; 2]) -> Result<()>,
+    ) -> Result<()> {
+        let _entered = self.enter()?;
+        let driver = self.driver();
+        let fault = |fault| self.fault(operation, fault);
+        let kept = self.staging().pairs().pop();
+        let buffers = match kept {
+            Some(buffers) => buffers,
+            None => {
+                let first = Buffer::new(driver).map_err(fault)?;
+                let second = Buffer::new(driver).map_err(|none| {
+                    // SAFETY: it was made above and never used.
+                    unsafe { first.free(driver) };
+                    fault(none)
+                })?;
+                [first, second]
+            }
+        };
+        // SAFETY: events of buffers live as long as they.
+        let waited = buffers.iter().try_for_each(|one| unsafe { driver.wait_for_event(one.moved) });
+        let done = waited.map_err(fault).and_then(|()| work(buffers));
+        // What was begun and then given up still uses them, and has no event.
+        if done.is_err() && driver.wait(stream).is_err() {
+            return done;
+        }
+        let mut pairs = self.staging().pairs();
+        if pairs.len() < KEPT {
+            pairs.push(buffers);
+            return done;
+        }
+        drop(pairs);
+        for buffer in buffers {
+            // SAFETY: the device is done with them, and nobody else has them.
+            unsafe {
+                let _ = driver.wait_for_event(buffer.moved);
+                buffer.free(driver);
+            }
+        }
+        done
+    }
+}
