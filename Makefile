@@ -65,12 +65,12 @@ test-kernels: $(VENV)/ready ## CUDA kernels compile for three generations of car
 cuda-bundle: wheel ## A folder with the CUDA test suites, the wheel and its tests, benchmarks, and a script that runs them.
 	rm -rf cuda-bundle
 	mkdir -p cuda-bundle/wheels
-	$(CARGO) test --locked -p tilework-conformance --test devices --test cuda --test pairs --no-run \
+	$(CARGO) test --locked -p tilework-conformance --test devices --test cuda --test pairs --test threads --no-run \
 	  --message-format=json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' \
 	  | while read -r file; do cp $$file cuda-bundle/$$(basename $$file | sed 's/-[0-9a-f]*$$//'); done
 	$(CARGO) build --release --locked -p tilework-conformance --example cuda_pairs
 	cp target/release/examples/cuda_pairs cuda-bundle
-	strip cuda-bundle/devices cuda-bundle/cuda cuda-bundle/pairs cuda-bundle/cuda_pairs
+	strip cuda-bundle/devices cuda-bundle/cuda cuda-bundle/pairs cuda-bundle/threads cuda-bundle/cuda_pairs
 	cp dist/*.whl cuda-bundle/wheels
 	$(VENV)/bin/python -m pip download --quiet --disable-pip-version-check -c requirements-dev.txt \
 	  --only-binary=:all: --platform any --python-version 3.11 --implementation py --abi none \

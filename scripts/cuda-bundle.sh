@@ -7,9 +7,15 @@
 #   run.sh --sanitize   a reduced set under compute-sanitizer: memory, races, memory that nobody wrote
 #
 # TILEWORK_TEST_SECONDS says how long random programs are tried: three minutes, if nobody does.
+# TILEWORK_SANITIZE names the reduced set, as suite and test.
 cd "$(dirname "$0")" || exit 1
 export TILEWORK_CUDA_PATH=${TILEWORK_CUDA_PATH:-/usr/local/cuda}
 export PYTHONPATH=$PWD/site PYTHONDONTWRITEBYTECODE=1
+export TILEWORK_SANITIZE=${TILEWORK_SANITIZE:-"
+  devices.cuda::casts devices.cuda::folds devices.cuda::scans devices.cuda::textbook devices.cuda::products
+  devices.cuda::indexing devices.cuda::joins devices.cuda::order devices.cuda::random
+  cuda.transfers_keep_every_byte cuda.eight_threads_at_once
+  pairs.cuda::odds_and_ends pairs.cuda::batches pairs.nearest pairs.weighed"}
 logs=$(mktemp -d)
 failed=0
 
@@ -35,11 +41,16 @@ suite() { # its name, and the program
 }
 
 if [ "$1" = --sanitize ]; then
-  reduced="folds scans textbook indexing joins order"
+  # Compiled once, without a tool.
+  export TILEWORK_CACHE_DIR=$logs/cache
+  for test in $TILEWORK_SANITIZE; do
+    suite "plain.$test" "./${test%%.*}" --exact "${test#*.}" --nocapture &
+  done
+  wait
   for tool in memcheck racecheck initcheck; do
-    for test in $reduced; do
+    for test in $TILEWORK_SANITIZE; do
       suite "$tool.$test" compute-sanitizer --tool $tool --error-exitcode 9 \
-        ./devices --exact "cuda::$test" --nocapture &
+        "./${test%%.*}" --exact "${test#*.}" --nocapture &
     done
   done
   wait
@@ -58,6 +69,9 @@ for name in $(names pairs | grep -v -E '^(cpu|reference)::|^oracle' | wanted "$1
 done
 for name in $(names cuda | wanted "$1"); do
   suite "cuda.$name" ./cuda --exact "$name" --nocapture &
+done
+for name in $(names threads | wanted "$1"); do
+  suite "threads.$name" ./threads --exact "$name" --nocapture &
 done
 # Documentation and examples belong to the repository.
 for file in $(ls tests/test_*.py | grep -v -E 'documentation|examples' | wanted "$1"); do
