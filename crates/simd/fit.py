@@ -6,7 +6,7 @@ beside a table is the largest weighted error of the polynomial before it is eval
 """
 import struct
 import sys
-from mpmath import mp, mpf, matrix, lu_solve, cos, pi, exp, log, sin, atan, asin, atanh, erf, erfc, sqrt, tan
+from mpmath import mp, mpf, matrix, lu_solve, cos, pi, exp, log, sin, atan, asin, atanh, erf, erfc, sqrt, tan, tanh
 
 mp.prec = 300
 
@@ -168,6 +168,8 @@ def main():
     fit("ATANH", "(atanh(s) / s - 1 - z / 3) / z^2, z = s^2, |s| <= 0.202.", lambda z: ((at(z) - 1) / z - mpf(1) / 3) / z if z > mpf(10) ** -12 else mpf(1) / 5 + z / 7, 0, "0.0409", 7, lambda z: max(z, mpf("0.002")) ** 2)
     quarter2 = (pi / 4 * mpf("1.001")) ** 2
     fit("SIN", "(sin(r) - r) / r^3 in r^2, |r| <= pi/4.", lambda z: (sin(sqrt(z)) / sqrt(z) - 1) / z if z > mpf(10) ** -15 else -mpf(1) / 6 + z / 120, 0, quarter2, 5, lambda z: max(z, mpf("0.01")))
+    half2 = (pi / 2 * mpf("1.0001")) ** 2
+    fit("SIN_HALF", "(sin(r) - r) / r^3 in r^2, |r| <= pi/2.", lambda z: (sin(sqrt(z)) / sqrt(z) - 1) / z if z > mpf(10) ** -15 else -mpf(1) / 6 + z / 120, 0, half2, 7, lambda z: max(z, mpf("0.01")))
     fit("COS", "(cos(r) - 1 + r^2 / 2) / r^4 in r^2, |r| <= pi/4.", lambda z: (cos(sqrt(z)) - 1 + z / 2) / z**2 if z > mpf(10) ** -12 else mpf(1) / 24 - z / 720, 0, quarter2, 5, lambda z: max(z, mpf("0.01")) ** 2)
     fit("ASIN", "(asin(t) - t) / t^3 in t^2, |t| <= 1/2.", lambda z: (asin(sqrt(z)) / sqrt(z) - 1) / z if z > mpf(10) ** -15 else mpf(1) / 6 + 3 * z / 40, 0, "0.2501", 12, lambda z: max(z, mpf("0.01")))
     fit("ATAN", "(atan(t) - t) / t^3 in t^2, |t| <= tan(pi/8).", lambda z: (atan(sqrt(z)) / sqrt(z) - 1) / z if z > mpf(10) ** -15 else -mpf(1) / 3 + z / 5, 0, "0.1717", 10, lambda z: max(z, mpf("0.005")))
@@ -179,7 +181,6 @@ def main():
 
     fit("W_EXP", "(e^r - 1) / r, |r| <= ln 2 / 2, for `f32` results.", series(lambda r: (exp(r) - 1) / r), -half, half, 6)
     fit("W_LOG", "(log(1 + f) / f - 1) / f, -1/4 <= f <= 1/2, for `f32` results.", series(lambda f: (log(1 + f) / f - 1) / f), "-0.2501", "0.5001", 10, lambda f: max(abs(f), mpf("0.05")))
-    half2 = (pi / 2 * mpf("1.0001")) ** 2
     fit("W_SIN", "(sin(r) - r) / r^3 in r^2, |r| <= pi/2, for `f32` results.", lambda z: (sin(sqrt(z)) / sqrt(z) - 1) / z if z > mpf(10) ** -15 else -mpf(1) / 6 + z / 120, 0, half2, 4, lambda z: max(z, mpf("0.01")))
     fit("W_TAN", "(tan(r) - r) / r^3 in r^2, |r| <= pi/4, for `f32` results.", lambda z: (tan(sqrt(z)) / sqrt(z) - 1) / z if z > mpf(10) ** -15 else third + 2 * z / 15, 0, quarter2, 7, lambda z: max(z, mpf("0.01")))
     fit("W_ASIN", "(asin(t) - t) / t^3 in t^2, |t| <= 1/2, for `f32` results.", lambda z: (asin(sqrt(z)) / sqrt(z) - 1) / z if z > mpf(10) ** -15 else mpf(1) / 6 + 3 * z / 40, 0, "0.2501", 6, lambda z: max(z, mpf("0.01")))
@@ -192,6 +193,7 @@ def main():
     fit("S_LOG", "(log(1 + f) / f - 1) / f, -1/4 <= f <= 1/2, in `f32`.", series(lambda f: (log(1 + f) / f - 1) / f), "-0.2501", "0.5001", 8, lambda f: max(abs(f), mpf("0.05")), True)
     fit("S_SIN", "(sin(r) - r) / r^3 in r^2, |r| <= pi/4, in `f32`.", lambda z: (sin(sqrt(z)) / sqrt(z) - 1) / z if z > mpf(10) ** -15 else -mpf(1) / 6 + z / 120, 0, (pi / 4 * mpf("1.005")) ** 2, 2, lambda z: max(z, mpf("0.01")), True)
     fit("S_COS", "(cos(r) - 1) / r^2 in r^2, |r| <= pi/4, in `f32`.", lambda z: (cos(sqrt(z)) - 1) / z if z > mpf(10) ** -15 else z / 24 - mpf(1) / 2, 0, (pi / 4 * mpf("1.005")) ** 2, 3, lambda z: max(z, mpf("0.01")), True)
+    fit("S_TANH", "(tanh(x) / x - 1) / x^2 in x^2, |x| <= 0.549, in `f32`.", lambda z: (tanh(sqrt(z)) / sqrt(z) - 1) / z if z > mpf(10) ** -15 else 2 * z / 15 - third, 0, "0.3021", 4, lambda z: max(z, mpf("0.005")), True)
     fit("S_ERF", "(erf(x) / x - 2 / sqrt(pi)) / x^2 in x^2, |x| <= 1, in `f32`.", lambda z: (erf(sqrt(z)) / sqrt(z) - spi) / z if z > mpf(10) ** -15 else spi * (-third + z / 10), 0, "1.001", 5, lambda z: max(z, mpf("0.01")), True)
     fit("S_ERFC", "log2(erfc(x)) in x - 2, 1 <= x <= 4, in `f32`.", lambda t: log(erfc(t + 2), 2), "-1.001", "2", 7, lambda t: erfc(t + 2), True)
     logarithms()

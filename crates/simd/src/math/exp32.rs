@@ -3,10 +3,10 @@
 //! In `f32` the sums whose rounding would be seen are kept as pairs. In `f64` a polynomial of degree 7
 //! leaves 2^-31, so the one rounding that counts is the last.
 
-use super::coef::{LN2, LN2_F32, LOG2E, S_EXP, S_EXP2, W_EXP};
+use super::coef::{LN2, LN2_F32, LOG2E, S_EXP, S_EXP2, S_TANH, W_EXP};
 use super::dd::{pair, quick_sum};
 use super::power::exp_wide_limited;
-use super::{MAGIC32, MAGIC64, clamp, poly, quotient};
+use super::{MAGIC32, MAGIC64, clamp, poly, power32, quotient};
 use crate::vector::{Single, Vector};
 
 /// e^x.
@@ -52,14 +52,24 @@ pub fn expm1<V: Vector<Elem = f32>>(x: V) -> V {
     V::select(x.abs().lt(V::lit(TINY)), x, y + y)
 }
 
+/// Where the exponential takes over from the polynomial: log(3) / 2, so that what it takes from 1 is
+/// at most a half.
+const TANH_TURN: f64 = 0.5493061443340548;
+
 /// Hyperbolic tangent.
 #[inline(always)]
 pub fn tanh<V: Vector<Elem = f32>>(x: V) -> V {
-    // m / (m + 2) with m = e^2a - 1, both halved; beyond 10 it is 1.
-    let a = x.abs();
-    let m = half_expm1(V::lit(20.0).min(a + a));
-    let y = quotient(pair(m, V::lit(0.0)), quick_sum(V::lit(1.0), m));
-    V::select(a.lt(V::lit(TINY)), x, y.or(x.sign()))
+    let (a, one) = (x.abs(), V::lit(1.0));
+    let z = a * a;
+    let small = a * poly(z, &S_TANH).mul_add(z, one);
+    // 1 - 2 / (e^2a + 1), with e^2a = 2^(n + r); beyond 10 that is 1. The divider works beside the
+    // other instructions, which are more than it takes.
+    let (b, scale) = (V::lit(10.0).min(a), V::lit(2.0 * LOG2E.0));
+    let (n, power) = power32(b, scale);
+    let r = b.fms(scale, n);
+    let e = poly(r, &S_EXP2).mul_add(r, one);
+    let large = one - V::lit(2.0) / e.mul_add(power, one);
+    V::select(a.lt(V::lit(TANH_TURN)), small, large).or(x.sign())
 }
 
 /// 1 / (1 + e^-x).
