@@ -1,5 +1,5 @@
 //! Cache lines that will be needed soon. Any address will do: a prefetch never faults, and where the
-//! CPU has none these do nothing. Used by `gemm` and `index`.
+//! CPU has none these do nothing. Used by `gemm`, `index` and `map`.
 
 /// Asks for a line in the first-level cache.
 #[inline(always)]

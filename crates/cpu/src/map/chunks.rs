@@ -25,9 +25,18 @@ use super::plan::Program;
 use super::walk::Walk;
 use super::{moves, piece_elements, stream};
 use crate::pool;
+use crate::prefetch;
 
 /// Bytes of a buffer: small enough that the buffers of a tape stay in the first-level cache.
 pub(super) const CHUNK: usize = 2048;
+
+/// Bytes of a chunk whose result goes past the caches: a long burst of such stores keeps the
+/// arithmetic of the next chunk waiting.
+const STREAMED: usize = CHUNK / 2;
+
+/// How many bytes ahead the operands of such a chunk are asked for. The CPU does so by itself, but
+/// begins anew with every page, and does not look as far while it has much to compute.
+const AHEAD: usize = 2 * STREAMED;
 
 /// Rows of fewer elements than this share a chunk.
 const SHORT_ROW: usize = 96;
@@ -204,7 +213,10 @@ impl Job<'_> {
         let longest = (elements.end - elements.start).min(self.nest.inner_len());
         let mut arena = Arena::new();
         // SAFETY: the caller's promise.
-        let (mut places, chunk) = unsafe { self.prepare(&mut arena, &direct, longest) };
+        let (mut places, mut chunk) = unsafe { self.prepare(&mut arena, &direct, longest) };
+        if streams {
+            chunk = chunk.min(STREAMED / program.widest);
+        }
         let (out_base, out_size) = self.output;
         self.nest.for_each_piece(elements, |at, len| {
             let mut done = 0;
@@ -219,7 +231,12 @@ impl Job<'_> {
                         let position = at[operand].cast_signed() + done.cast_signed() * stride;
                         let from = base.offset(position * size.cast_signed());
                         match stride {
-                            1 => places[k] = from.cast_mut(),
+                            1 => {
+                                places[k] = from.cast_mut();
+                                if streams {
+                                    fetch(from.wrapping_add(AHEAD), n * size);
+                                }
+                            }
                             0 if done > 0 => {}
                             0 => moves::fill(size, chunk.min(len), (places[k], 1), from),
                             _ => moves::line(size, n, (places[k], 1), (from, stride)),
@@ -420,6 +437,14 @@ impl Job<'_> {
             // SAFETY: the caller's promise. Without panels it needs no memory.
             unsafe { self.over_panels(walk, rows, false) }
         }
+    }
+}
+
+/// Asks for the lines of some bytes.
+#[inline]
+fn fetch(from: *const u8, bytes: usize) {
+    for line in (0..bytes).step_by(LINE) {
+        prefetch::into_l1(from.wrapping_add(line));
     }
 }
 
