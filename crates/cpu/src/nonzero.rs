@@ -137,15 +137,16 @@ impl List {
     /// They are rows of the output, with as many columns as indices have axes.
     unsafe fn write(&self, row: usize, places: &[usize], index: &mut Unraveled<'_>) {
         let mut to = self.first.wrapping_offset(row.cast_signed() * self.steps.0);
+        if index.shape.len() == 1 && self.steps.0 == 1 {
+            // SAFETY: the caller's promise.
+            let to = unsafe { std::slice::from_raw_parts_mut(to, places.len()) };
+            to.iter_mut().zip(places).for_each(|(to, &place)| *to = place as i64);
+            return;
+        }
         for &place in places {
-            if index.shape.len() == 1 {
-                // SAFETY: the caller's promise.
-                unsafe { to.write(place as i64) };
-            } else {
-                for (axis, &i) in index.of(place).iter().enumerate() {
-                    // SAFETY: as above.
-                    unsafe { to.offset(axis.cast_signed() * self.steps.1).write(i as i64) };
-                }
+            for (axis, &i) in index.of(place).iter().enumerate() {
+                // SAFETY: as above.
+                unsafe { to.offset(axis.cast_signed() * self.steps.1).write(i as i64) };
             }
             to = to.wrapping_offset(self.steps.0);
         }

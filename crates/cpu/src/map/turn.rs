@@ -9,7 +9,7 @@
 /// source, row `r` of `wide` elements begins `r` steps from the target. Steps are in bytes.
 ///
 /// # Safety
-/// `high` and `wide` are at most the elements of a line; the elements of the tile may be read and
+/// `high` and `wide` are 1 to the elements of a line; the elements of the tile may be read and
 /// written, and the two sides do not overlap. The instruction set is available.
 pub(super) type Turn = unsafe fn((usize, usize), (*mut u8, isize), (*const u8, isize));
 
