@@ -7,7 +7,7 @@ use tilework_backend::{Map, Operand, Request, Storage, Target, UserRead, UserWri
 use tilework_cpu::Cpu;
 use tilework_error::Result;
 use tilework_layout::{Layout, positions};
-use tilework_ops::{Class, DType, Kind, Row, Scalar, Tolerance};
+use tilework_ops::{Class, DType, Id, Kind, Row, Scalar, Tolerance};
 use tilework_tape::Tape;
 
 /// A view on a block of its own whose elements are `values` in row-major order.
@@ -173,4 +173,28 @@ pub(crate) fn ulps(a: &Scalar, b: &Scalar) -> f64 {
         if distance.is_nan() { f64::INFINITY } else { distance }
     };
     parts(a).into_iter().zip(parts(b)).map(distance).fold(0.0, f64::max)
+}
+
+/// What an operation makes of operands, by its definition.
+pub(crate) fn expected(id: Id, operands: &[&[Scalar]], n: usize) -> Vec<Scalar> {
+    let at = |i: usize| operands.iter().map(|x| x[i % x.len()]).collect::<Vec<_>>();
+    (0..n).map(|i| id.evaluate(&at(i)).unwrap()).collect()
+}
+
+/// Layouts of a matrix: in order, turned, with gaps, reversed, rows and columns repeated.
+pub(crate) fn planes(rows: usize, columns: usize) -> Vec<Layout> {
+    let (r, c) = (rows as isize, columns as isize);
+    let shape = [rows, columns];
+    let last = |a: isize, b: isize| ((r - 1) * a + (c - 1) * b) as usize;
+    vec![
+        Layout::contiguous(&shape).unwrap(),
+        Layout::new(&shape, &[1, r], 3).unwrap(),
+        Layout::new(&shape, &[2 * c, 2], 1).unwrap(),
+        Layout::new(&shape, &[-c, -1], last(c, 1)).unwrap(),
+        Layout::new(&shape, &[1, -(r + 2)], ((c - 1) * (r + 2)) as usize).unwrap(),
+        Layout::new(&shape, &[0, 1], 2).unwrap(),
+        Layout::new(&shape, &[1, 0], 2).unwrap(),
+        Layout::new(&shape, &[0, 2], 2).unwrap(),
+        Layout::new(&shape, &[-1, 0], rows).unwrap(),
+    ]
 }
