@@ -50,8 +50,10 @@ pub(crate) fn run(session: &Session<'_>, request: &Reduce<'_>) -> Result<()> {
     };
 
     // Little work in place: most calls are of this kind, and loop nests would cost more than they do.
+    // What hardly exceeds a run is not worth sharing either (see `pool::for_ranges`).
     let len = layout.len();
-    if (1..=MAX_RUN).contains(&len) && !loader.widens && layout.is_contiguous() {
+    let most = if request.output.layout().len() == 1 { MAX_RUN + MAX_RUN / 2 - 1 } else { MAX_RUN };
+    if (1..=most).contains(&len) && !loader.widens && layout.is_contiguous() {
         let kept = layout.ndim() - request.axes.len();
         let trailing = request.axes.iter().enumerate().all(|(i, &axis)| axis == kept + i);
         let leading = request.axes.iter().enumerate().all(|(i, &axis)| axis == i);
@@ -68,9 +70,16 @@ pub(crate) fn run(session: &Session<'_>, request: &Reduce<'_>) -> Result<()> {
             unsafe {
                 let src = src.add(layout.offset() * loader.size);
                 if trailing {
-                    let stride = count.cast_signed();
-                    let rows = Rows { src, len: count, rows: results, stride, index: 0 };
+                    let (stride, run) = (count.cast_signed(), count.min(MAX_RUN));
+                    let rows = Rows { src, len: run, rows: results, stride, index: 0 };
                     cell.inner[isa as usize](&rows, states);
+                    if run < count {
+                        let (src, index) = (src.add(run * loader.size), run as i64);
+                        let rest = Rows { src, len: count - run, rows: 1, stride, index };
+                        let after = states.add(cell.state);
+                        cell.inner[isa as usize](&rest, after);
+                        (cell.merge)(1, states, after);
+                    }
                 } else {
                     let stride = results.cast_signed();
                     let columns = Columns { src, columns: results, rows: count, stride, index: 0 };
