@@ -6,7 +6,7 @@ beside a table is the largest weighted error of the polynomial before it is eval
 """
 import struct
 import sys
-from mpmath import mp, mpf, matrix, lu_solve, cos, pi, exp, log, sin, atan, asin, atanh, erf, erfc, sqrt, tan, tanh
+from mpmath import mp, mpf, matrix, lu_solve, cos, pi, exp, log, sin, atan, asin, atanh, erf, erfc, sqrt, tan, tanh, chebyfit
 
 mp.prec = 300
 
@@ -125,6 +125,41 @@ def logarithms():
     fit("W_LOG2_REST", "log2(1 + r) / r, -1/26 <= r <= 1/24, for `f32` results.", series(lambda r: log(1 + r, 2) / r), "-0.0385", "0.0417", 5)
 
 
+def error_function():
+    """Polynomials around the multiples of a width, as one table a power.
+
+    The first interval ends where erf is 1/4, so that no constant is rounded more coarsely than the
+    results around it; and of all widths near by this one has first constants that are almost floats.
+    """
+    width, rows, worst = mpf(0.4507000000000161), [], 0
+    for n in range(16):
+        middle, ends = n * width, [-width / 2 - mpf("1e-4"), width / 2 + mpf("1e-4")]
+        if n == 0:
+            # The odd powers alone: small results are as accurate as large ones.
+            c, error = chebyfit(lambda t: erf(t) / t if t else 2 / sqrt(pi), ends, 13, error=True)
+            c = [mpf(0)] + [x if k % 2 == 0 else mpf(0) for k, x in enumerate(c[::-1])]
+        else:
+            c, error = chebyfit(lambda t: erf(middle + t), ends, 14, error=True)
+            c, error = c[::-1], error / erf(middle - width / 2)
+        rows.append(c)
+        worst = max(worst, error)
+    print("/// The middles of the intervals of [`ERF`] are multiples of this.")
+    print(f"pub(crate) const ERF_WIDTH: f64 = {float(width)!r};")
+    print("/// erf(x) in x - n ERF_WIDTH, no more than half of it, for n = 0 to 15: the even powers, then")
+    print(f"/// the odd ones, each from the lowest. Relative error 2^{float(log(worst, 2)):.1f}.")
+    print("#[rustfmt::skip]")
+    print("pub(crate) const ERF: &[[[f64; 16]; 7]; 2] = &[")
+    for odd in range(2):
+        print("    [")
+        for k in range(odd, 14, 2):
+            print("        [")
+            for n in range(0, 16, 4):
+                print("            " + ", ".join(repr(float(c[k])) for c in rows[n : n + 4]) + ",")
+            print("        ],")
+        print("    ],")
+    print("];")
+
+
 def main():
     half = log(2) / 2 * mpf("1.001")
     print("//! Polynomial coefficients and split constants, written by `fit.py`; lowest power first.")
@@ -174,8 +209,7 @@ def main():
     fit("ASIN", "(asin(t) - t) / t^3 in t^2, |t| <= 1/2.", lambda z: (asin(sqrt(z)) / sqrt(z) - 1) / z if z > mpf(10) ** -15 else mpf(1) / 6 + 3 * z / 40, 0, "0.2501", 12, lambda z: max(z, mpf("0.01")))
     fit("ATAN", "(atan(t) - t) / t^3 in t^2, |t| <= tan(pi/8).", lambda z: (atan(sqrt(z)) / sqrt(z) - 1) / z if z > mpf(10) ** -15 else -mpf(1) / 3 + z / 5, 0, "0.1717", 10, lambda z: max(z, mpf("0.005")))
     spi = 2 / sqrt(pi)
-    fit("ERF", "(erf(x) / x - 2 / sqrt(pi)) / x^2 in x^2, |x| <= 1.", lambda z: (erf(sqrt(z)) / sqrt(z) - spi) / z if z > mpf(10) ** -15 else spi * (-mpf(1) / 3 + z / 10), 0, "1.001", 10, lambda z: max(z, mpf("0.01")))
-    fit("ERFC", "log2(erfc(x)) in x - 1, 1 <= x <= 6.", lambda t: log(erfc(t + 1), 2), "-0.001", "5", 17, lambda t: erfc(t + 1) * log(2))
+    error_function()
     third = mpf(1) / 3
     fit("CBRT", "m^(-1/3), 3/8 <= m <= 3.", lambda m: m ** -third, "0.375", "3", 6, lambda m: m**third)
 

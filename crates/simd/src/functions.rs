@@ -2,10 +2,11 @@
 //! are.
 //!
 //! Names are those of the operations. Functions of the first list run the same instructions for all
-//! values; those of the second look at their values and take a shorter way if they can, so they
-//! cannot be recorded. Read by `kernels` and `record`, which import what the paths begin with.
+//! values; those of the second do so for f32, and look up tables for f64; those of the third look at
+//! their values and take a shorter way if they can. What looks something up or takes another way cannot
+//! be recorded. Read by `kernels` and `record`, which import what the paths begin with.
 
-/// Calls a macro with the two lists, each in brackets.
+/// Calls a macro with the three lists, each in brackets.
 macro_rules! each_function {
     ($callback:ident) => {
         $callback! {
@@ -27,7 +28,6 @@ macro_rules! each_function {
                 asinh: 1, log32::asinh, log64::asinh;
                 acosh: 1, log32::acosh, log64::acosh;
                 atanh: 1, log32::atanh, log64::atanh;
-                erf: 1, error::erf32, error::erf64;
                 sigmoid: 1, exp32::sigmoid, exp64::sigmoid;
                 cbrt: 1, root::cbrt32, root::cbrt64;
                 rsqrt: 1, Vector::rsqrt, Vector::rsqrt;
@@ -38,6 +38,9 @@ macro_rules! each_function {
                 rcp_pair: 1, pair::rcp_pair32, pair::rcp_pair64;
                 rsqrt_pair: 1, pair::rsqrt_pair32, pair::rsqrt_pair64;
                 sqrt_pair: 1, pair::sqrt_pair32, pair::sqrt_pair64;
+            ]
+            [
+                erf: 1, error::erf32, error::erf64;
             ]
             [
                 sin: 1, trig32::sin, trig64::sin;

@@ -389,9 +389,13 @@ pub trait Recording: Vector<Mask = Mask> {
 }
 
 macro_rules! functions {
-    ([$($name:ident: $arity:tt, $f32:path, $f64:path;)*] [$($not_recorded:tt)*]) => {
-        functions! { @ f32 Wide $($name $arity $f32;)* }
-        functions! { @ f32 Narrow $($name $arity $f32;)* }
+    (
+        [$($name:ident: $arity:tt, $f32:path, $f64:path;)*]
+        [$($single:ident: $of_single:tt, $only:path, $not_recorded:path;)*]
+        [$($neither:tt)*]
+    ) => {
+        functions! { @ f32 Wide $($name $arity $f32;)* $($single $of_single $only;)* }
+        functions! { @ f32 Narrow $($name $arity $f32;)* $($single $of_single $only;)* }
         functions! { @ f64 Wide $($name $arity $f64;)* }
         functions! { @ f64 Narrow $($name $arity $f64;)* }
     };

@@ -31,45 +31,29 @@ pub(crate) const MAGIC64: f64 = 6755399441055744.0;
 /// 1.5 * 2^23, the same for `f32`.
 pub(crate) const MAGIC32: f64 = 12582912.0;
 
-/// `x` rounded to an integer n, and 2^n, for |n| < 1000.
-#[inline(always)]
-pub(crate) fn power64<V: Vector<Elem = f64>>(x: V) -> (V, V) {
-    // The integer that stands in the low bits is what the exponent field of 2^n holds.
-    let magic = V::lit(MAGIC64 + 1023.0);
-    let q = x + magic;
-    (q - magic, q.shl::<52>())
-}
-
-/// The same for `f32`, |n| < 120, of a product `x * y`.
+/// A product `x * y` rounded to an integer n, and 2^n, for |n| < 120.
 #[inline(always)]
 pub(crate) fn power32<V: Vector<Elem = f32>>(x: V, y: V) -> (V, V) {
+    // The integer that stands in the low bits is what the exponent field of 2^n holds.
     let magic = V::lit(MAGIC32 + 127.0);
     let q = x.mul_add(y, magic);
     (q - magic, q.shl::<23>())
 }
 
 /// A polynomial, lowest coefficient first: by Horner's rule, or, from [`LONG`] coefficients on, the
-/// even and the odd powers each by that rule, from [`LONGER`] on every fourth. A chain in which every
-/// step waits for the last leaves a processor with nothing to do, once the steps of the next elements
-/// no longer fit its scheduler.
+/// even and the odd powers each by that rule. A chain in which every step waits for the last leaves a
+/// processor with nothing to do, once the steps of the next elements no longer fit its scheduler.
 #[inline(always)]
 pub(crate) fn poly<V: Vector, const N: usize>(x: V, c: &[f64; N]) -> V {
     if N < LONG {
         return horner(x, c, 0, 1);
     }
     let z = x * x;
-    if N < LONGER {
-        return horner(z, c, 1, 2).mul_add(x, horner(z, c, 0, 2));
-    }
-    let zz = z * z;
-    let low = horner(zz, c, 1, 4).mul_add(x, horner(zz, c, 0, 4));
-    horner(zz, c, 3, 4).mul_add(x, horner(zz, c, 2, 4)).mul_add(z, low)
+    horner(z, c, 1, 2).mul_add(x, horner(z, c, 0, 2))
 }
 
-/// Coefficients from which on the halves, and the quarters, of a polynomial are quicker than its
-/// whole.
+/// Coefficients from which on the two halves of a polynomial are quicker than its whole.
 const LONG: usize = 9;
-const LONGER: usize = 16;
 
 /// Horner's rule with every `step`th coefficient from the `first` on.
 #[inline(always)]

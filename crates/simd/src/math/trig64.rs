@@ -2,7 +2,7 @@
 //!
 //! The sine counts half turns: x = n pi + r, and one polynomial serves all of [-pi/2, pi/2]. The first
 //! difference is exact, the second rounds once (the third is seen only next to a zero, where it rounds
-//! once more): r is within half an ulp, and the result within 1.5. Cosine and tangent need r as a pair,
+//! once more): r is within half an ulp, and the result within 1.7. Cosine and tangent need r as a pair,
 //! the one to be 1 around 0, the other as a quotient: x = q pi/2 + r, with exact products. All that
 //! holds up to [`LIMIT`]; the functions named `*_near` assume it (beyond it they are wrong, infinities
 //! give NaN), the others mend the lanes beyond it one by one.
