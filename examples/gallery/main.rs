@@ -64,12 +64,12 @@ fn main() -> Result<()> {
     for job in pieces::ALL {
         let piece = job()?;
         println!(
-            "{:<28} {:>8.2} s  {:>9.2e} pairs a second; stored: {} and about {:.0} s",
+            "{:<28} {:>7}  {:>9.2e} pairs a second; stored: {} and about {}",
             piece.title,
-            piece.seconds,
+            page::seconds(piece.seconds),
             piece.pairs / piece.seconds,
             page::bytes(piece.dense.bytes),
-            piece.dense.seconds
+            page::seconds(piece.dense.seconds)
         );
         let (ending, content) = match &piece.picture {
             Picture::Svg(text) => ("svg", text.as_bytes()),

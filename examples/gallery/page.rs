@@ -29,7 +29,7 @@ th, td { text-align: right; padding: .35rem .4rem; border-top: 1px solid var(--l
 th { font-weight: 500; color: var(--soft); } th:first-child, td:first-child { text-align: left; }
 td.ours { font-weight: 650; color: var(--mark); }
 footer { color: var(--soft); font-size: .9rem; max-width: 46rem; }
-@media (max-width: 760px) { article { grid-template-columns: 1fr; } }
+@media (max-width: 760px) { article { grid-template-columns: minmax(0, 1fr); } }
 ";
 
 /// A count with its thousands parted.
@@ -68,7 +68,8 @@ pub(crate) fn bytes(count: f64) -> String {
     }
 }
 
-fn seconds(value: f64) -> String {
+/// A time as people say it.
+pub(crate) fn seconds(value: f64) -> String {
     match value {
         v if v < 0.1 => format!("{:.0} ms", v * 1e3),
         v if v < 10.0 => format!("{v:.2} s"),
@@ -128,7 +129,8 @@ pub(crate) fn html(pieces: &[Piece]) -> String {
          <h1>Reductions over pairs, without the matrix</h1>\
          <p>Each picture comes from sums, minima or softmax means over all pairs of two clouds of \
          points. The matrix of pairs is never stored: a tile of it lives in registers for a moment. \
-         Computed just now on {threads} threads of this machine.</p></header>{body}<footer>\
+         Computed just now on {threads} threads of this machine. The lines of code are Python, after \
+         <code>from tilework import Vi, Vj</code>.</p></header>{body}<footer>\
          “Matrix stored” is the same work as one writes it in NumPy, array at a time: distances by \
          broadcasting, then the function, then the reduction. Its memory is counted; its time was \
          measured on a block of rows with tilework’s own arrays and scaled to the whole, since the \
