@@ -58,6 +58,12 @@ fn squashed(expr: &Expr, low: f64, high: f64) -> Result<Expr> {
     between.scale(high - low)?.add(&Expr::constant(low))
 }
 
+/// The same for operand `k` of what may jump. A sum that cancels is zero here and a rounding error
+/// there: off the middle of the interval, by another part of it for each operand, no jump lies at zero.
+fn apart(expr: &Expr, low: f64, high: f64, k: usize) -> Result<Expr> {
+    squashed(expr, low, high - 0.03 * (k + 1) as f64 * (high - low))
+}
+
 /// A random formula of dimension 1 or `dim`.
 fn formula(dice: &mut Dice, depth: usize, dim: usize) -> Result<Expr> {
     if depth == 0 || dice.roll() < 0.1 {
@@ -80,12 +86,12 @@ fn formula(dice: &mut Dice, depth: usize, dim: usize) -> Result<Expr> {
             let both = Expr::concat(&[operand(dice)?, operand(dice)?.broadcast_to(dim)?])?;
             both.extract(dice.below(both.dim() - dim + 1), dim)
         }
-        5 => operand(dice)?.ifelse(&operand(dice)?, &operand(dice)?),
+        5 => apart(&operand(dice)?, -2.0, 2.0, 0)?.ifelse(&operand(dice)?, &operand(dice)?),
         6 => {
             let (f, g) = (operand(dice)?.broadcast_to(dim)?, operand(dice)?.broadcast_to(dim)?);
             f.tensorprod(&g)?.matvecmult(&operand(dice)?.broadcast_to(dim)?)
         }
-        7 => operand(dice)?.normalize(),
+        7 => apart(&operand(dice)?, -2.0, 2.0, 0)?.normalize(),
         _ => {
             let rows: Vec<Id> = Id::ALL.into_iter().filter(|id| names::is_real(*id)).collect();
             // Steps to the next number are far below any tolerance, and its oracle is exact.
@@ -100,7 +106,7 @@ fn formula(dice: &mut Dice, depth: usize, dim: usize) -> Result<Expr> {
                     let domain = id.row().domain_of(k);
                     let (low, high) = (domain.start.max(-2.0), domain.end.min(2.0));
                     let (low, high) = if low < high { (low, high) } else { (0.5, 1.5) };
-                    squashed(&operand(dice)?, low, high)
+                    apart(&operand(dice)?, low, high, k)
                 })
                 .collect::<Result<_>>()?;
             Expr::apply(id, &operands)
