@@ -8,22 +8,23 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use tilework::pairs::{Options, Progress};
-use tilework::{Device, Result};
+use tilework::{Device, Result, interruptible};
 use tilework_backend::in_the_middle;
 
 use super::settings::{Settings, Shown};
 use crate::errors::OrRaise;
 use crate::run::{bug, run};
 
-/// Pairs (times components) from which work is watched: a thread costs less than a hundredth of it.
-const LONG: usize = 1 << 20;
+/// Pairs (times components) from which work is watched: milliseconds of the quickest formulas, beside
+/// which a thread costs little. Shorter work looks for signals between its pieces, as any other.
+const LONG: usize = 1 << 25;
 /// How often signals are looked for, and progress is shown.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -38,7 +39,7 @@ pub fn watched<T: Send>(
     if matches!(settings.progress, Shown::Nothing) && pairs < LONG {
         return run(py, pairs, device, || work(&settings.options()));
     }
-    let stop = AtomicBool::new(false);
+    let stop = Arc::new(AtomicBool::new(false));
     let done = AtomicU64::new(0);
     let told = |fraction: f64| {
         done.fetch_max((fraction.clamp(0.0, 1.0) * PARTS) as u64, Ordering::Relaxed);
@@ -48,10 +49,14 @@ pub fn watched<T: Send>(
         let (finished, wait) = sync_channel::<()>(1);
         let (told, work) = (&told, &work);
         let options = settings.options();
+        let asked = Arc::clone(&stop);
         let worker = std::thread::Builder::new().spawn_scoped(scope, move || {
             let _scope = device.scope();
             let options = Options { progress: Some(Progress(told)), ..options };
-            let result = catch_unwind(AssertUnwindSafe(|| work(&options)));
+            // The reduction asks `told`; what comes before and after it, waiting for memory too, asks this.
+            let stop = move || asked.load(Ordering::Relaxed);
+            let work = || interruptible(stop, || work(&options));
+            let result = catch_unwind(AssertUnwindSafe(work));
             // The receiver outlives this thread.
             let _ = finished.send(());
             result
