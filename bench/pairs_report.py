@@ -44,7 +44,7 @@ def plot(points: Points, label: str) -> str:
     wide, high, left, top = 640, 360, 60, 20
     flat = [point for line in points.values() for point in line]
     (x0, x1), (y0, y1) = (
-        (math.log10(f(v[k] for v in flat)) for f in (min, max)) for k in (0, 1)
+        [math.log10(f(v[k] for v in flat)) for f in (min, max)] for k in (0, 1)
     )
     y0, y1 = math.floor(y0 * 2) / 2, math.ceil(y1 * 2) / 2
     at_x = lambda x: left + (math.log10(x) - x0) / (x1 - x0 or 1) * (wide - left - 120)
