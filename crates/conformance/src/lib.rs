@@ -18,7 +18,28 @@ pub mod pairs_sizes;
 pub mod reductions;
 pub mod values;
 
+use std::sync::{Mutex, PoisonError};
+
 pub use tilework::{Array, DType, Device, Error, Result};
+
+/// Works on each item, on all cores: a device may compile a kernel for it.
+pub fn each<T, Items>(items: Items, work: impl Fn(T) + Sync)
+where
+    Items: IntoIterator<Item = T>,
+    Items::IntoIter: Send,
+{
+    let items = Mutex::new(items.into_iter());
+    let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(item) = next() {
+                    work(item);
+                }
+            });
+        }
+    });
+}
 
 /// Runs a suite where there is the device. Where there is none, that is said and nothing is checked;
 /// but where the system shows a card, or `TILEWORK_REQUIRE_CUDA` is 1, it is a failure, so that a

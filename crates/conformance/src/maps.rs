@@ -4,6 +4,7 @@ use tilework::{Arg, Array, DType, Device, Id, Number, Result, apply, apply_into,
 use tilework_ops::{ROWS, Tolerance};
 
 use crate::compare::assert_close;
+use crate::each;
 use crate::layouts::{BASE, CASES};
 use crate::values::{draw, draw_special};
 
@@ -42,7 +43,7 @@ pub fn operations_on_complex_numbers(device: Device) {
 /// Every operation, every dtype of some that it takes, every layout, with special values among the
 /// elements.
 fn operations(device: Device, dtypes: fn(DType) -> bool) {
-    for id in Id::ALL {
+    each(Id::ALL, |id| {
         let row = id.row();
         let takes = |dtype: &DType| dtypes(*dtype) && row.computes(*dtype).is_some();
         for dtype in DType::ALL.into_iter().filter(takes) {
@@ -59,12 +60,12 @@ fn operations(device: Device, dtypes: fn(DType) -> bool) {
                 }
             }
         }
-    }
+    });
 }
 
 /// Numbers beside arrays, on either side.
 pub fn scalars(device: Device) {
-    for id in Id::ALL.into_iter().filter(|id| id.row().arity == 2) {
+    each(Id::ALL.into_iter().filter(|id| id.row().arity == 2), |id| {
         let row = id.row();
         for dtype in DType::ALL.into_iter().filter(|dtype| row.takes(*dtype)) {
             let number = if dtype.is_inexact() { Number::Float(2.5) } else { Number::Int(1) };
@@ -89,12 +90,12 @@ pub fn scalars(device: Device) {
                 }
             }
         }
-    }
+    });
 }
 
 /// In place and into other targets, aliased and overlapping: as if the operands were copied first.
 pub fn in_place(device: Device) {
-    for id in Id::ALL {
+    each(Id::ALL, |id| {
         let row = id.row();
         for dtype in DType::ALL.into_iter().filter(|dtype| row.takes(*dtype)) {
             // Comparisons and parts have a dtype of their own, and a target beside the operands.
@@ -128,7 +129,7 @@ pub fn in_place(device: Device) {
                 assert_close(&what, &other.flip(None).expect(&what), &expected, Tolerance::Exact);
             }
         }
-    }
+    });
     // A target that lies across its operand.
     let x = draw(device, &[40], DType::Float32, -9.0..9.0, 1).expect("draw");
     let (low, high) = (

@@ -4,6 +4,7 @@ use tilework::{Array, DType, Device, FoldId, KeepDims, Result};
 use tilework_ops::Tolerance;
 
 use crate::compare::{assert_close, assert_close_beside};
+use crate::each;
 use crate::layouts::{BASE, CASES};
 use crate::values::{draw, draw_special};
 
@@ -26,7 +27,7 @@ fn subsets(ndim: usize) -> Vec<Vec<isize>> {
 
 /// Every reduction, dtype, layout and set of axes.
 pub fn folds(device: Device) {
-    for fold in FoldId::ALL {
+    each(FoldId::ALL, |fold| {
         let row = fold.row();
         for dtype in DType::ALL.into_iter().filter(|dtype| row.accumulates(*dtype).is_some()) {
             for special in [false, true] {
@@ -68,7 +69,7 @@ pub fn folds(device: Device) {
                 }
             }
         }
-    }
+    });
 }
 
 /// Running sums, products, maxima and minima along every axis.
