@@ -24,6 +24,10 @@ use crate::pool;
 /// Points of j in a block of columns, and points that are packed at a time.
 const GROUP: usize = 256;
 
+/// Components of an expanded square that are summed in order; such sums are added up. Errors of long
+/// ones grow with this, not with their length.
+const PARTIAL: usize = 64;
+
 /// Groups that one thread packs at a time.
 const GROUPS_A_PIECE: usize = 16;
 
@@ -57,8 +61,8 @@ pub(super) struct Packed<T> {
     norms: Aligned<T>,
     /// The largest squared norm.
     pub(super) largest: f64,
-    /// The largest sum over components of the squared norms of all components up to there: what
-    /// the error of a sequential inner product is bounded by, with the other side's.
+    /// The largest sum, over partial sums of an inner product, of the squared norms of the components
+    /// in them: what its error is bounded by, with the other side's.
     pub(super) prefixes: f64,
 }
 
@@ -208,7 +212,12 @@ impl<T: Number> Work for Move<'_, T> {
         let (mut norms, mut low, mut prefixes) = ([0.0f64; GROUP], [0.0f64; GROUP], [0.0; GROUP]);
         let (norms, low, prefixes) = (&mut norms[..held], &mut low[..held], &mut prefixes[..held]);
         let factor = self.factors.numbers;
+        let mut before = [0.0; GROUP];
         for (c, centre) in self.centre.iter().enumerate() {
+            if c > 0 && c.is_multiple_of(PARTIAL) {
+                before[..held].copy_from_slice(norms);
+                (0..held).for_each(|k| prefixes[k] += norms[k]);
+            }
             let column = self.numbers.wrapping_add(c * self.pitch);
             // SAFETY: a column has room for the group, which is this thread's.
             let column = unsafe { std::slice::from_raw_parts_mut(column, held) };
@@ -231,8 +240,11 @@ impl<T: Number> Work for Move<'_, T> {
                     + 2.0 * d * lost
                     + ((norms[k] - (sum - back)) + (square - back));
                 norms[k] = sum;
-                prefixes[k] += sum;
+                prefixes[k] += sum - before[k];
             }
+        }
+        if self.centre.len() > PARTIAL {
+            (0..held).for_each(|k| prefixes[k] += norms[k]);
         }
         for k in 0..held {
             self.norms[k] = T::of(self.factors.norms * (norms[k] + low[k]));
@@ -267,6 +279,8 @@ impl<T: Number> TileWork<T> for Fill<'_, T> {
         assert!(i.end <= x.norms.len() && j.end <= y.norms.len());
         let zeros = [T::ZERO; MOST_ROWS];
         let mut tile = [T::ZERO; MOST_ROWS * MOST_LANES];
+        // Inner products keep the bits of the formula, squares the bound of their error.
+        let part = if distance { PARTIAL } else { x.components };
         let mut first = j.start;
         while first < j.end {
             // The rows of one group at a time.
@@ -283,12 +297,37 @@ impl<T: Number> TileWork<T> for Fill<'_, T> {
                     of_x[v] = unsafe { V::load(x.norms.as_ptr().add(lane + v * V::LANES)) };
                 }
                 for row in (first..end).step_by(ROWS) {
-                    let columns =
-                        Columns { numbers: &numbers[row % GROUP..], pitch: y.order.pitch };
-                    // SAFETY: a column goes on for a tile beyond its group, and so do the numbers
-                    // but for the last column, whose end is that of its pitch.
-                    let mut sums =
-                        unsafe { products::<V, ROWS>(x.group(panel), columns, &zeros, 0) };
+                    let mut sums = [[V::lit(0.0); VECTORS]; ROWS];
+                    for (k, panel) in x.group(panel).chunks(part * lanes).enumerate() {
+                        let numbers = &numbers[k * part * y.order.pitch + row % GROUP..];
+                        let columns = Columns { numbers, pitch: y.order.pitch };
+                        if k > 0 {
+                            // There are no registers for two tiles: the sum so far waits in memory.
+                            for r in 0..ROWS {
+                                for v in 0..VECTORS {
+                                    // SAFETY: there is room for a tile.
+                                    unsafe {
+                                        sums[r][v]
+                                            .store(tile.as_mut_ptr().add(r * lanes + v * V::LANES))
+                                    };
+                                }
+                            }
+                        }
+                        // SAFETY: a column goes on for a tile beyond its group, and so do the numbers
+                        // but for the last column, whose end is that of its pitch.
+                        sums = unsafe { products::<V, ROWS>(panel, columns, &zeros, 0) };
+                        if k > 0 {
+                            for r in 0..ROWS {
+                                for v in 0..VECTORS {
+                                    // SAFETY: as above.
+                                    let before = unsafe {
+                                        V::load(tile.as_ptr().add(r * lanes + v * V::LANES))
+                                    };
+                                    sums[r][v] = sums[r][v] + before;
+                                }
+                            }
+                        }
+                    }
                     let rows = ROWS.min(end - row);
                     let to = to.wrapping_add((row - j.start) * width + from - i.start);
                     let (into, step) = if whole { (to, width) } else { (tile.as_mut_ptr(), lanes) };
