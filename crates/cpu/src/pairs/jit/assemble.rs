@@ -18,9 +18,9 @@ use tilework_simd::Elem;
 use tilework_simd::record::{Op, Value};
 
 use super::Arguments;
-use super::encode::Target;
 use super::program::{Leaf, Program};
 use super::schedule::{Instance, Item, Schedule};
+use super::target::Target;
 
 /// Where an operand is.
 #[derive(Clone, Copy)]
@@ -167,8 +167,9 @@ impl<'p> Assembler<'p> {
         }
         self.time = self.schedule.items.len();
         self.carry(&states)?;
-        let step = if self.program.across { target.bytes() } else { target.size() };
-        self.push(Machine::with2(Code::Add_rm64_imm8, ROW, step as i32).ok()?)?;
+        let rows = self.program.rows();
+        let step = (rows * target.row_step(self.program.across)) as i32;
+        self.push(Machine::with2(Code::Add_rm64_imm32, ROW, step).ok()?)?;
         if self.program.leaves.iter().any(|leaf| matches!(leaf, Leaf::Given(_))) {
             let step = memory(ARGUMENTS, offset_of!(Arguments, given_step));
             self.push(Machine::with2(Code::Add_r64_rm64, GIVEN, step).ok()?)?;
@@ -193,7 +194,7 @@ impl<'p> Assembler<'p> {
             Some(jump)
         };
         if full.is_none() {
-            self.push(Machine::with1(Code::Dec_rm64, LEFT).ok()?)?;
+            self.push(Machine::with2(Code::Sub_rm64_imm8, LEFT, rows as i32).ok()?)?;
         }
         let again = self.jump(Code::Jne_rel32_64)?;
         self.land(again, start);

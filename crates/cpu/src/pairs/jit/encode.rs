@@ -7,34 +7,12 @@ use iced_x86::Code;
 use tilework_simd::Elem;
 use tilework_simd::record::Op;
 
-/// The size of registers and the form of instructions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Target {
-    /// AVX-512, else AVX2.
-    pub(super) wide: bool,
-    /// What lanes are.
-    pub(super) elem: Elem,
-}
+use super::target::Target;
 
 /// Codes for float32 and float64 of AVX-512, then of AVX2.
 type Codes = [Code; 4];
 
 impl Target {
-    /// Bytes of a register.
-    pub(super) fn bytes(self) -> usize {
-        if self.wide { 64 } else { 32 }
-    }
-
-    /// Bytes of a number.
-    pub(super) fn size(self) -> usize {
-        if self.elem == Elem::F32 { 4 } else { 8 }
-    }
-
-    /// Numbers in a register.
-    pub(super) fn lanes(self) -> usize {
-        self.bytes() / self.size()
-    }
-
     fn of(self, codes: &Codes) -> Code {
         codes[usize::from(!self.wide) * 2 + usize::from(self.elem == Elem::F64)]
     }

@@ -12,22 +12,25 @@ mod meaning;
 mod page;
 mod program;
 mod schedule;
+mod target;
+mod twice;
 
 use std::sync::Arc;
 
 use tilework_fork::{ForkCache, ForkOnce};
 use tilework_ops::DType;
 use tilework_simd::Elem;
+use tilework_simd::record::Op;
 use tilework_tape::SlotId;
 
 use super::plan::Plan;
 use super::products;
 use crate::isa::Isa;
-use encode::Target;
 pub(super) use fold::Folding;
 use page::Page;
-use program::Program;
+use program::{Leaf, Program};
 use schedule::Schedule;
+use target::Target;
 
 /// What assembled code is called with. The code reads all of it, and writes the hits' end and how
 /// many j are left.
@@ -79,6 +82,8 @@ pub(super) struct Compiled {
     /// Vectors of a loop that make best use of the registers.
     vectors: usize,
     pages: [ForkOnce<Option<Page>>; VECTORS],
+    /// The loop over two j at a time for one vector, where that is best.
+    twice: Option<Page>,
 }
 
 /// What programs are kept by, which is all that a plan depends on beside M and N: the tape, whether
@@ -127,7 +132,13 @@ fn compile(plan: &Plan<'_>, folding: Folding, isa: Isa) -> Result<Compiled, Stri
         Some(_) => products::VECTORS,
         None => best_vectors(&program, target),
     };
-    let compiled = Compiled { program, target, vectors, pages: Default::default() };
+    let step = target.row_step(program.across);
+    let twice = match vectors {
+        1 => twice::twice(&program, step).filter(|twice| fits_whole(twice, target, 1)),
+        _ => None,
+    };
+    let twice = twice.and_then(|twice| assembled(&twice, target, 1));
+    let compiled = Compiled { program, target, vectors, pages: Default::default(), twice };
     match compiled.page(vectors) {
         Some(_) => Ok(compiled),
         None => Err("too many masks live at once, or no executable memory".to_owned()),
@@ -144,25 +155,54 @@ const FROM_MEMORY: usize = 2;
 /// for states. Constants in registers are worth more than another vector: with the numbers of j,
 /// they would take all that the ports of loads can give.
 fn best_vectors(program: &Program, target: Target) -> usize {
-    use program::Leaf;
-    use tilework_simd::record::{Instruction, Op};
-    let registers = if target.wide { 31 } else { 15 };
-    let count = |wanted: fn(&Leaf) -> bool| program.leaves.iter().filter(|l| wanted(l)).count();
-    let states = count(|leaf| matches!(leaf, Leaf::State(_) | Leaf::Fixed(_)));
-    let of_i = count(|leaf| matches!(leaf, Leaf::Lanes(_)));
-    let is_constant = |i: &&Instruction| matches!(i.op, Op::Bits(_));
-    let constants = program.instructions.iter().filter(is_constant).count()
-        + count(|leaf| matches!(leaf, Leaf::Number(_)));
-    let fits = |each: usize, shared: usize, vectors: usize| {
-        let temporary = Schedule::new(program, vectors, together(vectors)).pressure + 3;
-        each * vectors + shared + temporary + count(|leaf| *leaf == Leaf::Place) <= registers
-    };
-    let find = |shared: usize, choices: &[usize]| {
-        choices.iter().copied().find(|&vectors| fits(states + of_i, shared, vectors))
-    };
-    find(constants.saturating_sub(FROM_MEMORY), &CHOICES)
-        .or_else(|| find(0, &CHOICES[..2]))
-        .unwrap_or_else(|| if fits(states, 0, 2) { 2 } else { 1 })
+    let lasting = Lasting::of(program);
+    let all = lasting.states + lasting.of_i;
+    let fits = |each: usize, vectors: usize| needs(program, each, 0, vectors) <= target.registers();
+    CHOICES
+        .into_iter()
+        .find(|&vectors| fits_whole(program, target, vectors))
+        .or_else(|| CHOICES[..2].iter().copied().find(|&vectors| fits(all, vectors)))
+        .unwrap_or_else(|| if fits(lasting.states, 2) { 2 } else { 1 })
+}
+
+/// Whether there are registers for all that lasts, but for a few constants.
+fn fits_whole(program: &Program, target: Target, vectors: usize) -> bool {
+    let Lasting { states, of_i, constants } = Lasting::of(program);
+    let constants = constants.saturating_sub(FROM_MEMORY);
+    needs(program, states + of_i, constants, vectors) <= target.registers()
+}
+
+/// Registers that a loop takes in which each vector has some and all share some.
+fn needs(program: &Program, each: usize, shared: usize, vectors: usize) -> usize {
+    let places = program.leaves.iter().filter(|leaf| **leaf == Leaf::Place).count();
+    let temporary = Schedule::new(program, vectors, together(vectors)).pressure + 3;
+    each * vectors + shared + temporary + places
+}
+
+/// How many values of a program last for a whole loop: for each vector, and for all of them.
+struct Lasting {
+    states: usize,
+    of_i: usize,
+    constants: usize,
+}
+
+impl Lasting {
+    fn of(program: &Program) -> Lasting {
+        let count = |wanted: fn(&Leaf) -> bool| program.leaves.iter().filter(|l| wanted(l)).count();
+        let bits = program.instructions.iter().filter(|i| matches!(i.op, Op::Bits(_))).count();
+        Lasting {
+            states: count(|leaf| matches!(leaf, Leaf::State(_) | Leaf::Fixed(_))),
+            of_i: count(|leaf| matches!(leaf, Leaf::Lanes(_))),
+            constants: bits + count(|leaf| matches!(leaf, Leaf::Number(_))),
+        }
+    }
+}
+
+/// The loop of a program for this many vectors, as code that can be run.
+fn assembled(program: &Program, target: Target, vectors: usize) -> Option<Page> {
+    let (bytes, entry) = assemble::assemble(program, target, vectors, together(vectors))
+        .or_else(|| assemble::assemble(program, target, vectors, 1))?;
+    Page::new(&bytes, entry)
 }
 
 /// Vectors whose instructions alternate.
@@ -188,21 +228,15 @@ impl Compiled {
 
     /// Instructions for one pair, and vectors that are taken together: for `explain`.
     pub(super) fn describe(&self) -> String {
-        use tilework_simd::record::Op;
         let runs = |op: Op| !matches!(op, Op::Bits(_) | Op::Leaf(_));
         let count = self.program.instructions.iter().filter(|i| runs(i.op)).count();
-        format!("{count} instructions for {} pairs, {} vectors a loop", self.lanes(), self.vectors)
+        let (lanes, j) = (self.lanes(), if self.twice.is_some() { ", 2 j at a time" } else { "" });
+        format!("{count} instructions for {lanes} pairs, {} vectors a loop{j}", self.vectors)
     }
 
     fn page(&self, vectors: usize) -> Option<&Page> {
-        self.pages[vectors - 1].get_or_make(|| self.assembled(vectors)).as_ref()
-    }
-
-    fn assembled(&self, vectors: usize) -> Option<Page> {
-        let (bytes, entry) =
-            assemble::assemble(&self.program, self.target, vectors, together(vectors))
-                .or_else(|| assemble::assemble(&self.program, self.target, vectors, 1))?;
-        Page::new(&bytes, entry)
+        let made = || assembled(&self.program, self.target, vectors);
+        self.pages[vectors - 1].get_or_make(made).as_ref()
     }
 
     /// Whether there is code for this many vectors.
@@ -216,12 +250,34 @@ impl Compiled {
     /// The regions have room for all vectors from the first lane on, the block for `count` rows,
     /// and the states' rows are those of the fold that this was compiled for.
     pub(super) unsafe fn run(&self, vectors: usize, arguments: &mut Arguments) {
-        let Some(page) = self.page(vectors) else { return arguments.count = 0 };
-        // SAFETY: the page holds a function of this type, which the assembler made for this
-        // process's instruction set.
-        let function: unsafe extern "sysv64" fn(*mut Arguments) =
-            unsafe { std::mem::transmute(page.entry()) };
-        // SAFETY: the caller's promise.
-        unsafe { function(arguments) };
+        if let (1, Some(twice)) = (vectors, &self.twice) {
+            let (all, odd) = (arguments.count, arguments.count % 2);
+            arguments.count -= odd;
+            if arguments.count > 0 {
+                // SAFETY: the caller's promise, for the rows before the last if that is odd.
+                unsafe { call(twice, arguments) };
+                let done = (all - odd) * self.target.row_step(self.program.across);
+                arguments.row = arguments.row.wrapping_add(done);
+            }
+            arguments.count = odd;
+        }
+        match self.page(vectors) {
+            // SAFETY: the caller's promise.
+            Some(page) if arguments.count > 0 => unsafe { call(page, arguments) },
+            _ => arguments.count = 0,
+        }
     }
+}
+
+/// Calls code.
+///
+/// # Safety
+/// The arguments are what the code was compiled for, with rows to be taken.
+unsafe fn call(page: &Page, arguments: &mut Arguments) {
+    // SAFETY: the page holds a function of this type, which the assembler made for this process's
+    // instruction set.
+    let function: unsafe extern "sysv64" fn(*mut Arguments) =
+        unsafe { std::mem::transmute(page.entry()) };
+    // SAFETY: the caller's promise.
+    unsafe { function(arguments) };
 }

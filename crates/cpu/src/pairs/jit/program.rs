@@ -51,14 +51,20 @@ pub(super) struct Program {
     pub(super) across: bool,
     pub(super) instructions: Vec<Instruction>,
     pub(super) leaves: Vec<Leaf>,
-    /// What each state becomes.
+    /// What each state becomes; and, in a program of two j, what it is between them.
     pub(super) next: Vec<Value>,
+    pub(super) between: Option<Vec<Value>>,
     pub(super) hits: Vec<Hit>,
     /// A value that is written down for every pair.
     pub(super) stored: Option<Value>,
 }
 
 impl Program {
+    /// How many j it is for.
+    pub(super) fn rows(&self) -> usize {
+        1 + usize::from(self.between.is_some())
+    }
+
     /// The values that somebody wants.
     pub(super) fn results(&self) -> impl Iterator<Item = Value> + '_ {
         let hits = self.hits.iter().flat_map(|hit| [hit.mask, hit.value]);
@@ -95,7 +101,7 @@ fn record_as<V: Recording>(plan: &Plan<'_>, folding: Folding) -> Result<Program,
     // Powers of two that cannot be too small need not be looked at.
     let scaled = instructions.iter_mut().filter(|i| plan.normal && i.op == Op::ScalefWhere);
     scaled.for_each(|i| (i.op, i.args) = (Op::Scalef, [i.args[1], i.args[2], NONE]));
-    Ok(Program { across: plan.spread > 1, instructions, leaves, next, hits, stored })
+    Ok(Program { across: plan.spread > 1, instructions, leaves, next, between: None, hits, stored })
 }
 
 /// The components of a slot.

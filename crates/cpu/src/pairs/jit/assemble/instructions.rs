@@ -7,8 +7,8 @@ use tilework_simd::Elem;
 use tilework_simd::record::{NONE, Op, Value};
 
 use super::{Assembler, Branch, HIT, LEFT, Source, memory};
-use crate::pairs::jit::encode::Target;
 use crate::pairs::jit::schedule::Instance;
+use crate::pairs::jit::target::Target;
 use crate::pairs::jit::{HIT_BYTES, HIT_NOTE};
 
 impl Assembler<'_> {

@@ -8,9 +8,9 @@ use iced_x86::{Code, Instruction as Machine, MemoryOperand, Register};
 use tilework_simd::record::{Op, Value};
 
 use super::{Assembler, GIVEN, LANES, NUMBERS, ROW, Source, broadcast, memory};
-use crate::pairs::jit::encode::Target;
 use crate::pairs::jit::program::Leaf;
 use crate::pairs::jit::schedule::Instance;
+use crate::pairs::jit::target::Target;
 
 impl Assembler<'_> {
     /// Whether a result may have the register of a state: it is what the state becomes, and
@@ -23,13 +23,20 @@ impl Assembler<'_> {
     pub(super) fn state_of(&self, result: Instance) -> Option<Instance> {
         let (vectors, program) = (self.schedule.vectors, self.program);
         let (value, vector) = (result / vectors, result % vectors);
-        let number = program.next.iter().position(|&next| next as usize == value)?;
-        let is_state = |op: Op| match op {
-            Op::Leaf(leaf) => program.leaves[leaf as usize] == Leaf::State(number as u32),
-            _ => false,
+        let number_in = |of: &[Value]| of.iter().position(|&of| of as usize == value);
+        let leaf = |number: usize| {
+            let is_state = |op: Op| match op {
+                Op::Leaf(leaf) => program.leaves[leaf as usize] == Leaf::State(number as u32),
+                _ => false,
+            };
+            program.instructions.iter().position(|i| is_state(i.op)).map(|state| state as Value)
         };
-        let state = program.instructions.iter().position(|i| is_state(i.op))?;
-        let state = self.schedule.instance(state as Value, vector);
+        let state = match (number_in(&program.next), &program.between) {
+            (Some(number), Some(between)) => between[number],
+            (Some(number), None) => leaf(number)?,
+            (None, between) => leaf(number_in(between.as_ref()?)?)?,
+        };
+        let state = self.schedule.instance(state, vector);
         let last = self.schedule.uses[state].back().copied().unwrap_or(0);
         (last <= self.time).then_some(state)
     }
