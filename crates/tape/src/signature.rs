@@ -3,12 +3,17 @@
 //! Backends keep compiled code by it, so a field that is forgotten here would run one formula's code
 //! for another: the match below names every action and every field, and is the only one of its kind.
 
-use crate::{Action, Contraction, Input, Slot, Step, Tape};
+use crate::{Action, Contraction, Input, Slot, SlotId, Step, Tape};
 
 impl Tape {
     /// Adds bytes to a key that tell this tape from every other. They hold their own lengths, so
     /// whatever follows them in the key cannot be taken for a part of them.
     pub fn sign(&self, key: &mut Vec<u8>) {
+        self.sign_without(key, |_| false);
+    }
+
+    /// The same for tapes that may differ in the values of some constants, which code gets as arguments.
+    pub fn sign_without(&self, key: &mut Vec<u8>, is_argument: impl Fn(SlotId) -> bool) {
         let Tape { inputs, steps, outputs, single: _ } = self;
         count(key, inputs.len());
         for &Input { slot, per } in inputs {
@@ -16,8 +21,11 @@ impl Tape {
             key.push(per as u8);
         }
         count(key, steps.len());
-        for Step { action, operands, slot } in steps {
-            sign_action(action, key);
+        for (k, Step { action, operands, slot }) in steps.iter().enumerate() {
+            match is_argument((inputs.len() + k) as SlotId) {
+                true => key.push(10),
+                false => sign_action(action, key),
+            }
             sign_slot(*slot, key);
             count(key, operands.len());
             key.extend(operands.iter().flat_map(|operand| operand.to_le_bytes()));

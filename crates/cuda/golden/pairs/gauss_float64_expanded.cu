@@ -1,19 +1,15 @@
 typedef f64 T;
 typedef f64 A;
 typedef f64 R;
-enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, THREADS = 128, ROWS = 4, TILE = 128, GROUP = 2, AHEAD = 1, OPERANDS = 6, LONG = 64, FEW = 16, EXPANDED = 1 };
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, THREADS = 128, ROWS = 4, TILE = 128, GROUP = 4, AHEAD = 1, OPERANDS = 6, LONG = 64, FEW = 16, EXPANDED = 1 };
 struct Input { const void* base; i64 row, component; };
-struct Inputs { Input at[4]; };
-FN A lift_shift(A shift) { return shift; }
-FN A exp_below(A v, A lifted) { return exp(v - lifted); }
-FN A unlifted_exp(A x) { return exp(x); }
-FN A lift_error(A shift, A lifted) { return 1; }
+struct Inputs { Input at[4]; u64 numbers[1]; };
+FN A exp_about(A v, A shift) { return exp(v - shift); }
 typedef Added<Cascade<DIM> > State;
 typedef Added<Cascade<DIM> > Merged;
 template <class S> FN A result(const S& s, int k, A count) { return s.value(k) / count; }
 FN f64 op_subtract_f64(f64 a, f64 b) { return (f64)(a - b); }
 FN f64 op_multiply_f64(f64 a, f64 b) { return (f64)(a * b); }
-FN f64 op_exp2_pair_f64(f64 a) { return (f64)(normal_or_zero(exp2(a))); }
 struct Once { f64 s7[1]; };
 struct OfI { T product[3]; T norm; };
 struct alignas(16) OfJ { f64 s1[3]; f64 s3[2]; T norm; };
@@ -47,4 +43,6 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
     ALONG(k, 1) EACH(u, G) { s9[u][k] = narrow<f64>(op_exp2_pair_f64(widen(s8[u][0]))); }
     ALONG(k, 2) EACH(u, G) { s.add(0 + k, widen(s9[u][0]), widen(y[u].s3[k])); }
 }
-FN void complete(State& s, const OfI& x) { s.sums.scale(exp2(x.norm)); }
+FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
+    s.sums.scale(op_exp2_pair_f64(x.norm));
+}

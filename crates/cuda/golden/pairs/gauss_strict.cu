@@ -1,13 +1,10 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, THREADS = 128, ROWS = 6, TILE = 128, GROUP = 4, AHEAD = 1, OPERANDS = 6, LONG = 64, FEW = 16, EXPANDED = 0 };
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, THREADS = 128, ROWS = 4, TILE = 128, GROUP = 8, AHEAD = 1, OPERANDS = 6, LONG = 64, FEW = 16, EXPANDED = 0 };
 struct Input { const void* base; i64 row, component; };
-struct Inputs { Input at[4]; };
-FN A lift_shift(A shift) { return shift; }
-FN A exp_below(A v, A lifted) { return exp(v - lifted); }
-FN A unlifted_exp(A x) { return exp(x); }
-FN A lift_error(A shift, A lifted) { return 1; }
+struct Inputs { Input at[4]; u64 numbers[1]; };
+FN A exp_about(A v, A shift) { return exp(v - shift); }
 typedef Added<Cascade<DIM> > State;
 typedef Added<Cascade<DIM> > Merged;
 template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
@@ -42,4 +39,5 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
     ALONG(k, 1) EACH(u, G) { s8[u][k] = narrow<f32>(op_exp_f32(widen(s7[u][0]))); }
     ALONG(k, 2) EACH(u, G) { s.add(0 + k, widen(s8[u][0]), widen(y[u].s3[k])); }
 }
-FN void complete(State& s, const OfI& x) { }
+FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
+}

@@ -1,13 +1,10 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 1, THREADS = 128, ROWS = 2, TILE = 128, GROUP = 4, AHEAD = 1, OPERANDS = 5, LONG = 64, FEW = 16, EXPANDED = 1 };
+enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 1, THREADS = 128, ROWS = 4, TILE = 128, GROUP = 8, AHEAD = 1, OPERANDS = 5, LONG = 64, FEW = 16, EXPANDED = 1 };
 struct Input { const void* base; i64 row, component; };
-struct Inputs { Input at[3]; };
-FN A lift_shift(A shift) { return shift * 1.44269504f; }
-FN A exp_below(A v, A lifted) { return op_exp2_pair_f32(fma(v, 1.44269504f, -lifted)); }
-FN A unlifted_exp(A x) { return op_exp2_pair_f32(x); }
-FN A lift_error(A shift, A lifted) { return op_exp2_pair_f32(-fma(shift, 1.44269504f, -lifted)); }
+struct Inputs { Input at[3]; u64 numbers[1]; };
+FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
 typedef Shifted<Cascade<1 + WEIGHTS> > State;
 typedef Shifted<Cascade<1 + WEIGHTS> > Merged;
 template <class S> FN A result(const S& s, int k, A count) { return s.value(0) == -infinity<A>() ? s.value(0) : s.value(0) + log(s.value(1 + k)); }
@@ -46,4 +43,6 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
     ALONG(k, 1) EACH(u, G) { v[u][k] = widen(s6[u][0]); }
     s.template steps<G>(v, w, j);
 }
-FN void complete(State& s, const OfI& x) { s.moved = x.norm; }
+FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
+    s.moved = x.norm;
+}

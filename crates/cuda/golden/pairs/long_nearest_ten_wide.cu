@@ -1,13 +1,10 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 10, WEIGHTS = 0, VALUES = 10, INDICES = 10, WIDTH = 10, THREADS = 384, ROWS = 2, TILE = 64, GROUP = 4, AHEAD = 0, OPERANDS = 4, LONG = 64, FEW = 16, EXPANDED = 1, GROUPS = 2, COLUMNS = 64, STAGES = 4, RESIDENT = 1, DEPTHS = 64, SHALLOW = 0, PARTS = 1, LEAVE = 64, OUTSIDE = 1, POINT_X = 0, POINT_Y = 1, RIGHT = 0, SIDES = 0, FROM = 1, ALIKE = 0 };
+enum { DIM = 1, KEPT = 10, WEIGHTS = 0, VALUES = 10, INDICES = 10, WIDTH = 10, THREADS = 384, ROWS = 2, TILE = 64, GROUP = 4, AHEAD = 0, OPERANDS = 4, LONG = 64, FEW = 16, EXPANDED = 1, GROUPS = 2, COLUMNS = 64, STAGES = 4, RESIDENT = 1, DEPTHS = 64, SHALLOW = 0, PARTS = 1, LEAVE = 64, OUTSIDE = 1, POINT_X = 0, POINT_Y = 1, RIGHT = 0, WAITING = 6, SIDES = 0, FROM = 1, ALIKE = 0 };
 struct Input { const void* base; i64 row, component; };
-struct Inputs { Input at[2]; };
-FN A lift_shift(A shift) { return shift * 1.44269504f; }
-FN A exp_below(A v, A lifted) { return op_exp2_pair_f32(fma(v, 1.44269504f, -lifted)); }
-FN A unlifted_exp(A x) { return op_exp2_pair_f32(x); }
-FN A lift_error(A shift, A lifted) { return op_exp2_pair_f32(-fma(shift, 1.44269504f, -lifted)); }
+struct Inputs { Input at[2]; u64 numbers[1]; };
+FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
 typedef Ranked<false, i32> State;
 typedef Ranked<false, i64> Merged;
 template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }

@@ -1,13 +1,10 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 0, WIDTH = 1, THREADS = 384, ROWS = 2, TILE = 128, GROUP = 4, AHEAD = 0, OPERANDS = 5, LONG = 64, FEW = 16, EXPANDED = 1, GROUPS = 2, COLUMNS = 128, STAGES = 4, RESIDENT = 1, DEPTHS = 64, SHALLOW = 0, PARTS = 2, LEAVE = 32, OUTSIDE = 1, POINT_X = 1, POINT_Y = 2, RIGHT = 0, SIDES = 0, FROM = 1, ALIKE = 0 };
+enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 0, WIDTH = 1, THREADS = 384, ROWS = 2, TILE = 128, GROUP = 4, AHEAD = 0, OPERANDS = 5, LONG = 64, FEW = 16, EXPANDED = 1, GROUPS = 2, COLUMNS = 128, STAGES = 4, RESIDENT = 1, DEPTHS = 64, SHALLOW = 0, PARTS = 2, LEAVE = 32, OUTSIDE = 1, POINT_X = 1, POINT_Y = 2, RIGHT = 0, WAITING = 6, SIDES = 0, FROM = 1, ALIKE = 0 };
 struct Input { const void* base; i64 row, component; };
-struct Inputs { Input at[3]; };
-FN A lift_shift(A shift) { return shift * 1.44269504f; }
-FN A exp_below(A v, A lifted) { return op_exp2_pair_f32(fma(v, 1.44269504f, -lifted)); }
-FN A unlifted_exp(A x) { return op_exp2_pair_f32(x); }
-FN A lift_error(A shift, A lifted) { return op_exp2_pair_f32(-fma(shift, 1.44269504f, -lifted)); }
+struct Inputs { Input at[3]; u64 numbers[1]; };
+FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
 typedef Added<Cascade<DIM> > State;
 typedef Added<Cascade<DIM> > Merged;
 template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
@@ -33,4 +30,6 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, const T
     ALONG(k, 1) EACH(u, G) { s8[u][k] = narrow<f32>(op_exp2_pair_f32(widen(s7[u][0]))); }
     ALONG(k, 1) EACH(u, G) { s.add(0 + k, widen(s8[u][0])); }
 }
-FN void complete(State& s, const OfI& x) { s.sums.scale(op_exp2_pair_f32(x.norm)); }
+FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
+    s.sums.scale(op_exp2_pair_f32(x.norm));
+}

@@ -6,6 +6,8 @@
 
 template <class V> FN V infinity() { return (V)__int_as_float(0x7f800000); }
 template <class V> FN V not_a_number() { return (V)__int_as_float(0x7fffffff); }
+// Whether a number is zero, or so far from the ends of its range that products and sums with it stay inside.
+FN bool is_tame(f32 v) { return v == 0 || (::fabsf(v) >= 0x1p-90f && ::fabsf(v) <= 0x1p50f); }
 // The largest finite number.
 FN f32 greatest(f32) { return __int_as_float(0x7f7fffff); }
 FN f64 greatest(f64) { return __longlong_as_double(0x7fefffffffffffffll); }
@@ -27,6 +29,10 @@ template <int N> struct Cascade {
     METHOD void scale(A factor) {
         ALONG(k, N) { run[k] *= factor; runs[k] *= factor; many[k] *= factor; most[k] *= factor; }
     }
+    struct Mark { A run[N]; };
+    METHOD Mark mark() const { Mark m; ALONG(k, N) m.run[k] = run[k]; return m; }
+    METHOD void back(const Mark& m) { ALONG(k, N) run[k] = m.run[k]; }
+    METHOD void become(int k, A v) { run[k] = v; runs[k] = many[k] = most[k] = 0; }
     METHOD A total(int k) const { return most[k] + (many[k] + (runs[k] + run[k])); }
 };
 
@@ -43,11 +49,21 @@ template <int N> struct Kahan {
     METHOD void add(int k, A v, A factor) { add(k, v * factor); }
     METHOD void carry(u32) {}
     METHOD void scale(A factor) { ALONG(k, N) { sum[k] *= factor; lost[k] *= factor; } }
+    struct Mark { A sum[N], lost[N]; };
+    METHOD Mark mark() const { Mark m; ALONG(k, N) { m.sum[k] = sum[k]; m.lost[k] = lost[k]; } return m; }
+    METHOD void back(const Mark& m) { ALONG(k, N) { sum[k] = m.sum[k]; lost[k] = m.lost[k]; } }
     METHOD A total(int k) const { return sum[k] - lost[k]; }
 };
 
+// What states share that take pairs for good, however many come together: nothing is to be kept of what they
+// were before (`begin`), and nothing to be taken again.
+struct Steady {
+    METHOD void begin() {}
+    METHOD bool strays() { return false; }
+};
+
 // What states without indices share.
-struct WithoutIndices {
+struct WithoutIndices : Steady {
     METHOD i64 index(int, i64) const { return -1; }
 };
 
@@ -91,7 +107,7 @@ template <bool LARGEST> FN bool holds(A held, A v) { return LARGEST ? held >= v 
 template <bool LARGEST> FN A nearer(A a, A b) { return LARGEST ? fmax(a, b) : fmin(a, b); }
 
 // The best of each component and where it is; X is an index.
-template <bool LARGEST, class X> struct Best {
+template <bool LARGEST, class X> struct Best : Steady {
     A held[DIM];
     X at[DIM];
     METHOD void init() { ALONG(k, DIM) { held[k] = not_a_number<A>(); at[k] = -1; } }
@@ -116,7 +132,7 @@ template <bool LARGEST, class X> struct Best {
 };
 
 // The KEPT best of each component in order, and where they are.
-template <bool LARGEST, class X> struct Ranked {
+template <bool LARGEST, class X> struct Ranked : Steady {
     A held[KEPT * DIM];
     X at[KEPT * DIM];
     METHOD void init() {
@@ -164,41 +180,52 @@ template <bool LARGEST, class X> struct Ranked {
     METHOD i64 index(int k, i64 first) const { return at[k] >= 0 ? first + at[k] : -1; }
 };
 
-// The largest exponent m, the sum of exp(F - m) and of its products with the weights. Sums are
-// scaled by `shift`, which is m unless there is none yet; exponents up to `limit` need no new one.
-// `lifted` is the shift as `exp_below` takes it, rounded: what that costs is made good at the end.
+// The largest exponent m, the sum of exp(F - m) and of its products with the weights. Sums are about `shift`,
+// which is set a little above m, so that a new one is seldom needed. Groups of pairs are taken as if none were:
+// only after many of them it is looked whether m went above the limit. If it did not go far, sums are scaled;
+// else the pairs are taken again, one by one, with a look at each (`strays`).
+#define AHEAD_OF_TOP ((A)4)
+#define NOT_FAR ((A)60)
 template <class Sums> struct Shifted : WithoutIndices {
-    A shift, lifted, limit, moved; // `moved` is what all exponents lack of their part outside
+    A top, shift, limit, moved; // `moved` is what all exponents lack of their part outside
+    A before;                   // m, and sums, as they were
+    typename Sums::Mark held;
     Sums sums;
     METHOD void init() {
-        shift = lifted = moved = 0;
-        limit = -infinity<A>();
+        top = limit = -infinity<A>();
+        shift = moved = 0;
         sums.init();
     }
-    METHOD A largest() const { return shift != shift || limit != -infinity<A>() ? shift : limit; }
-    METHOD A factor(A v) const { return v == infinity<A>() ? (A)1 : exp_below(v, lifted); }
-    METHOD void raise(A v) {
-        A m = largest();
-        if (v <= m || m != m) return;
-        // NaN wins, and stays; an infinite exponent leaves nothing of finite ones.
-        sums.scale(m == -infinity<A>() ? (A)1 : unlifted_exp(lifted - lift_shift(v)));
-        if (v != v) sums.scale(v);
-        shift = v;
-        lifted = lift_shift(v);
-        limit = v != v ? -infinity<A>() : v == infinity<A>() ? greatest(v) : v;
+    METHOD void begin() { before = top; held = sums.mark(); }
+    METHOD bool strays() {
+        if (top <= limit) return false;
+        // Products with weights could have overflowed.
+        if (WEIGHTS == 0 && limit != -infinity<A>() && top - shift <= NOT_FAR) {
+            raise();
+            return false;
+        }
+        top = before;
+        sums.back(held);
+        return true;
+    }
+    METHOD void raise() {
+        A next = top + AHEAD_OF_TOP;
+        // An infinite exponent leaves nothing of finite ones.
+        if (limit != -infinity<A>() && next != shift) sums.scale(exp_about(shift, next));
+        shift = next;
+        limit = next == infinity<A>() ? greatest(next) : next;
+    }
+    METHOD A factor(A v) {
+        top = fmax(top, v);
+        if (!(top <= limit)) raise();
+        return v == infinity<A>() ? (A)1 : exp_about(v, shift);
     }
     template <int G> METHOD void steps(const T (&v)[G][DIM], const T (&w)[G][WEIGHTS + 1], i32) {
-        bool low = true;
-        EACH(u, G) low = low && (A)v[u][0] <= limit;
+        // NaN is never the largest, but its exponential is NaN, and so are all sums from there on.
         A e[G];
-        // Where pairs come in groups, all lanes of a warp are here: one way for all costs less than two.
-        if (G > 1 ? __all_sync(~0u, low) : low) {
-            EACH(u, G) e[u] = exp_below(v[u][0], lifted);
-        } else {
-            A top = v[0][0];
-            EACH(u, G) top = v[u][0] <= top || top != top ? top : (A)v[u][0];
-            raise(top);
-            EACH(u, G) e[u] = factor(v[u][0]);
+        EACH(u, G) {
+            if (G > 1) top = fmax(top, (A)v[u][0]);
+            e[u] = G > 1 ? exp_about(v[u][0], shift) : factor(v[u][0]);
         }
         EACH(u, G) sums.add(0, e[u]);
         ALONG(k, WEIGHTS) EACH(u, G) sums.add(1 + k, w[u][k], e[u]);
@@ -206,11 +233,12 @@ template <class Sums> struct Shifted : WithoutIndices {
     METHOD void carry(u32 count) { sums.carry(count); }
     METHOD void take(const A* values, const i64*) {
         if (values[0] == -infinity<A>()) return;
-        raise(values[0]);
         A e = factor(values[0]);
         ALONG(k, 1 + WEIGHTS) sums.add(k, values[1 + k] * e);
     }
     METHOD A value(int k) const {
-        return k == 0 ? largest() + moved : sums.total(k - 1) * (isfinite(shift) ? lift_error(shift, lifted) : (A)1);
+        A sum = sums.total(k > 0 ? k - 1 : 0);
+        if (k == 0) return sum != sum ? sum : top + moved;
+        return isfinite(top) ? sum * exp_about(shift, top) : sum;
     }
 };

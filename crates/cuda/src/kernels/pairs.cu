@@ -72,7 +72,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
 #pragma unroll 1
         for (int from = 0; from < here; from += RUN) {
             int to = from + RUN < here ? from + RUN : here, whole = to - (to - from) % GROUP;
+            EACH(r, ROWS) s[r].begin();
             sweep<GROUP>(p, x, tiles[turn], from, whole, s, j);
+            EACH(r, ROWS) {
+                if (GROUP > 1 && s[r].strays()) LOOP(k, whole - from) fold<1>(p, x[r], tiles[turn] + from + k, s[r], j + from + k);
+            }
             sweep<1>(p, x, tiles[turn], whole, to, s, j);
             runs++;
             EACH(r, ROWS) s[r].carry(runs);
@@ -81,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     }
     EACH(r, ROWS) {
         i64 i = first + r * THREADS;
-        complete(s[r], x[r]);
+        complete(in, at, i < shape.m ? i : shape.m - 1, x[r], s[r]);
         if (i < shape.m) {
             if (shape.ranges == 1) {
                 give(s[r], shape, at, i, shape.start + begin, values, indices);

@@ -43,8 +43,9 @@ template <class S> FN void give(const S& s, const Shape& shape, const u64 (&at)[
     }
 }
 
-// The states of a row's ranges, in order: each of `lanes` threads joins neighbours, then one of
-// them joins what they have.
+// The states of a row's ranges, in order: each of `lanes` threads joins neighbours, some of which it reads at
+// once, and then what the lanes have is joined.
+#define AT_ONCE (VALUES + 2 * INDICES <= 4 ? 8 : 1)
 extern "C" __global__ void __launch_bounds__(128) merge(
     const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Shape shape,
     const Output values, const Output indices, const Partial partial, const Choice choice) {
@@ -56,26 +57,33 @@ extern "C" __global__ void __launch_bounds__(128) merge(
     Merged s;
     s.init();
     u32 from = lane * share, to = from + share < shape.ranges ? from + share : shape.ranges;
-    for (u32 k = from; alive && k < to; k++) {
-        i64 at = k * rows + row;
-        s.take(partial.values + at * VALUES, partial.indices + at * INDICES);
-        s.carry(k - from + 1);
+    for (u32 k = from; alive && k < to; k += AT_ONCE) {
+        A found[AT_ONCE][VALUES];
+        i64 where[AT_ONCE][INDICES + 1];
+        EACH(u, AT_ONCE) if (k + u < to) {
+            i64 at = (k + u) * rows + row;
+            ALONG(v, VALUES) found[u][v] = partial.values[at * VALUES + v];
+            ALONG(v, INDICES) where[u][v] = partial.indices[at * INDICES + v];
+        }
+        LOOP(u, AT_ONCE) if (k + u < to) {
+            s.take(found[u], where[u]);
+            s.carry(k + u - from + 1);
+        }
     }
     if (shape.lanes > 1) {
-        i64 own = from * rows + row;
-        if (alive && from < to) {
-            ALONG(k, VALUES) partial.values[own * VALUES + k] = s.value(k);
-            ALONG(k, INDICES) partial.indices[own * INDICES + k] = s.index(k, 0);
+        Merged joined;
+        joined.init();
+        LOOP(q, shape.lanes) {
+            A found[VALUES];
+            i64 where[INDICES + 1];
+            int of = threadIdx.x % 32 / shape.lanes * shape.lanes + q;
+            ALONG(v, VALUES) found[v] = __shfl_sync(~0u, s.value(v), of);
+            ALONG(v, INDICES) where[v] = __shfl_sync(~0u, s.index(v, 0), of);
+            joined.take(found, where);
         }
-        __syncwarp();
-        if (!alive || lane != 0) return;
-        s.init();
-        for (u32 k = 0; k < shape.ranges; k += share) {
-            i64 at = k * rows + row;
-            s.take(partial.values + at * VALUES, partial.indices + at * INDICES);
-        }
+        s = joined;
     }
-    if (!alive) return;
+    if (!alive || lane != 0) return;
     u64 at[OPERANDS];
     locate(batches, (u64)(row / shape.m), at);
     give(s, shape, at, row % shape.m, 0, values, indices);

@@ -19,7 +19,9 @@ FN void join_lanes(State& s) {
 // A tile's pairs; `here` of its columns are there.
 FN void fold_tile(const Once& p, const OfI (&x)[2], const Tile& tile, const f32 (&sum)[PLACES],
     const f32 (&cross)[PLACES], State (&s)[2]) {
+    bool left[2] = {true, true};
     if (tile.here >= COLUMNS) {
+        EACH(r, 2) s[r].begin();
         EACH(g, OWN / GROUP) {
             OfJ own[GROUP];
             EACH(u, GROUP / 2) {
@@ -33,7 +35,8 @@ FN void fold_tile(const Once& p, const OfI (&x)[2], const Tile& tile, const f32 
                 fold<GROUP>(p, x[r], own, square, s[r], tile.j);
             }
         }
-        return;
+        EACH(r, 2) left[r] = s[r].strays();
+        if (!left[0] && !left[1]) return;
     }
     // By the way of memory, so that the code of a pair is there once.
     T square[OWN][2];
@@ -42,7 +45,7 @@ FN void fold_tile(const Once& p, const OfI (&x)[2], const Tile& tile, const f32 
         const OfJ* own = tile.y + column_of(c);
         EACH(r, 2) {
             T one[1] = {square[c][r]};
-            if (column_of(c) < tile.here) fold<1>(p, x[r], own, one, s[r], tile.j);
+            if (left[r] && column_of(c) < tile.here) fold<1>(p, x[r], own, one, s[r], tile.j);
         }
     }
 }
@@ -61,11 +64,11 @@ struct Kept {
     METHOD void carry(u32 tiles) {
         if (tiles % (64 / OWN) == 0) EACH(r, 2) s[r].carry(tiles / (64 / OWN));
     }
-    METHOD void end(const Inputs&, const u64 (&at)[OPERANDS], const Own& own, const Shape& shape,
+    METHOD void end(const Inputs& in, const u64 (&at)[OPERANDS], const Own& own, const Shape& shape,
         const Output& values, const Output& indices, const Partial& partial, const Choice&, const Wide& w) {
         EACH(r, 2) {
             join_lanes(s[r]);
-            complete(s[r], own.x[r]);
+            complete(in, at, own.row[r], own.x[r], s[r]);
             put_state(s[r], r, own, shape, at, values, indices, partial, w);
         }
     }

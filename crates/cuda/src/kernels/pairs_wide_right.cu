@@ -48,8 +48,7 @@ extern "C" __global__ void __launch_bounds__(128) split_right(
         if (k < FROM) v = right::side(y)[k];
         else if (k < FROM + ALIKE) v = inside ? right::side(y)[SIDES - 1] * coordinate(in, at, w, false, j, k - FROM) : 0;
         else if (k - ALIKE < SIDES) v = right::side(y)[k - ALIKE];
-        u32 size = __float_as_uint(v) & 0x7fffffff, least = (127 - 90) << 23, most = (127 + 50) << 23;
-        wild = wild || (size != 0 && size - least > most - least);
+        wild = wild || !is_tame(v);
         f32 head = rounded_head(v);
         u8* here = to + k * 128 + (place / 4 ^ k % 8) * 16;
         *(f32*)here = head;

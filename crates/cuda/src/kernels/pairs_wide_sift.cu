@@ -85,49 +85,42 @@ FN void put_in_order(State& s, T v, i32 j) {
     }
 }
 
-// The squares of a tile that may be among the smallest of two rows go to what is found; `doubt` is
-// twice what a square may be wrong by.
-FN void sift(const Tile& tile, const f32 (&sum)[PLACES], const f32 (&cross)[PLACES], T doubt, T (&reach)[2],
-    Found (&found)[2]) {
-    T square[2][OWN];
-    EACH(g, OWN / 2) {
-        Pack<OfJ, 2> two = *(const Pack<OfJ, 2>*)(tile.y + column_of(g * 2));
-        EACH(r, 2) EACH(e, 2) square[r][g * 2 + e] = square_of(sum, cross, r, g * 2 + e, tile.factor, 0, two.at[e].norm);
+// What waits to be put in its place: squares and where they are, those of the first row from the beginning of
+// the room, those of the second from its end. A warp puts one of each after another, as many as its fullest
+// lane has, so that it pays to wait until a lane has more than WAITING; EIGHT more may come before that is
+// looked at.
+#define EIGHT 8
+#define ROOM (WAITING + EIGHT)
+struct Waiting {
+    T* square; // this thread's, at a distance of all threads that sift
+    i32* at;
+    i32 count[2];
+    METHOD void init(void* memory) {
+        square = (T*)memory + threadIdx.x;
+        at = (i32*)(square + ROOM * 128 * GROUPS);
+        count[0] = count[1] = 0;
     }
-    if (tile.here < COLUMNS) {
-        EACH(c, OWN) EACH(r, 2) square[r][c] = column_of(c) < tile.here ? square[r][c] : infinity<T>();
+    METHOD bool is_full() const { return count[0] + count[1] > WAITING; }
+    METHOD i32 place(int r, i32 k) const { return (r ? ROOM - 1 - k : k) * (128 * GROUPS); }
+    METHOD void add(int r, T v, i32 j) {
+        i32 to = place(r, r ? count[1] : count[0]);
+        square[to] = v;
+        at[to] = j;
+        count[0] += !r;
+        count[1] += r;
     }
-    bool near = false;
-    EACH(r, 2) {
-        T nearest = square[r][0];
-        EACH(c, OWN) nearest = fmin(nearest, square[r][c]);
-        near = near || (nearest <= reach[r] && nearest < found[r].square[FOUND - 1]);
-    }
-    if (!__any_sync(~0u, near)) return;
-    u64 left = 0;
-    EACH(r, 2) EACH(c, OWN) {
-        bool passes = square[r][c] <= reach[r] && square[r][c] < found[r].square[FOUND - 1];
-        left |= (u64)passes << (r * OWN + c);
-    }
-    // Lanes take their candidates one by one, together.
-    while (__any_sync(~0u, left != 0)) {
-        int next = left ? __ffsll(left) - 1 : -1;
-        left &= left - 1;
-        T v = infinity<T>();
-        EACH(r, 2) EACH(c, OWN) v = next == r * OWN + c ? square[r][c] : v;
-        i32 at_j = tile.j + column_of(next % OWN);
-        found[0].put(next < OWN ? v : infinity<T>(), at_j);
-        found[1].put(next < OWN ? infinity<T>() : v, at_j);
-    }
-    EACH(r, 2) reach[r] = fmin(reach[r], found[r].limit() + doubt);
-}
+};
 
 struct Kept {
-    T bound, reach[2];
+    // What a square may be wrong by; what may be among the smallest of a row; and what of that a lane
+    // would keep.
+    T bound, reach[2], gate[2];
     Found found[2];
+    Waiting waiting;
 
     METHOD void init(const Own& own, const Shape& shape, const Partial& partial, const Choice& choice,
-        const Wide& w, void*) {
+        const Wide& w, void* memory) {
+        waiting.init(memory);
         f64 norms = __longlong_as_double(choice.measured[0]) + __longlong_as_double(choice.measured[1]);
         bound = (T)(w.error * norms) + w.least;
         EACH(r, 2) {
@@ -135,15 +128,74 @@ struct Kept {
             // The last of the panels before.
             i64 last = (own.range * shape.m + own.row[r]) * VALUES + KEPT - 1;
             bool known = w.goes_on && partial.indices[last] >= 0;
-            reach[r] = known ? partial.values[last] - own.x[r].norm + bound : infinity<T>();
+            gate[r] = reach[r] = known ? partial.values[last] - own.x[r].norm + bound : infinity<T>();
+        }
+    }
+    // Puts what waits in its place.
+    METHOD void settle() {
+        i32 most = __reduce_max_sync(~0u, waiting.count[0] > waiting.count[1] ? waiting.count[0] : waiting.count[1]);
+        LOOP(k, most) EACH(r, 2) {
+            bool there = k < waiting.count[r];
+            i32 from = waiting.place(r, there ? k : 0);
+            found[r].put(there ? waiting.square[from] : infinity<T>(), waiting.at[from]);
+        }
+        EACH(r, 2) {
+            waiting.count[r] = 0;
+            reach[r] = fmin(reach[r], found[r].limit() + 2 * bound);
+            gate[r] = fmin(reach[r], found[r].square[FOUND - 1]);
         }
     }
     METHOD void take(const Once&, const Own&, const Tile& tile, const f32 (&sum)[PLACES], const f32 (&cross)[PLACES]) {
-        sift(tile, sum, cross, 2 * bound, reach, found);
+        // Eight columns of a row, and of the other, in turn.
+        T square[OWN / 4][EIGHT], least[OWN / 4];
+        EACH(q, OWN / 8) EACH(g, EIGHT / 2) {
+            const int c = q * EIGHT + g * 2;
+            Pack<OfJ, 2> two = *(const Pack<OfJ, 2>*)(tile.y + column_of(c));
+            EACH(r, 2) EACH(e, 2) square[q * 2 + r][g * 2 + e] = square_of(sum, cross, r, c + e, tile.factor, 0, two.at[e].norm);
+        }
+        if (tile.here < COLUMNS) {
+            EACH(q, OWN / 4) EACH(c, EIGHT) square[q][c] = column_of(q / 2 * EIGHT + c) < tile.here ? square[q][c] : infinity<T>();
+        }
+        EACH(q, OWN / 4) {
+            least[q] = square[q][0];
+            EACH(c, EIGHT) least[q] = fmin(least[q], square[q][c]);
+        }
+        bool near = false;
+        EACH(r, 2) {
+            T nearest = least[r];
+            EACH(q, OWN / 8) nearest = fmin(nearest, least[q * 2 + r]);
+            near = near || nearest <= gate[r];
+        }
+        if (!__any_sync(~0u, near)) return;
+        u32 some = 0;
+        EACH(q, OWN / 4) some |= (u32)(least[q] <= gate[q % 2]) << q;
+        some = __reduce_or_sync(~0u, some);
+        // Most often there is room. From where there is none, everything goes a longer way, by a loop that has
+        // the code which makes room once.
+        bool room = true;
+        EACH(q, OWN / 4) if (some >> q & 1) {
+            room = room && !__any_sync(~0u, waiting.is_full());
+            if (room) {
+                EACH(c, EIGHT) if (square[q][c] <= gate[q % 2]) waiting.add(q % 2, square[q][c], tile.j + column_of(q / 2 * EIGHT + c));
+                some ^= 1u << q;
+            }
+        }
+#pragma unroll 1
+        for (; some; some &= some - 1) {
+            if (__any_sync(~0u, waiting.is_full())) settle();
+            const int here = __ffs(some) - 1, r = here % 2;
+            T most = r ? gate[1] : gate[0];
+            EACH(c, EIGHT) {
+                T v = square[0][c];
+                EACH(q, OWN / 4) v = q == here ? square[q][c] : v;
+                if (v <= most) waiting.add(r, v, tile.j + column_of(here / 2 * EIGHT + c));
+            }
+        }
     }
     METHOD void carry(u32) {}
     METHOD void end(const Inputs& in, const u64 (&at)[OPERANDS], const Own& own, const Shape& shape,
         const Output& values, const Output& indices, const Partial& partial, const Choice& choice, const Wide& w) {
+        settle();
         EACH(r, 2) {
             State s;
             s.init();

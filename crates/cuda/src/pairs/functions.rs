@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use tilework_error::Result;
-use tilework_ops::DType;
-use tilework_ops::pair_fold::Monoid;
 use tilework_tape::{Action, Contraction, Input, Per, SlotId, Step};
 
-use super::plan::Folding;
+use super::arguments;
+use super::folding::Folding;
+use super::plan::Plan;
 use super::sections::{LONG, Sections};
 use crate::source::{constant, storage, tape, value};
 
@@ -33,12 +33,15 @@ pub(super) enum Does {
 /// Prints functions of sections.
 pub(super) struct Printer<'p, 'a> {
     pub(super) sections: &'p Sections<'a>,
+    /// The number of its first argument among those of the kernel.
+    pub(super) first_argument: usize,
 }
 
 impl Printer<'_, '_> {
     /// All of a plan: the sections, and what is done with a group of pairs.
-    pub(super) fn functions(&self, folding: &Folding, does: Does) -> Result<String> {
-        let mut text = self.of_sections()?;
+    pub(super) fn functions(&self, plan: &Plan<'_>) -> Result<String> {
+        let (folding, does) = (&plan.folding, plan.does());
+        let mut text = self.of_sections(plan.difference.is_some())?;
         let by_tiles = does != Does::Fold || self.sections.by_tiles();
         if let Some(square) = self.sections.square.filter(|_| by_tiles) {
             let scale = square.scale.map(|scale| self.number(scale, "0", Per::I));
@@ -62,26 +65,14 @@ impl Printer<'_, '_> {
                     "template <int G> FN void fold({pair}State& s, i32 j) {{\n{steps}{}}}\n",
                     self.fold(folding)?
                 );
-                text += &self.complete(folding);
+                text += &self.complete(plan);
             }
         }
         Ok(text)
     }
 
-    /// What is left to do with a state after all pairs.
-    fn complete(&self, folding: &Folding) -> String {
-        let outside = self.sections.square.is_some_and(|square| square.outside);
-        let completed = match (outside, folding.monoid(), folding.computes) {
-            (false, ..) => "",
-            (_, Monoid::Shifted, _) => "s.moved = x.norm; ",
-            (_, _, DType::Float32) => "s.sums.scale(op_exp2_pair_f32(x.norm)); ",
-            _ => "s.sums.scale(exp2(x.norm)); ",
-        };
-        format!("FN void complete(State& s, const OfI& x) {{ {completed}}}\n")
-    }
-
-    /// The structures of the sections, and what fills them.
-    pub(super) fn of_sections(&self) -> Result<String> {
+    /// The structures of the sections, and what fills them; `differences` are to be made of columns.
+    pub(super) fn of_sections(&self, differences: bool) -> Result<String> {
         let mut text = String::new();
         // Tiles of j are copied with their rows, two at a time: less room for them is better.
         let of_j = if self.sections.together { "alignas(16) OfJ" } else { "alignas(8) OfJ" };
@@ -96,7 +87,8 @@ impl Printer<'_, '_> {
             (Per::I, format!("of_i({inputs}, const Once& p, i64 i, OfI& x)")),
             (Per::J, format!("of_j({inputs}, const Once& p, i64 j, OfJ& y)")),
         ] {
-            let (loads, steps, norms) = (self.loads(per), self.steps(per)?, self.norms(per));
+            let (loads, steps, norms) =
+                (self.loads(per), self.steps(per)?, self.norms(per, differences));
             text += &format!("FN void {head} {{\n{loads}{steps}{norms}}}\n");
         }
         if self.sections.together {
@@ -108,46 +100,6 @@ impl Printer<'_, '_> {
         Ok(text)
     }
 
-    /// What an expanded square adds to the structures: -2c x and c |x|^2 of i, c |y|^2 of j.
-    fn norm_members(&self, per: Per) -> String {
-        let dim = self.sections.square.map(|square| square.dim(self.sections.tape));
-        match (dim, per) {
-            (Some(dim), Per::I) if !self.sections.by_tiles() => {
-                format!("T product[{dim}]; T norm; ")
-            }
-            (Some(_), Per::I | Per::J) => "T norm; ".to_owned(),
-            _ => String::new(),
-        }
-    }
-
-    /// Fills them, where no tiles are made, which has norms beside it. Norms in float64, so that only
-    /// their last rounding counts.
-    fn norms(&self, per: Per) -> String {
-        let Some((square, scale)) = (self.sections.square)
-            .filter(|_| !self.sections.by_tiles())
-            .and_then(|square| Some((square, square.scale?)))
-        else {
-            return String::new();
-        };
-        let (own, point) = match per {
-            Per::I => ("x", square.x),
-            Per::J => ("y", square.y),
-            _ => return String::new(),
-        };
-        let (dim, scale) = (square.dim(self.sections.tape), self.number(scale, "0", per));
-        let number = self.value(point, per);
-        let norm = format!(
-            "    f64 norm = 0;\n    ALONG(k, {dim}) norm = fma((f64){number}, (f64){number}, norm);\n\
-             \x20   {own}.norm = (T)(norm * (f64){scale});\n"
-        );
-        match per {
-            Per::I => {
-                format!("{norm}    ALONG(k, {dim}) x.product[k] = -2 * {scale} * {number};\n")
-            }
-            _ => norm,
-        }
-    }
-
     /// An array of a slot.
     fn declaration(&self, slot: SlotId, inside: Per) -> String {
         let held = self.sections.tape.slot(slot);
@@ -156,7 +108,7 @@ impl Printer<'_, '_> {
     }
 
     /// The array of a slot, seen from a section.
-    fn array(&self, slot: SlotId, inside: Per) -> String {
+    pub(super) fn array(&self, slot: SlotId, inside: Per) -> String {
         let at = usize::from(slot);
         let whose = match (self.sections.per[at], self.sections.held[at]) {
             (Per::Pair, _) => return format!("s{slot}[u]"),
@@ -170,9 +122,9 @@ impl Printer<'_, '_> {
     }
 
     /// Number `k` of a slot, seen from a section.
-    fn number(&self, slot: SlotId, k: &str, inside: Per) -> String {
-        if let Some(Step { action: Action::Constant(scalar), .. }) = self.sections.step(slot) {
-            return constant(scalar);
+    pub(super) fn number(&self, slot: SlotId, k: &str, inside: Per) -> String {
+        if let Some(number) = self.sections.constant(slot) {
+            return constant(number);
         }
         if self.sections.passing[usize::from(slot)] {
             return format!("e{slot}");
@@ -182,7 +134,7 @@ impl Printer<'_, '_> {
     }
 
     /// Number `k` of a slot as the value that is computed with.
-    fn value(&self, slot: SlotId, inside: Per) -> String {
+    pub(super) fn value(&self, slot: SlotId, inside: Per) -> String {
         format!("widen({})", self.number(slot, "k", inside))
     }
 
@@ -222,20 +174,23 @@ impl Printer<'_, '_> {
             if !self.sections.held[k] {
                 text += &format!("    {}\n", self.declaration(slot, per));
             }
-            let row = match per {
-                Per::I => " + i * in.at[K].row",
-                Per::J => " + j * in.at[K].row",
-                _ => "",
-            };
-            let load = format!(
-                "    ALONG(k, {}) {}[k] = ((const {}*)in.at[K].base)[(i64)at[K]{row} + k * in.at[K].component];\n",
-                input.slot.len,
-                self.array(slot, per),
-                storage(input.slot.dtype)
-            );
-            text += &load.replace('K', &k.to_string());
+            let (len, to) = (input.slot.len, self.array(slot, per));
+            text += &format!("    ALONG(k, {len}) {to}[k] = {};\n", self.load(slot, per));
         }
         text
+    }
+
+    /// Number `k` of an input's row, from memory.
+    pub(super) fn load(&self, slot: SlotId, per: Per) -> String {
+        let row = match per {
+            Per::I => " + i * in.at[K].row",
+            Per::J => " + j * in.at[K].row",
+            _ => "",
+        };
+        let number = storage(self.sections.tape.slot(slot).dtype);
+        let load =
+            format!("((const {number}*)in.at[K].base)[(i64)at[K]{row} + k * in.at[K].component]");
+        load.replace('K', &slot.to_string())
     }
 
     /// Whether all threads bring an input of j together.
@@ -266,7 +221,7 @@ impl Printer<'_, '_> {
     fn steps(&self, inside: Per) -> Result<String> {
         let mut text = String::new();
         for (slot, step) in self.sections.steps(inside) {
-            let constant = matches!(step.action, Action::Constant(_));
+            let constant = self.sections.constant(slot).is_some();
             if constant || self.sections.passing[usize::from(slot)] {
                 continue;
             }
@@ -298,7 +253,13 @@ impl Printer<'_, '_> {
             self.along(count, &[operand], &format!("{to}[k + {at}] = {number};"), inside)
         };
         Ok(match &step.action {
-            Action::Constant(_) => String::new(),
+            Action::Constant(_) => match self.sections.arguments.binary_search(&slot) {
+                Ok(k) => {
+                    let number = arguments::text(step.slot.dtype, self.first_argument + k);
+                    format!("    ALONG(k, {len}) {to}[k] = {number};\n")
+                }
+                Err(_) => String::new(),
+            },
             Action::Apply(_) | Action::Cast | Action::Select => {
                 let number = |operand: SlotId| self.number(operand, "k", inside);
                 let made = tape::expression(self.sections.tape, step, &number)?;

@@ -3,6 +3,8 @@
 //! Made at every call, so it is cheaper than printing. Called by `launching`.
 
 use super::plan::Plan;
+use super::right::Difference;
+use super::sections::Sections;
 use super::wide::Wide;
 use crate::compile::Room;
 
@@ -27,12 +29,20 @@ pub(super) fn of(plan: &Plan<'_>) -> Vec<u8> {
         let numbers = [groups, stages, resident.into(), depths, shallow.into(), parts, right];
         key.extend(numbers.map(|number| number as u8));
     }
-    plan.sections.tape.sign(&mut key);
+    if let Some(Difference { from, len, .. }) = plan.difference {
+        key.extend([plan.folding.shape.dim, from, len].map(|number| number as u8));
+    }
+    sign(&plan.sections, &mut key);
     if let Some(right) = &plan.right {
         let difference = right.of.difference.map(|it| [it.from, it.len]);
         let numbers = [plan.folding.shape.dim].into_iter().chain(difference.into_iter().flatten());
         key.extend(numbers.flat_map(|number| (number as u32).to_le_bytes()));
-        right.of.sides.sign(&mut key);
+        sign(&right.sections, &mut key);
     }
     key
+}
+
+/// The tape, but for the numbers that are arguments.
+fn sign(sections: &Sections<'_>, key: &mut Vec<u8>) {
+    sections.tape.sign_without(key, |slot| sections.arguments.binary_search(&slot).is_ok());
 }

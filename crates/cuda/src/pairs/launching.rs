@@ -140,7 +140,7 @@ impl Job<'_> {
         let module = self.module(cuda, plan)?;
         let args = Args::new()
             .bytes(&self.batches.encode(Width::Wide))
-            .bytes(&self.inputs(session))
+            .bytes(&self.inputs(session, plan))
             .bytes(&self.shape(plan.cut, [0, 0]))
             .pointer(largest);
         let rows = self.sizes.batches * (self.sizes.m + self.sizes.n);
@@ -190,7 +190,7 @@ impl Job<'_> {
         let partial = block.as_ref().map_or(0, |block| block.address);
         let states = [partial, partial + value_bytes as u64];
         let ends = |args: Args| self.ends(session, args, states, choice);
-        let inputs = self.inputs(session);
+        let inputs = self.inputs(session, plan);
         let function = cuda.function(self.name, &module, c"reduce")?;
         let blocks = self.sizes.batches * cut.blocks;
         let [piece, few] = self.piece(plan, blocks);
@@ -236,8 +236,7 @@ impl Job<'_> {
 
     /// Whether the work is waited for, piece by piece.
     pub(super) fn is_long(&self) -> bool {
-        let pairs = self.sizes.m as f64 * self.sizes.n as f64 * self.sizes.batches as f64;
-        is_much(pairs * self.direct.body as f64)
+        is_much(self.sizes.pairs() * self.direct.body as f64)
     }
 
     /// How many blocks and ranges a launch has: all of them unless the work is long, and then some
@@ -266,17 +265,25 @@ impl Job<'_> {
         }
     }
 
-    /// `Inputs` of the kernels.
-    pub(super) fn inputs(&self, session: &Session<'_>) -> Vec<u8> {
+    /// `Inputs` of a plan's kernels.
+    pub(super) fn inputs(&self, session: &Session<'_>, plan: &Plan<'_>) -> Vec<u8> {
         let inputs = self.request.inputs.iter().zip(self.request.tape.inputs());
-        let bytes: Vec<u8> = inputs
+        let mut bytes: Vec<u8> = inputs
             .flat_map(|(view, input)| {
                 let (row, component) = steps(view.layout(), input.per != Per::Once);
                 words(&[launch::source(view, session), row as u64, component as u64])
             })
             .collect();
-        // A formula of no variable still has the argument.
-        if bytes.is_empty() { words(&[0, 0, 0]) } else { bytes }
+        // A formula of no variable still has the argument, and so has one of no number.
+        if bytes.is_empty() {
+            bytes = words(&[0, 0, 0]);
+        }
+        let without = bytes.len();
+        bytes.extend(plan.arguments().flat_map(u64::to_le_bytes));
+        if bytes.len() == without {
+            bytes.extend(words(&[0]));
+        }
+        bytes
     }
 
     /// `Shape` of the kernels, for a launch over the whole call that begins with this block and range.

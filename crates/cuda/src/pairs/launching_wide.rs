@@ -11,7 +11,7 @@ use tilework_error::Result;
 use tilework_tape::Per;
 
 use super::launching::{Choice, is_much, shape, steps, words};
-use super::plan::{Cut, Plan};
+use super::plan::{Cut, Plan, lanes};
 use super::wide::{Parts, RIGHT_BYTES, SIDE};
 use super::{Expanded, Job};
 use crate::compile::Module;
@@ -70,7 +70,7 @@ impl Job<'_> {
         for batch in 0..self.sizes.batches {
             let part = Part { batch, from: [0, 0], rows: self.sizes.m, columns: self.sizes.n };
             let centre = centres.address + (batch * depth * size_of::<f32>()) as u64;
-            let args = self.begin(session, &self.batches, &part, plan.cut);
+            let args = self.begin(session, plan, &self.batches, &part, plan.cut);
             let args = args.pointer(centre).number(depth as u64);
             let grid = launch::grid(self.name, [depth.div_ceil(CENTRED), 1], THREADS)?;
             // SAFETY: the source declares these arguments; rows are those of checked layouts, and the
@@ -98,7 +98,7 @@ impl Job<'_> {
             let centre = centres + (batch * depth * size_of::<f32>()) as u64;
             let blocks = (m + n).div_ceil(THREADS / 32).min(8 * self.sizes.multiprocessors);
             let wide = self.wide(expanded, None, centre, [false, false]);
-            let args = self.begin(session, &self.batches, &part, plan.cut);
+            let args = self.begin(session, plan, &self.batches, &part, plan.cut);
             let args = args.bytes(&wide).pointer(largest);
             let grid = launch::grid(self.name, [blocks, 1], THREADS)?;
             // SAFETY: the source declares these arguments; rows are those of checked layouts, and the
@@ -245,11 +245,18 @@ impl Job<'_> {
     }
 
     /// The first arguments of all kernels.
-    fn begin(&self, session: &Session<'_>, nest: &Nest, part: &Part, cut: Cut) -> Args {
+    fn begin(
+        &self,
+        session: &Session<'_>,
+        plan: &Plan<'_>,
+        nest: &Nest,
+        part: &Part,
+        cut: Cut,
+    ) -> Args {
         let start = self.request.start + part.from[1] as i64;
         Args::new()
             .bytes(&self.offsets(nest, part).encode(Width::Wide))
-            .bytes(&self.inputs(session))
+            .bytes(&self.inputs(session, plan))
             .bytes(&shape([part.rows, part.columns], start, cut, [1, 0, 0]))
     }
 
@@ -334,8 +341,7 @@ impl Launch<'_, '_> {
     /// Joins the ranges of the piece; the count of a mean is that of all j.
     fn merge(&self, scratch: &Scratch) -> Result<()> {
         let (part, job) = (self.part, self.job);
-        let few_rows = part.rows < 1 << 14 && self.cut.ranges > 8;
-        let cut = Cut { lanes: if few_rows { 32 } else { 1 }, ..self.cut };
+        let cut = Cut { lanes: lanes(part.rows, self.cut.ranges), ..self.cut };
         let args = Args::new()
             .bytes(&job.offsets(self.nest, &part).encode(Width::Wide))
             .bytes(&shape([part.rows, job.sizes.n], job.request.start, cut, [1, 0, 0]));
@@ -345,7 +351,7 @@ impl Launch<'_, '_> {
     }
 
     fn begin(&self) -> Args {
-        self.job.begin(self.session, self.nest, &self.part, self.cut)
+        self.job.begin(self.session, self.plan, self.nest, &self.part, self.cut)
     }
 
     fn launch(

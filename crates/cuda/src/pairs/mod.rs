@@ -7,12 +7,15 @@
 //! data where there is a choice, and launches `reduce` over blocks of i and ranges of j, then `merge`
 //! where a row has several ranges; `launching_wide` does the same part by part. Called by `device.rs`.
 
+mod arguments;
 mod cost;
 mod explain;
+mod folding;
 mod functions;
 mod key;
 mod launching;
 mod launching_wide;
+mod norms;
 mod plan;
 mod print;
 mod right;
@@ -31,8 +34,9 @@ use tilework_tape::Tape;
 
 use crate::device::Cuda;
 use crate::launch::{MAX_AXES, Nest, too_many_axes};
-use plan::{Folding, Plan, Sizes};
-use right::Right;
+use folding::Folding;
+use plan::{Plan, Sizes};
+use right::{Columns, Right};
 use slices::Slices;
 use square::Square;
 
@@ -73,13 +77,15 @@ struct Forms {
     few: Option<Slices>,
     many: Option<Slices>,
     right: Option<Right>,
+    columns: Option<Columns>,
 }
 
 impl Forms {
     fn new(request: &PairReduce<'_>) -> Forms {
         let many = Slices::new(request, right::MOST);
         let right = Right::new(many.as_ref().map_or(request.tape, |slices| &slices.tape));
-        Forms { few: Slices::new(request, slices::FEW), many, right }
+        let columns = Columns::new(request.tape);
+        Forms { few: Slices::new(request, slices::FEW), many, right, columns }
     }
 }
 
@@ -126,7 +132,8 @@ impl<'r> Job<'r> {
         let (tape, folding) = sliced(request, forms.few.as_ref());
         let direct = Plan::new(tape, folding, sizes, None);
         let direct = Plan { slices: forms.few.as_ref(), ..direct };
-        let expanded = weighted(request, forms, sizes).or_else(|| {
+        let other = summed(request, forms, sizes).or_else(|| weighted(request, forms, sizes));
+        let expanded = other.or_else(|| {
             let square = expanded(tape, &folding, &sizes)?;
             let plan = Plan::new(tape, folding, sizes, Some(square));
             let limit = square.limit(tape, &folding);
@@ -159,6 +166,21 @@ fn sliced<'r>(request: &'r PairReduce<'r>, slices: Option<&'r Slices>) -> (&'r T
     (tape, Folding::new(request, slices.map(|slices| slices.len)))
 }
 
+/// A plan that sums columns, where differences can be made of them and that may pay.
+fn summed<'r>(request: &'r PairReduce<'r>, forms: &'r Forms, sizes: Sizes) -> Option<Expanded<'r>> {
+    let columns = forms.columns.as_ref()?;
+    let folding = Folding::new(request, None);
+    let square = Square::find(&columns.tape, &folding)?;
+    let suits = square.suits_threads(&columns.tape)
+        && columns.difference.points == [square.x, square.y]
+        && !folding.compensated
+        && sizes.pairs() >= WORTH_MEASURING;
+    let plan = suits.then(|| Plan::new(&columns.tape, folding, sizes, Some(square)))?;
+    let limit = square.limit(&columns.tape, &folding);
+    let difference = Some(columns.difference);
+    Some(Expanded { plan: Plan { difference, ..plan }, square, limit })
+}
+
 /// A plan that multiplies weights by right-hand sides, where that may pay.
 fn weighted<'r>(
     request: &'r PairReduce<'r>,
@@ -176,8 +198,7 @@ fn weighted<'r>(
 /// The square that may be expanded, and how, where that may pay.
 fn expanded(tape: &Tape, folding: &Folding, sizes: &Sizes) -> Option<Square> {
     let square = Square::find(tape, folding)?;
-    let pairs = sizes.batches as f64 * sizes.m as f64 * sizes.n as f64;
-    let fused = square.suits_threads(tape) && pairs >= WORTH_MEASURING;
+    let fused = square.suits_threads(tape) && sizes.pairs() >= WORTH_MEASURING;
     wide::by_tiles(square, tape, folding, sizes).or(fused.then_some(square))
 }
 

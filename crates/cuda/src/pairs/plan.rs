@@ -4,14 +4,16 @@
 //! load, so that the order of every sum does too. A scheme is the number of ranges. Made once a call
 //! by `pairs::run`; what goes into the kernel's text is in [`Tiling`], the rest is arguments.
 
-use tilework_backend::{Accuracy, PairReduce, Scheme, SumScheme};
+use tilework_backend::Scheme;
 use tilework_ops::DType;
-use tilework_ops::pair_fold::{Monoid, PairFoldId, PairShape};
+use tilework_ops::pair_fold::Monoid;
 use tilework_tape::{Per, Tape};
 
+use super::arguments;
 use super::cost::body;
+use super::folding::Folding;
 use super::functions::Does;
-use super::right::Right;
+use super::right::{Difference, Right};
 use super::sections::{LONG, Sections};
 use super::slices::Slices;
 use super::square::Square;
@@ -40,7 +42,7 @@ const GROUP_WORDS: usize = 48;
 /// Steps that the body of the inner loop may have, counted by their cost.
 const BODY: usize = 640;
 
-/// Steps of a pair that are few beside a branch.
+/// Steps of a pair that are few beside the loop's own.
 const SHORT_BODY: usize = 8;
 
 /// Bytes of shared memory for the two tiles of a block.
@@ -73,64 +75,11 @@ const MOST_RANGES: usize = 2048;
 /// most of them are kept for a while.
 const RANGE_PER_RANK: usize = 1024;
 
+/// Threads that merge, at least, where rows have many ranges.
+const MERGING_THREADS: usize = 1 << 15;
+
 /// K up to which the K best of a row are in registers.
 pub(super) const FEW_RANKS: usize = 16;
-
-/// What is folded, and into what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Folding {
-    pub(super) fold: PairFoldId,
-    pub(super) shape: PairShape,
-    pub(super) computes: DType,
-    pub(super) accumulates: DType,
-    pub(super) compensated: bool,
-    pub(super) strict: bool,
-    /// Whether the outputs are results, not states.
-    pub(super) finish: bool,
-    /// The dtype of the values that are written.
-    pub(super) output: DType,
-}
-
-impl Folding {
-    /// Of some components of a request, or of all.
-    pub(super) fn new(request: &PairReduce<'_>, components: Option<usize>) -> Folding {
-        let accumulates = request.accumulates();
-        let output = request.values.as_ref().map_or(accumulates, |target| target.dtype());
-        Folding {
-            fold: request.fold,
-            shape: PairShape { dim: components.unwrap_or(request.shape().dim), ..request.shape() },
-            computes: request.computes(),
-            accumulates,
-            compensated: request.sums == SumScheme::Kahan,
-            strict: request.accuracy == Accuracy::Strict,
-            finish: request.finish,
-            output,
-        }
-    }
-
-    pub(super) fn monoid(&self) -> Monoid {
-        self.fold.row().monoid
-    }
-
-    /// Bytes of a state in memory.
-    pub(super) fn state_bytes(&self) -> usize {
-        self.monoid().values(self.shape) * self.accumulates.size()
-            + self.monoid().indices(self.shape) * 8
-    }
-
-    /// Words of registers of a state that the inner loop touches.
-    pub(super) fn words(&self) -> usize {
-        let (monoid, size) = (self.monoid(), self.accumulates.size() / 4);
-        match monoid {
-            Monoid::Smallest | Monoid::Largest if self.shape.k == 1 => 2 * self.shape.dim * size,
-            // Places are moved by code of their own.
-            Monoid::Smallest | Monoid::Largest => 2 * monoid.values(self.shape) * (size + 1),
-            // Where exponents rise, all levels of their sums are scaled.
-            Monoid::Shifted => 16 * (1 + self.shape.weights) * size,
-            _ => 4 * monoid.values(self.shape) * size,
-        }
-    }
-}
 
 /// What a kernel's text is made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -179,6 +128,13 @@ pub(super) struct Sizes {
     pub(super) capability: (i32, i32),
 }
 
+impl Sizes {
+    /// Of all batches.
+    pub(super) fn pairs(&self) -> f64 {
+        self.batches as f64 * self.m as f64 * self.n as f64
+    }
+}
+
 /// Everything about a call that does not depend on where it is.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
@@ -190,6 +146,8 @@ pub(super) struct Plan<'a> {
     pub(super) body: usize,
     /// What the formula's number is multiplied by, where tensor cores do that.
     pub(super) right: Option<Sides<'a>>,
+    /// Components that the sums of threads become differences in, at their end.
+    pub(super) difference: Option<Difference>,
     /// The slices that the plan is for, one after another, if not for all components.
     pub(super) slices: Option<&'a Slices>,
 }
@@ -240,7 +198,7 @@ impl<'a> Plan<'a> {
     ) -> Plan<'a> {
         let cut = cut(&tiling, &folding, sizes);
         let body = body(&sections).max(1);
-        Plan { sections, folding, tiling, cut, body, right, slices: None }
+        Plan { sections, folding, tiling, cut, body, right, difference: None, slices: None }
     }
 
     /// Bytes of the tiles of j that a block declares, where they are more than the card has.
@@ -248,6 +206,15 @@ impl<'a> Plan<'a> {
         let each = self.sections.bytes(Per::J).next_multiple_of(16);
         let most = if sizes.capability.0 < 9 { DECLARED } else { DECLARED_ON_HOPPER };
         Some(2 * self.tiling.tile * each).filter(|bytes| *bytes > most)
+    }
+
+    /// The bits of the numbers that its kernels get as arguments.
+    pub(super) fn arguments(&self) -> impl Iterator<Item = u64> + '_ {
+        let sides = self.right.as_ref().map(|right| &right.sections);
+        let sections = [Some(&self.sections), sides].into_iter().flatten();
+        sections.flat_map(|sections| {
+            sections.arguments.iter().map(|&slot| arguments::bits(sections.tape, slot))
+        })
     }
 
     /// What the kernel does with pairs.
@@ -268,13 +235,10 @@ fn tiling(sections: &Sections<'_>, folding: &Folding, m: usize) -> Tiling {
     let adds_squares = sections.square.is_some() && adds;
     let adds_cheaply = adds && folding.shape.dim == 1 && !folding.strict;
     let doubles = folding.computes == DType::Float64;
-    // Sums of exponentials compare and branch for every group: few steps for a pair, and that shows.
-    let branches = folding.monoid() == Monoid::Shifted && body <= SHORT_BODY;
     let fits = |rows: &usize| {
         let room = if *rows == 2 { TWO_ROWS_WORDS } else { ROW_WORDS };
         let most = (*rows < ROWS[0] || adds_squares || adds_cheaply)
-            && (*rows <= ROWS_OF_DOUBLES || !doubles)
-            && (*rows <= 2 || !branches);
+            && (*rows <= ROWS_OF_DOUBLES || !(doubles || folding.strict));
         rows * words <= room && rows * body <= BODY && !long && most
     };
     let mut rows = ROWS.into_iter().find(fits).unwrap_or(1);
@@ -301,11 +265,19 @@ fn tiling(sections: &Sections<'_>, folding: &Folding, m: usize) -> Tiling {
     // Pairs hide each other's latency, and extremes compare the best of a group only; more than
     // that costs registers. Measured on an H200.
     let wished = match folding.monoid() {
-        _ if long || folding.strict => 4,
+        _ if long => 4,
+        _ if folding.strict => {
+            if adds {
+                8
+            } else {
+                4
+            }
+        }
         Monoid::Smallest | Monoid::Largest if folding.shape.k * folding.shape.dim <= FEW_RANKS => 4,
         // So little is left to do for a pair that the loop itself would show.
-        Monoid::Add if sections.square.is_some() && !doubles => 8,
-        Monoid::Shifted if branches => 4,
+        Monoid::Add if sections.square.is_some() && !doubles && folding.shape.dim <= 2 => 8,
+        Monoid::Add if sections.square.is_some() => 4,
+        Monoid::Shifted if body <= SHORT_BODY => 8,
         _ => 2,
     };
     let fits = |group: &usize| group * pair_words <= GROUP_WORDS && rows * group * body <= BODY;
@@ -342,12 +314,19 @@ fn cut(tiling: &Tiling, folding: &Folding, sizes: Sizes) -> Cut {
     let ranges = ranges.min(MOST_RANGES).max(n.div_ceil(LONG_RANGE)).max(1);
     let range = n.div_ceil(ranges).next_multiple_of(tiling.tile).max(tiling.tile);
     let ranges = n.div_ceil(range).max(1);
-    let few_rows = batches.saturating_mul(m) < 1 << 14;
-    Cut { blocks, range, ranges, lanes: if few_rows && ranges > 8 { 32 } else { 1 } }
+    Cut { blocks, range, ranges, lanes: lanes(batches.saturating_mul(m), ranges) }
+}
+
+/// Threads that merge the ranges of each of so many rows: enough for all multiprocessors together.
+pub(super) fn lanes(rows: usize, ranges: usize) -> usize {
+    let wanted = MERGING_THREADS.div_ceil(rows.max(1)).next_power_of_two();
+    if ranges > 8 { wanted.min(32) } else { 1 }
 }
 
 #[cfg(test)]
 mod tests {
+    use tilework_ops::pair_fold::{PairFoldId, PairShape};
+
     use super::*;
     use tilework_ops::{DType, Id};
     use tilework_tape::{Builder, Slot};

@@ -8,10 +8,11 @@ use tilework_ops::pair_fold::{Finish, Monoid};
 use tilework_ops::{DType, Id};
 use tilework_tape::{Action, SlotId};
 
+use super::folding::Folding;
 use super::functions::{Does, Printer};
-use super::plan::{FEW_RANKS, Folding, Plan, Sides, Tiling};
+use super::plan::{FEW_RANKS, Plan, Sides, Tiling};
 use super::sections::LONG;
-use super::wide::{SIDE, Wide};
+use super::wide::{SIDE, WAITING, Wide};
 use crate::source::{self, storage, tape, value};
 
 /// The source of a plan's kernels.
@@ -64,12 +65,13 @@ pub(super) struct Printed {
 pub(super) fn printed(plan: &Plan<'_>) -> Result<Printed> {
     let sections = &plan.sections;
     let operations = tape::operations(sections.tape, |id, dtype| !has_own_text(id, dtype));
-    let functions = Printer { sections }.functions(&plan.folding, plan.does())?;
-    let sides = plan.right.as_ref().map_or(Ok(String::new()), sides)?;
+    let functions = Printer { sections, first_argument: 0 }.functions(plan)?;
+    let after = sections.arguments.len();
+    let sides = plan.right.as_ref().map_or(Ok(String::new()), |right| sides(right, after))?;
     Ok(Printed {
         numbers: numbers(plan),
         exponential: exponential(&plan.folding),
-        formula: states(&plan.folding) + &operations + &functions + &sides,
+        formula: states(plan) + &operations + &functions + &sides,
     })
 }
 
@@ -81,8 +83,11 @@ impl std::fmt::Display for Printed {
 
 /// Whether a row is declared in `kernels/pair_math.cu`.
 fn has_own_text(id: Id, dtype: DType) -> bool {
-    let cheap = matches!(id, Id::Exp2Pair | Id::RcpPair | Id::RsqrtPair | Id::SqrtPair);
-    cheap && dtype == DType::Float32
+    match dtype {
+        DType::Float32 => matches!(id, Id::Exp2Pair | Id::RcpPair | Id::RsqrtPair | Id::SqrtPair),
+        DType::Float64 => id == Id::Exp2Pair,
+        _ => false,
+    }
 }
 
 /// Types and sizes.
@@ -117,12 +122,13 @@ fn numbers(plan: &Plan<'_>) -> String {
     format!(
         "typedef {} T;\ntypedef {} A;\ntypedef {} R;\nenum {{ {} }};\n\
          struct Input {{ const void* base; i64 row, component; }};\n\
-         struct Inputs {{ Input at[{}]; }};\n",
+         struct Inputs {{ Input at[{}]; u64 numbers[{}]; }};\n",
         value(computes),
         value(accumulates),
         storage(output),
         sizes.join(", "),
-        inputs.max(1)
+        inputs.max(1),
+        plan.arguments().count().max(1)
     )
 }
 
@@ -150,6 +156,7 @@ fn tiles(plan: &Plan<'_>, wide: Wide) -> impl Iterator<Item = (&'static str, usi
             ("POINT_X", square.x.into()),
             ("POINT_Y", square.y.into()),
             ("RIGHT", right),
+            ("WAITING", WAITING),
             ("SIDES", sides),
             ("FROM", from),
             ("ALIKE", alike),
@@ -157,37 +164,27 @@ fn tiles(plan: &Plan<'_>, wide: Wide) -> impl Iterator<Item = (&'static str, usi
     })
 }
 
-/// The exponential of shifted sums: exp(v - shift), where the card has an exponential to the base 2 as
-/// that of v times a constant, less the shift times it (`lift_shift`), in one operation. `lift_error` is what
-/// the rounding of that shift has cost all of them.
+/// The exponential of shifted sums: exp(v - shift). The difference comes first, so that exponents may be of
+/// any size.
 fn exponential(folding: &Folding) -> String {
     let cheap = !folding.strict && folding.accumulates == DType::Float32;
-    let [lift, below, unlifted, error] = match cheap {
-        true => [
-            "shift * 1.44269504f",
-            "op_exp2_pair_f32(fma(v, 1.44269504f, -lifted))",
-            "op_exp2_pair_f32(x)",
-            "op_exp2_pair_f32(-fma(shift, 1.44269504f, -lifted))",
-        ],
-        false => ["shift", "exp(v - lifted)", "exp(x)", "1"],
+    let about = match cheap {
+        true => "op_exp2_pair_f32((v - shift) * 1.44269504f)",
+        false => "exp(v - shift)",
     };
-    format!(
-        "FN A lift_shift(A shift) {{ return {lift}; }}\n\
-         FN A exp_below(A v, A lifted) {{ return {below}; }}\n\
-         FN A unlifted_exp(A x) {{ return {unlifted}; }}\n\
-         FN A lift_error(A shift, A lifted) {{ return {error}; }}\n"
-    )
+    format!("FN A exp_about(A v, A shift) {{ return {about}; }}\n")
 }
 
 /// The state, the same with wide indices for merging, and what it becomes.
-fn states(folding: &Folding) -> String {
+fn states(plan: &Plan<'_>) -> String {
+    let folding = &plan.folding;
     let sums = |count: &str| match folding.compensated {
         true => format!("Kahan<{count}>"),
         false => format!("Cascade<{count}>"),
     };
     let best = if folding.shape.k == 1 { "Best" } else { "Ranked" };
-    let state = |index: &str| match folding.monoid() {
-        Monoid::Add => format!("Added<{} >", sums("DIM")),
+    let state = |index: &str, columns: &str| match folding.monoid() {
+        Monoid::Add => format!("Added<{} >", sums(columns)),
         Monoid::Multiply => "Plain<Multiplied>".to_owned(),
         Monoid::Any => "Plain<AnyTrue>".to_owned(),
         Monoid::All => "Plain<AllTrue>".to_owned(),
@@ -211,17 +208,17 @@ fn states(folding: &Folding) -> String {
     format!(
         "typedef {} State;\ntypedef {} Merged;\n\
          template <class S> FN A result(const S& s, int k, A count) {{ return {result}; }}\n",
-        state("i32"),
-        state("i64")
+        state("i32", if plan.difference.is_some() { "DIM + 1" } else { "DIM" }),
+        state("i64", "DIM")
     )
 }
 
 /// Right-hand sides: the sections of their formula, and their product, of 64 x 8 by 8 x RIGHT: d + a b, or
 /// a b.
-fn sides(right: &Sides<'_>) -> Result<String> {
+fn sides(right: &Sides<'_>, first_argument: usize) -> Result<String> {
     let (sections, columns) = (&right.sections, right.of.columns());
     let operations = tape::operations(sections.tape, |id, dtype| !has_own_text(id, dtype));
-    let of_sections = Printer { sections }.of_sections()?;
+    let of_sections = Printer { sections, first_argument }.of_sections(false)?;
     let places = columns / 2;
     let list = |from: usize, count: usize| {
         (from..from + count).map(|k| format!("%{k}")).collect::<Vec<_>>().join(",")

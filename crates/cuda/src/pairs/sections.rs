@@ -7,9 +7,10 @@
 //! read by `print`.
 
 use smallvec::SmallVec;
-use tilework_ops::Id;
+use tilework_ops::{Id, Scalar};
 use tilework_tape::{Action, Per, SlotId, Step, Tape};
 
+use super::arguments;
 use super::square::Square;
 
 /// The longest vector that is kept in registers, and whose loops are unrolled.
@@ -41,6 +42,8 @@ pub(super) struct Sections<'a> {
     pub(super) square: Option<Square>,
     /// Whether all threads bring long vectors of j together, to shared memory.
     pub(super) together: bool,
+    /// The constants that are arguments of the kernel.
+    pub(super) arguments: Vec<SlotId>,
 }
 
 impl<'a> Sections<'a> {
@@ -68,6 +71,7 @@ impl<'a> Sections<'a> {
             terms,
             square,
             together,
+            arguments: arguments::of(tape),
         };
         for slot in sections.folded() {
             sections.hold(slot, Per::Pair);
@@ -88,8 +92,10 @@ impl<'a> Sections<'a> {
         for (slot, input) in tape.inputs().iter().enumerate() {
             sections.held[slot] |= together && input.per == Per::J && input.slot.len > LONG;
         }
-        let passing: Vec<bool> =
-            (0..tape.slots()).map(|slot| sections.passes(slot as SlotId, &uses)).collect();
+        let mut folded = vec![false; tape.slots()];
+        sections.folded().iter().for_each(|&slot| folded[usize::from(slot)] = true);
+        let passes = |slot: usize| sections.passes(slot as SlotId, &uses, folded[slot]);
+        let passing: Vec<bool> = (0..tape.slots()).map(passes).collect();
         sections.passing = passing;
         sections
     }
@@ -143,17 +149,26 @@ impl<'a> Sections<'a> {
         usize::from(slot).checked_sub(self.tape.inputs().len()).map(|k| &self.tape.steps()[k])
     }
 
+    /// The number of a slot, where it is part of the kernel's text.
+    pub(super) fn constant(&self, slot: SlotId) -> Option<&'a Scalar> {
+        match self.step(slot).map(|step| &step.action) {
+            Some(Action::Constant(number)) => {
+                self.arguments.binary_search(&slot).is_err().then_some(number)
+            }
+            _ => None,
+        }
+    }
+
     /// Notes that a slot is needed in a section.
     fn hold(&mut self, slot: SlotId, by: Per) {
         let section = self.per[usize::from(slot)];
-        let constant =
-            self.step(slot).is_some_and(|step| matches!(step.action, Action::Constant(_)));
+        let constant = self.constant(slot).is_some();
         self.held[usize::from(slot)] |= section != by && section != Per::Pair && !constant;
     }
 
     /// Whether a slot of pairs can be made on the way, at no cost in work: by one loop only, unless
     /// it is too long to be stored.
-    fn passes(&self, slot: SlotId, uses: &[SmallVec<[SlotId; 2]>]) -> bool {
+    fn passes(&self, slot: SlotId, uses: &[SmallVec<[SlotId; 2]>], folded: bool) -> bool {
         let Some(step) = self.step(slot) else { return false };
         let users = &uses[usize::from(slot)];
         let elementwise = is_elementwise(step);
@@ -163,7 +178,6 @@ impl<'a> Sections<'a> {
             }
             None => false,
         };
-        let folded = self.folded().contains(&slot);
         self.per[usize::from(slot)] == Per::Pair
             && elementwise
             && step.slot.len > 1

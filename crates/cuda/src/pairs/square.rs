@@ -11,16 +11,20 @@
 
 use std::f64::consts::LN_2;
 
+use smallvec::SmallVec;
 use tilework_backend::Accuracy;
 use tilework_ops::pair_fold::Monoid;
 use tilework_ops::{DType, FoldId, Id};
 use tilework_tape::{Action, Carried, Per, SlotId, Tape};
 
-use super::plan::Folding;
+use super::folding::Folding;
 use super::sections::LONG;
 
 /// Components from which the form pays.
 const LEAST: u32 = 2;
+
+/// Inner products of a formula that are looked at, and uses of each: longer formulas have other costs.
+const MOST: usize = 64;
 
 /// [`Accuracy::DECLARED_ERROR`] as a number.
 pub(super) fn allowed(dtype: DType) -> f64 {
@@ -62,7 +66,16 @@ impl Square {
         if folding.strict || folding.computes != folding.accumulates {
             return None;
         }
-        (0..tape.slots()).find_map(|slot| at(tape, folding, slot as SlotId))
+        let uses = Uses::of(tape);
+        let first = tape.inputs().len();
+        let dots = tape.steps().iter().enumerate().filter(|(_, step)| step.action == Action::Dot);
+        let scaled = dots.take(MOST).flat_map(|(k, _)| {
+            let dot = (first + k) as SlotId;
+            uses.by[first + k].iter().copied().take(MOST).chain([dot])
+        });
+        let mut scaled: Vec<SlotId> = scaled.collect();
+        scaled.sort_unstable();
+        scaled.into_iter().find_map(|slot| at(tape, folding, &uses, slot))
     }
 
     pub(super) fn dim(&self, tape: &Tape) -> u32 {
@@ -138,10 +151,34 @@ impl Square {
     }
 }
 
+/// What is known of a tape's slots, found once.
+struct Uses {
+    sections: Vec<Per>,
+    /// The steps that read a slot, once each.
+    by: Vec<SmallVec<[SlotId; 2]>>,
+}
+
+impl Uses {
+    fn of(tape: &Tape) -> Uses {
+        let mut by: Vec<SmallVec<[SlotId; 2]>> = vec![SmallVec::new(); tape.slots()];
+        for (k, step) in tape.steps().iter().enumerate() {
+            let user = (tape.inputs().len() + k) as SlotId;
+            for &operand in &step.operands {
+                let users = &mut by[usize::from(operand)];
+                if users.last() != Some(&user) {
+                    users.push(user);
+                }
+            }
+        }
+        Uses { sections: tape.sections(), by }
+    }
+}
+
 /// The square whose scaled distance is this slot.
-fn at(tape: &Tape, folding: &Folding, scaled: SlotId) -> Option<Square> {
-    let (sections, outputs) = (tape.sections(), tape.outputs());
-    let per = |slot: SlotId| sections[usize::from(slot)];
+fn at(tape: &Tape, folding: &Folding, uses: &Uses, scaled: SlotId) -> Option<Square> {
+    let outputs = tape.outputs();
+    let per = |slot: SlotId| uses.sections[usize::from(slot)];
+    let users = |slot: SlotId| &uses.by[usize::from(slot)][..];
     let product = tape.step_of(scaled)?;
     let (distance, scale) = match (&product.action, &product.operands[..]) {
         (Action::Dot, _) => (scaled, None),
@@ -156,17 +193,16 @@ fn at(tape: &Tape, folding: &Folding, scaled: SlotId) -> Option<Square> {
         && tape.slot(x) == tape.slot(y)
         && tape.slot(x).len >= LEAST;
     let alone = |slot: SlotId, user: SlotId| {
-        slot == user || (tape.users(slot) == [user] && !outputs.contains(&slot))
+        slot == user || (users(slot) == [user] && !outputs.contains(&slot))
     };
     if !is_square || !alone(difference, distance) || !alone(distance, scaled) {
         return None;
     }
-    let uses = tape.users(scaled);
     let exponent = |slot: &SlotId| {
         tape.step_of(*slot).is_some_and(|step| step.action == Action::Apply(Id::Exp2Pair))
     };
     let is_output = outputs.contains(&scaled);
-    let outside = match (folding.monoid(), &uses[..], scale) {
+    let outside = match (folding.monoid(), users(scaled), scale) {
         (Monoid::Smallest, [], None) => folding.shape.dim == 1,
         (_, _, None) => return None,
         (Monoid::Shifted, [], _) if outputs[0] == scaled => {

@@ -9,9 +9,10 @@ use tilework_formula::parse::formula;
 use tilework_formula::{Axis, Purpose, Reduction, lower_for};
 use tilework_ops::DType;
 
-use super::plan::{Folding, Plan, Sizes};
+use super::folding::Folding;
+use super::plan::{Plan, Sizes};
 use super::print;
-use super::right::Right;
+use super::right::{Columns, Right};
 use super::square::Square;
 use super::wide;
 
@@ -97,6 +98,14 @@ fn each(mut door: impl FnMut(&str, &Plan<'_>)) {
             let name = if m == 70 { format!("{name}_few") } else { name.to_owned() };
             door(&name, &Plan::new(&lowered.tape, folding, sizes, None));
             let tape = &lowered.tape;
+            let columns = Columns::new(tape);
+            if let Some(columns) = &columns
+                && let Some(square) = Square::find(&columns.tape, &folding)
+            {
+                let plan = Plan::new(&columns.tape, folding, sizes, Some(square));
+                let difference = Some(columns.difference);
+                door(&format!("{name}_columns"), &Plan { difference, ..plan });
+            }
             let right = Right::new(tape);
             if let Some(right) = &right
                 && let Some(square) = wide::weighed(right, &folding, &sizes)
@@ -115,6 +124,44 @@ fn each(mut door: impl FnMut(&str, &Plan<'_>)) {
             }
         }
     }
+}
+
+#[test]
+fn numbers_are_arguments() {
+    let of = |text: &str| {
+        let reduction =
+            Reduction::new("Sum", &formula(text, &ALIASES).unwrap(), Axis::J, None, None);
+        let purpose = Purpose { dtype: F32, cheap: true };
+        let lowered = lower_for(&reduction.unwrap().outputs(), purpose).unwrap();
+        let folding = Folding {
+            fold: tilework_ops::pair_fold::PairFoldId::Sum,
+            shape: tilework_ops::pair_fold::PairShape { dim: 2, k: 1, weights: 0 },
+            computes: F32,
+            accumulates: F32,
+            compensated: false,
+            strict: false,
+            finish: true,
+            output: F32,
+        };
+        let sizes = Sizes {
+            batches: 1,
+            m: 1000,
+            n: 1000,
+            multiprocessors: 132,
+            scheme: Scheme::Auto,
+            capability: (9, 0),
+        };
+        let plan = Plan::new(&lowered.tape, folding, sizes, None);
+        (
+            super::key::of(&plan),
+            print::source(&plan).unwrap(),
+            plan.arguments().collect::<Vec<u64>>(),
+        )
+    };
+    let (key, text, three) = of("Exp(-SqDist(x,y) * 3) * b");
+    let (other_key, other_text, seven) = of("Exp(-SqDist(x,y) * 7) * b");
+    assert!(key == other_key && text == other_text && three != seven && three.len() == 1);
+    assert!(key != of("Exp(-SqDist(x,y)) * b").0, "this one has no argument");
 }
 
 #[test]

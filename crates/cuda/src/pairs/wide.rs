@@ -9,7 +9,8 @@ use tilework_ops::DType;
 use tilework_ops::pair_fold::Monoid;
 use tilework_tape::{Per, Tape};
 
-use super::plan::{Cut, FEW_RANKS, Folding, Sizes, Tiling};
+use super::folding::Folding;
+use super::plan::{Cut, FEW_RANKS, Sizes, Tiling};
 use super::right::Right;
 use super::sections::Sections;
 use super::square::{Products, Square};
@@ -38,6 +39,11 @@ const BATCHES: usize = 1 << 10;
 
 /// Bytes of shared memory of a block.
 const SHARED: usize = 227 << 10;
+
+/// What a lane of a filter has found and not yet put in its place, before all of a warp do; and room for
+/// that, in bytes, with eight that come at once.
+pub(super) const WAITING: usize = 6;
+const WAITING_BYTES: usize = (WAITING + 8) * 8;
 
 /// Bytes of the tiles of a piece, and of a panel with what belongs to its j.
 const PIECE_BYTES: usize = 20 << 20;
@@ -165,8 +171,10 @@ pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, right: usize) -
     };
     let beside = columns * (right * RIGHT_BYTES + sections.bytes(Per::J).next_multiple_of(8));
     let tile = SIDE * depths * SPLIT_BYTES;
-    // Second sums of right-hand sides.
-    let totals = groups * SIDE * right * size_of::<f32>();
+    // Second sums of right-hand sides, or what a filter has found.
+    let filters = square.is_some_and(|square| square.is_filter());
+    let found = if filters { 2 * WAITING_BYTES } else { 0 };
+    let totals = groups * SIDE * (right * size_of::<f32>() + found);
     let stage = |rows: usize| (rows + columns / SIDE * tile + beside).next_multiple_of(1 << 10);
     let all = groups * deep * tile;
     let least = if right > 0 { 2 } else { 3 };

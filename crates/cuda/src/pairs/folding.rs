@@ -1,0 +1,63 @@
+//! The reduction of a request: what is folded, into what, and how much of that a thread holds.
+//!
+//! Made by `pairs` from the request, read wherever a plan is made or printed.
+
+use tilework_backend::{Accuracy, PairReduce, SumScheme};
+use tilework_ops::DType;
+use tilework_ops::pair_fold::{Monoid, PairFoldId, PairShape};
+
+/// What is folded, and into what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Folding {
+    pub(super) fold: PairFoldId,
+    pub(super) shape: PairShape,
+    pub(super) computes: DType,
+    pub(super) accumulates: DType,
+    pub(super) compensated: bool,
+    pub(super) strict: bool,
+    /// Whether the outputs are results, not states.
+    pub(super) finish: bool,
+    /// The dtype of the values that are written.
+    pub(super) output: DType,
+}
+
+impl Folding {
+    /// Of some components of a request, or of all.
+    pub(super) fn new(request: &PairReduce<'_>, components: Option<usize>) -> Folding {
+        let accumulates = request.accumulates();
+        let output = request.values.as_ref().map_or(accumulates, |target| target.dtype());
+        Folding {
+            fold: request.fold,
+            shape: PairShape { dim: components.unwrap_or(request.shape().dim), ..request.shape() },
+            computes: request.computes(),
+            accumulates,
+            compensated: request.sums == SumScheme::Kahan,
+            strict: request.accuracy == Accuracy::Strict,
+            finish: request.finish,
+            output,
+        }
+    }
+
+    pub(super) fn monoid(&self) -> Monoid {
+        self.fold.row().monoid
+    }
+
+    /// Bytes of a state in memory.
+    pub(super) fn state_bytes(&self) -> usize {
+        self.monoid().values(self.shape) * self.accumulates.size()
+            + self.monoid().indices(self.shape) * 8
+    }
+
+    /// Words of registers of a state that the inner loop touches.
+    pub(super) fn words(&self) -> usize {
+        let (monoid, size) = (self.monoid(), self.accumulates.size() / 4);
+        match monoid {
+            Monoid::Smallest | Monoid::Largest if self.shape.k == 1 => 2 * self.shape.dim * size,
+            // Places are moved by code of their own.
+            Monoid::Smallest | Monoid::Largest => 2 * monoid.values(self.shape) * (size + 1),
+            // The shift and what belongs to it, beside the levels of the sums.
+            Monoid::Shifted => (9 + 4 * (1 + self.shape.weights)) * size,
+            _ => 4 * monoid.values(self.shape) * size,
+        }
+    }
+}
