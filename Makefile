@@ -70,7 +70,10 @@ cuda-bundle: wheel ## A folder with the CUDA test suites, the wheel and its test
 	  | while read -r file; do cp $$file cuda-bundle/$$(basename $$file | sed 's/-[0-9a-f]*$$//'); done
 	$(CARGO) build --release --locked -p tilework-conformance --example cuda_pairs
 	cp target/release/examples/cuda_pairs cuda-bundle
-	strip cuda-bundle/devices cuda-bundle/cuda cuda-bundle/pairs cuda-bundle/threads cuda-bundle/cuda_pairs
+	cd cuda-bundle && strip devices cuda pairs threads cuda_pairs
+	# The suites hold the same library each: together they take less than one of them.
+	cd cuda-bundle && tar -cf - devices cuda pairs threads | xz --lzma2=preset=1,dict=64MiB > suites.tar.xz
+	rm cuda-bundle/devices cuda-bundle/cuda cuda-bundle/pairs cuda-bundle/threads
 	cp dist/*.whl cuda-bundle/wheels
 	$(VENV)/bin/python -m pip download --quiet --disable-pip-version-check -c requirements-dev.txt \
 	  --only-binary=:all: --platform any --python-version 3.11 --implementation py --abi none \
@@ -80,6 +83,7 @@ cuda-bundle: wheel ## A folder with the CUDA test suites, the wheel and its test
 	cp bench/card.py cuda-bundle/speed.py
 	cp scripts/cuda-bundle.sh cuda-bundle/run.sh
 	du -sh cuda-bundle
+	test $$(du -sm cuda-bundle | cut -f1) -lt 50
 
 wheel: $(VENV)/ready ## Builds the Python package into dist/.
 	rm -rf dist

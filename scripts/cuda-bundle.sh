@@ -18,6 +18,7 @@ export TILEWORK_SANITIZE=${TILEWORK_SANITIZE:-"
   pairs.cuda::odds_and_ends pairs.cuda::batches pairs.nearest pairs.weighed"}
 logs=$(mktemp -d)
 failed=0
+[ -x devices ] || tar -xJf suites.tar.xz
 
 # Says which of the programs that wrote to the logs did not end well, or found no device.
 report() {
