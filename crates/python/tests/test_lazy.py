@@ -409,7 +409,7 @@ def test_keywords_of_every_reduction() -> None:
 
 
 @pytest.mark.parametrize("device", tw.devices(), ids=str)
-def test_work_on_another_device_gives_results_where_the_arrays_are(device: tw.Device) -> None:
+def test_work_on_another_device_gives_results_where_the_arrays_are(device: tw.device) -> None:
     x = np.linspace(-1, 1, 30).reshape(15, 2)
     k = (-((LazyTensor(x[:, None, :]) - LazyTensor(x[None, :, :])) ** 2).sum(-1)).exp()
     there = k.sum(axis=1, device=device)
