@@ -90,10 +90,6 @@ const MOST_COLUMNS: usize = 512;
 /// B may be read by all threads, each with rows of its own, while it takes this part of L2: A, whose
 /// lines come one by one, is then read once. Beyond, threads read columns of B of their own.
 const SMALL: usize = 16;
-/// The most pieces for each thread that such a product is cut into, a row of tiles each if there are
-/// no more. A worker begins some tenths of a microsecond after the caller, and two cores are seldom
-/// equally fast: whoever is free takes the next row.
-const ROWS_EACH: usize = 8;
 /// One part in so many of C's rows is cut finer: enough for cores of which one has three quarters
 /// of the other's clock, little enough that packing for small pieces costs a hundredth.
 const LAST: usize = 8;
@@ -154,7 +150,7 @@ impl Blocking {
         let (mut last_rows, mut finer) = (0, Grid::WHOLE);
         let tiles_high = m.div_ceil(mr);
         if threads > 1 && !pack_b && k * n * size <= caches.l2 / SMALL && tiles_high >= threads {
-            grid = Grid { rows: tiles_high.min(ROWS_EACH * threads), columns: 1 };
+            grid = Grid { rows: threads, columns: 1 };
         } else if threads > 1 {
             grid = Self::pieces_of_threads(shape, (pack_a, pack_b), threads);
             if m >= LAST * LAST_TILES * mr {
@@ -307,7 +303,7 @@ mod tests {
 
         let small = Blocking::choose(&square(128), SAPPHIRE, 2);
         assert!(!small.pack_a && !small.pack_b);
-        assert_eq!((small.grid, small.last_rows), (Grid { rows: 10, columns: 1 }, 0));
+        assert_eq!((small.grid, small.last_rows), (Grid { rows: 2, columns: 1 }, 0));
 
         let tiny = Blocking::choose(&square(32), SAPPHIRE, 2);
         assert_eq!(tiny.pieces(), 1);
