@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from pairs_work import OURS, PEERS, THREADS, Row, ours, rows
 
-ROUNDS = 5
+ROUNDS = 9
 # A peer that has spent so many seconds on a row is not asked again.
 PATIENCE = 4.0
 WORKS = ["gauss", "logsumexp", "argmin", "argkmin"]
