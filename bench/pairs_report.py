@@ -4,7 +4,8 @@
 
 Reads FOLDER/pairs.json; writes FOLDER/pairs.md and two plots, and with --csv the table for `tilework
 bench --join`. Neighbouring sizes must stay within 1.3 of each other for each pair; those that do not
-are named. What has not been measured is a dash.
+are named. What has not been measured is a dash. "notes" of the record, lines about how it came to be,
+stand below the table.
 """
 
 import argparse
@@ -179,6 +180,7 @@ def main() -> None:
         "excess of the distances found. Times are in pairs.json; `cargo run --release --example pairs_speed` measures shares",
         "alone, of other shapes too.", "",
         *table(record, work), "",
+        *([*record["notes"], ""] if "notes" in record else []),
         *(["## Memory", "", *memory(record["memory"]), ""] if "memory" in record else []),
         *(["## Small calls", "", *small_calls(record["small calls"]), ""] if "small calls" in record else []),
         "## Growth", "", *growth(folder, record),
