@@ -40,19 +40,23 @@ template <class V> struct Prod {
     FN State merge(State a, State b) { return times(a, b); }
     FN V finish(State s, f64, f64) { return s; }
 };
-// The first of the most extreme elements, or the first NaN. Elements come to `step` in order.
+// The first of the most extreme elements, or the first NaN. Elements come to `step` in order. All
+// conditions are evaluated, since threads of a warp would seldom agree on a branch.
 template <class V> struct Found { V value; i64 at; };
 template <class V, bool LARGEST> struct Extreme {
     typedef Found<V> State;
-    FN bool beats(V a, V b) { return (LARGEST ? precedes(b, a) : precedes(a, b)) || (isnan(a) && !isnan(b)); }
+    FN bool beats(V a, V b) { return (LARGEST ? precedes(b, a) : precedes(a, b)) | (isnan(a) & !isnan(b)); }
     FN State init() { State s = {Number<V>::of(0), -1}; return s; }
     FN State step(State s, V x, i64 i) {
-        State next = {x, i};
-        return s.at < 0 || beats(x, s.value) ? next : s;
+        bool better = (s.at < 0) | beats(x, s.value);
+        State next = {better ? x : s.value, better ? i : s.at};
+        return next;
     }
     FN State merge(State a, State b) {
-        if (a.at < 0 || b.at < 0) return a.at < 0 ? b : a;
-        return beats(a.value, b.value) || (!beats(b.value, a.value) && a.at < b.at) ? a : b;
+        bool first = beats(a.value, b.value) | (!beats(b.value, a.value) & (a.at < b.at));
+        bool left = (b.at < 0) | ((a.at >= 0) & first);
+        State s = {left ? a.value : b.value, left ? a.at : b.at};
+        return s;
     }
 };
 // The least and the most that a value can be.
@@ -144,11 +148,6 @@ template <class F> struct Several {
         for (int k = 0; k < N; k++) if (k < count) s = F::step(s, x[k], at.number(k));
         return s;
     }
-    // The same merged into a state of elements that come before them.
-    template <class V, int N, int W>
-    FN typename F::State after(typename F::State s, const V (&x)[N], int count, Runs<W> at) {
-        return F::merge(s, Several<F>::of(x, count, at));
-    }
 };
 // The best of them, and then its number.
 template <class V, bool LARGEST> struct SeveralExtremes {
@@ -157,23 +156,12 @@ template <class V, bool LARGEST> struct SeveralExtremes {
         int found = 0;
 #pragma unroll
         for (int k = 1; k < N; k++) {
-            if (k < count && Extreme<V, LARGEST>::beats(x[k], best)) {
-                best = x[k];
-                found = k;
-            }
+            bool better = (k < count) & Extreme<V, LARGEST>::beats(x[k], best);
+            best = better ? x[k] : best;
+            found = better ? k : found;
         }
         Found<V> s = {best, count > 0 ? at.number(found) : -1};
         return s;
-    }
-    // Of long columns, mostly none is better, and that is soon seen.
-    template <int N, int W> FN Found<V> after(Found<V> s, const V (&x)[N], int count, Runs<W> at) {
-        if (count == N && s.at >= 0) {
-            V best = x[0];
-#pragma unroll
-            for (int k = 1; k < N; k++) best = extreme<LARGEST>(best, x[k]);
-            if (!Extreme<V, LARGEST>::beats(best, s.value)) return s;
-        }
-        return Extreme<V, LARGEST>::merge(s, of(x, count, at));
     }
 };
 template <class V> struct Several<ArgMax<V> > : SeveralExtremes<V, true> {};
@@ -194,9 +182,6 @@ template <class V> struct Several<Var<V> > {
         }
         Moments s = {(f64)count, mean, squares};
         return s;
-    }
-    template <int N, int W> FN Moments after(Moments s, const V (&x)[N], int count, Runs<W> at) {
-        return Var<V>::merge(s, of(x, count, at));
     }
 };
 struct ScaledSum { f64 max, sum; };

@@ -91,8 +91,8 @@ template <int W> FN State lane_of(
     }
     return sum;
 }
-// A group of elements for each of W neighbouring outputs, which lie together; all of it, or what is
-// there before the end.
+// A group of elements for each of W neighbouring outputs, which lie together: all of it along one loop,
+// or what is there before the end.
 template <int W, bool ALL> FN void group_across(
     const Nest<I, 1>& reduced, const S* in, I first, I apart, I end, State (&sum)[W]) {
     Pack<S, W> own[GROUP];
@@ -101,7 +101,7 @@ template <int W, bool ALL> FN void group_across(
     for (int e = 0; e < GROUP; e++) {
         I number = first + e * apart, at[1] = {reduced.offsets[0] + number * reduced.strides[0][0]};
         if (!ALL && number >= end) continue;
-        if (reduced.axes > 1) locate(reduced, number, at);
+        if (!ALL) locate(reduced, number, at);
         own[e] = *(const Pack<S, W>*)(in + at[0]);
         count++;
     }
@@ -111,16 +111,16 @@ template <int W, bool ALL> FN void group_across(
 #pragma unroll
         for (int e = 0; e < GROUP; e++) if (e < count) x[e] = enter(own[e].at[w]);
         Runs<1> at = {(i64)first, (i64)apart};
-        sum[w] = Several<F>::after(sum[w], x, count, at);
+        sum[w] = F::merge(sum[w], Several<F>::of(x, count, at));
     }
 }
 // What a lane sees of a piece for each of W outputs.
 template <int W> FN void lane_across(
     const Nest<I, 1>& reduced, const Shape& shape, const S* in, u32 lane, I begin, I end, State (&sum)[W]) {
     I first = begin + lane, apart = shape.lanes, step = apart * GROUP;
-    for (; first + (GROUP - 1) * apart < end; first += step)
+    for (; reduced.axes == 1 && first + (GROUP - 1) * apart < end; first += step)
         group_across<W, true>(reduced, in, first, apart, end, sum);
-    if (first < end) group_across<W, false>(reduced, in, first, apart, end, sum);
+    for (; first < end; first += step) group_across<W, false>(reduced, in, first, apart, end, sum);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) reduce(
