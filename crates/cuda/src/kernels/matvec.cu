@@ -71,13 +71,16 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) along(
     if (lane == 0) put(v, y + at[2], partial, row, one);
 }
 
-// The result runs along the memory: each lane has a run of it, and the warps share the sum.
-extern "C" __global__ void __launch_bounds__(32 * WARPS) across(
+// The result runs along the memory: 8 lanes have a run of it each, 128 bytes of every row together, and
+// share the sum with all others. So few columns for a block that most products need only one launch.
+#define LANES 8
+#define SLOTS 64
+extern "C" __global__ void __launch_bounds__(LANES * SLOTS) across(
     const __grid_constant__ Nest<u64, 3> batch, const Vector v, const S* matrix, const S* x, S* y, A* partial) {
-    const int TIMES = 8;
+    const int TIMES = sizeof(S) < 4 ? 4 : 8;
     u64 at[3];
     locate(batch, (u64)(v.first + blockIdx.z), at);
-    u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = (blockIdx.x * 32 + lane) * RUN;
+    u32 lane = threadIdx.x % LANES, slot = threadIdx.x / LANES, row = (blockIdx.x * LANES + lane) * RUN;
     int inside = (int)v.rows - (int)row;
     u32 begin = blockIdx.y * v.piece, end = min(begin + v.piece, v.k);
     const S* from = matrix + at[0] + row * v.row;
@@ -85,12 +88,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) across(
     A sum[RUN];
 #pragma unroll
     for (int e = 0; e < RUN; e++) sum[e] = A{};
-    for (u32 k = begin + warp; k < end; k += TIMES * WARPS) {
+    for (u32 k = begin + slot; k < end; k += TIMES * SLOTS) {
         Pack<S, RUN> m[TIMES];
         S w[TIMES];
 #pragma unroll
         for (int q = 0; q < TIMES; q++) {
-            u32 at_k = k + q * WARPS;
+            u32 at_k = k + q * SLOTS;
             m[q] = run_at(from + at_k * v.deep, v.row, at_k < end ? inside : 0, whole);
             w[q] = at_k < end ? x[at[1] + at_k * v.x] : S{};
         }
@@ -99,17 +102,17 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) across(
 #pragma unroll
             for (int e = 0; e < RUN; e++) sum[e] = mac((A)widen(m[q].at[e]), (A)widen(w[q]), sum[e]);
     }
-    __shared__ __align__(16) unsigned char memory[WARPS * 32 * RUN * sizeof(A)];
-    A(*sums)[32 * RUN] = (A(*)[32 * RUN])memory;
+    __shared__ __align__(16) unsigned char memory[SLOTS * LANES * RUN * sizeof(A)];
+    A(*sums)[LANES * RUN] = (A(*)[LANES * RUN])memory;
 #pragma unroll
-    for (int e = 0; e < RUN; e++) sums[warp][lane * RUN + e] = sum[e];
+    for (int e = 0; e < RUN; e++) sums[slot][lane * RUN + e] = sum[e];
     __syncthreads();
-    for (u32 r = threadIdx.x; r < 32 * RUN; r += 32 * WARPS) {
-        A one = sums[0][r];
-        for (int w = 1; w < WARPS; w++) one = both(one, sums[w][r]);
-        u32 place = blockIdx.x * 32 * RUN + r;
-        if (place < v.rows) put(v, y + at[2], partial, place, one);
-    }
+    u32 place = blockIdx.x * LANES * RUN + threadIdx.x;
+    if (threadIdx.x >= LANES * RUN || place >= v.rows) return;
+    A one = sums[0][threadIdx.x];
+#pragma unroll 16
+    for (int s = 1; s < SLOTS; s++) one = both(one, sums[s][threadIdx.x]);
+    put(v, y + at[2], partial, place, one);
 }
 
 // The pieces of the sum, added in order.

@@ -1,6 +1,8 @@
 //! Products where one operand is a vector, of every dtype, at the speed of memory. Long sums of few
 //! results are cut into pieces, and the pieces added in order.
 
+use std::ffi::CStr;
+
 use tilework_error::Result;
 use tilework_ops::DType;
 
@@ -8,13 +10,17 @@ use super::{MAX_BLOCKS, Product, begin};
 use crate::launch::{Args, Width};
 use crate::source;
 
-/// Warps of a block, and rows in flight: as in `kernels/matvec.cu`.
-const WARPS: usize = 8;
-/// Blocks that a multiprocessor should have, to keep the memory busy.
-const BUSY: usize = 8;
-/// The least of k that is worth a piece of its own: along the memory, and across it.
-const ALONG: usize = 4096;
-const ACROSS: usize = 64;
+/// How a kernel of `kernels/matvec.cu` shares out its work.
+struct Way {
+    function: &'static CStr,
+    threads: usize,
+    /// Results of a block.
+    results: usize,
+    /// The least of k that is worth a piece of its own.
+    least: usize,
+    /// Blocks of a multiprocessor that keep the memory busy: with fewer, k is cut into pieces.
+    busy: usize,
+}
 
 pub(super) fn run(p: &Product<'_>) -> Result<()> {
     // The matrix's steps along the result and along the sum, and those of the vectors; of a row
@@ -32,11 +38,13 @@ pub(super) fn run(p: &Product<'_>) -> Result<()> {
     }
     let run = (16 / p.dtype.size()).max(1);
     let across = row.unsigned_abs() < deep.unsigned_abs();
-    let (function, each, least) =
-        if across { (c"across", 32 * run, ACROSS) } else { (c"along", WARPS, ALONG) };
-    let blocks = rows.div_ceil(each);
-    let wanted = BUSY * p.cuda.facts()?.multiprocessors as usize / (blocks * p.batches);
-    let pieces = wanted.min(p.k / least).clamp(1, MAX_BLOCKS);
+    let way = match across {
+        true => Way { function: c"across", threads: 512, results: 8 * run, least: 512, busy: 1 },
+        false => Way { function: c"along", threads: 256, results: 8, least: 4096, busy: 8 },
+    };
+    let blocks = rows.div_ceil(way.results);
+    let wanted = way.busy * p.cuda.facts()?.multiprocessors as usize / (blocks * p.batches);
+    let pieces = wanted.min(p.k / way.least).clamp(1, MAX_BLOCKS);
     // Whole runs, so that every piece is aligned where the first is.
     let piece = p.k.div_ceil(pieces).next_multiple_of(run);
     let pieces = p.k.div_ceil(piece);
@@ -51,17 +59,18 @@ pub(super) fn run(p: &Product<'_>) -> Result<()> {
     let steps = [row, deep, x, y].into_iter().flat_map(|step| (step as i64).to_le_bytes());
     let sizes: Vec<u8> = sizes.chain(steps).collect();
     let args = || Args::new().bytes(&batch.encode(Width::Wide)).bytes(&sizes);
-    let grid = |blocks: usize, pieces: usize| p.grid([blocks, pieces, p.batches], 256, 0);
     let first = args().pointer(p.blocks[matrix]).pointer(p.blocks[vector]).pointer(p.blocks[2]);
+    let grid = p.grid([blocks, pieces, p.batches], way.threads, 0)?;
     // SAFETY: the source declares these arguments; positions are those of checked layouts, and the
     // scratch has room for a sum of each piece.
-    unsafe { p.launch(&module, function, grid(blocks, pieces)?, first.pointer(scratch))? };
+    unsafe { p.launch(&module, way.function, grid, first.pointer(scratch))? };
     if pieces == 1 {
         return Ok(());
     }
     let then = args().pointer(p.blocks[2]).pointer(scratch);
+    let grid = p.grid([rows.div_ceil(32), 1, p.batches], 256, 0)?;
     // SAFETY: as above.
-    unsafe { p.launch(&module, c"join", grid(rows.div_ceil(32), 1)?, then) }
+    unsafe { p.launch(&module, c"join", grid, then) }
 }
 
 pub(super) fn text(dtype: DType) -> String {
