@@ -31,13 +31,14 @@ template <int N> FN void corner(const Nest<I, N>& nest, const Cross<N>& x, I (&a
     row = (rest - outer * x.tiles[0]) * SIDE;
     locate(nest, outer, at);
 }
-// What a thread brings of a tile: neighbours along the output, or along a crossing operand.
+// What a thread brings of a tile that begins at `at`: neighbours along the output, or along a crossing
+// operand. Positions are summed up before they meet the pointer, since steps may be negative and wrap.
 template <class S, int N> FN void fetch_tile(
-    S (&own)[TURNS], const S* from, const Cross<N>& x, int operand, bool across, I row, I column) {
+    S (&own)[TURNS], const S* from, I at, const Cross<N>& x, int operand, bool across, I row, I column) {
 #pragma unroll
     for (int q = 0; q < TURNS; q++) {
         I r = row + (across ? tile_column(q) : tile_row(q)), c = column + (across ? tile_row(q) : tile_column(q));
-        if (r < x.lens[0] && c < x.lens[1]) own[q] = from[r * x.steps[0][operand] + c * x.steps[1][operand]];
+        if (r < x.lens[0] && c < x.lens[1]) own[q] = from[at + r * x.steps[0][operand] + c * x.steps[1][operand]];
     }
 }
 // Rows become columns.

@@ -101,7 +101,7 @@ impl Plan<'_> {
             .map(|(operand, &k)| {
                 let (s, operand) = (source::storage(inputs[k]), operand + 1);
                 format!(
-                    "    {s} x{k}[TURNS];\n    fetch_tile(x{k}, p{k} + at[{operand}], x, {operand}, \
+                    "    {s} x{k}[TURNS];\n    fetch_tile(x{k}, p{k}, at[{operand}], x, {operand}, \
                      across >> {operand} & 1, row, column);\n"
                 )
             })
