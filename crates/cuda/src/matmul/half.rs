@@ -65,6 +65,10 @@ fn operand(p: &Product<'_>, which: usize) -> Option<Operand> {
     }
     let (far, between) = (apart(far)?, apart(p.batch.strides[0][which])?);
     let sizes = if across { [rows, p.k] } else { [p.k, rows] };
+    // Rows that are all the same one have no step.
+    if far == 0 && sizes[1] > 1 {
+        return None;
+    }
     let moves = between != 0;
     let batches = if moves { p.batch.lens[0] } else { 1 };
     // A step of zero is no step for the engine, and none is taken where there is one matrix.
