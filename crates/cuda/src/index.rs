@@ -245,10 +245,11 @@ pub(crate) fn nonzero(
         .pointer(input)
         .pointer(counts.address)
         .pointer(first)
+        .number(out.shape()[0] as u64)
         .number(out.strides()[0] as u64)
         .number(out.strides()[1] as u64);
     let write = cuda.function(name, &module, c"write")?;
-    // SAFETY: as above; the output has a row for each true element.
+    // SAFETY: as above; nothing is written beyond the output's rows.
     unsafe { cuda.launch(name, write, grid(name, threads)?, args) }
 }
 

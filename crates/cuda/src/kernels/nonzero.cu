@@ -55,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) places(u64* counts, u64 bl
 
 extern "C" __global__ void __launch_bounds__(THREADS) write(
     const __grid_constant__ Nest<I, 1> nest, const __grid_constant__ Nest<I, 1> shape, I n,
-    const b8* in, const u64* places, i64* out, i64 row, i64 column) {
+    const b8* in, const u64* places, i64* out, i64 rows, i64 row, i64 column) {
     bool found[EACH];
     u32 own = 0, total;
     I first = ((I)blockIdx.x * THREADS + threadIdx.x) * EACH;
@@ -64,7 +64,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) write(
     i64 place = (i64)(places[blockIdx.x] + before(own, total));
 #pragma unroll
     for (int k = 0; k < EACH; k++) {
-        if (!found[k]) continue;
+        // None beyond the output: somebody may have changed the input since it was counted.
+        if (!found[k] || place >= rows) continue;
         I rest = first + k;
         for (int axis = shape.axes - 1; axis >= 0; axis--) {
             I next = quotient(rest, shape.sizes[axis]);
