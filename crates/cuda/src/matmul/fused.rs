@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tilework_error::Result;
 use tilework_ops::DType;
 
-use super::{Product, SCRATCH, begin};
+use super::{MAX_BLOCKS, Product, SCRATCH, begin};
 use crate::compile::Module;
 use crate::driver::Address;
 use crate::source;
@@ -24,35 +24,35 @@ const LONGEST: usize = 512;
 /// Pieces that one thread adds.
 const FEW: usize = 16;
 
-/// A core of the kernel: how it is called there, rows and columns of its tiles, its threads, and tiles
-/// that are on their way.
+const PATCHES: &str = include_str!("../kernels/matmul_patches.cu");
+const TRIPLED: &str = include_str!("../kernels/matmul_tripled.cu");
+const DOUBLES: &str = include_str!("../kernels/matmul_doubles.cu");
+
+/// A core of the kernel: its source, rows and columns of its tiles, its threads, and tiles that are on
+/// their way.
 struct Core {
-    name: &'static str,
+    source: &'static str,
     high: usize,
     wide: usize,
     threads: usize,
     stages: usize,
-    /// Which operands lie with neighbours along the sum, where the core asks.
-    along: Option<[bool; 2]>,
+    /// Which operands lie with neighbours along the sum.
+    along: [bool; 2],
 }
 
 impl Core {
     fn new(dtype: DType, large: bool, along: [bool; 2]) -> Core {
-        let (name, along) = match (dtype, large) {
-            (DType::Float64, true) => ("DOUBLES", Some(along)),
-            (DType::Float32, false) => ("TRIPLED", Some(along)),
-            _ => ("PATCHES", None),
+        let side = if large { LARGE } else { 64 };
+        let (source, high, wide, threads, stages) = match (dtype, large, along) {
+            (DType::Float64, true, [true, false]) => (DOUBLES, 64, 128, 128, 3),
+            (DType::Float64, true, _) => (DOUBLES, 128, 64, 128, 3),
+            (DType::Float32, false, _) => (TRIPLED, side, side, 128, 4),
+            _ => (PATCHES, side, side, side * side / 64, 4),
         };
-        let side = if large { 128 } else { 64 };
-        let (high, wide, threads, stages) = match (name, along) {
-            ("DOUBLES", Some([true, false])) => (64, 128, 128, 3),
-            ("DOUBLES", _) => (128, 64, 128, 3),
-            ("TRIPLED", _) => (side, side, 128, 4),
-            _ => (side, side, side * side / 64, 4),
-        };
-        Core { name, high, wide, threads, stages, along }
+        Core { source, high, wide, threads, stages, along }
     }
 
+    /// Bytes of shared memory.
     fn shared(&self, size: usize) -> usize {
         self.stages * (self.high + self.wide) * PADDED * size
     }
@@ -118,28 +118,31 @@ fn along(p: &Product<'_>) -> [bool; 2] {
 
 /// The kernel for large or small tiles, which a product that may need mending loads before it writes.
 pub(super) fn module(p: &Product<'_>, large: bool) -> Result<Arc<Module>> {
-    let lying = Core::new(p.dtype, large, along(p)).along.unwrap_or_default();
-    let key = [b'F', large as u8, lying[0] as u8, lying[1] as u8];
-    p.module(&key, || text(p.dtype, large, lying))
+    let along = along(p);
+    let key = [b'F', large as u8, along[0] as u8, along[1] as u8];
+    p.module(&key, || text(p.dtype, large, along))
 }
 
-/// How k is cut: into as many pieces as give each multiprocessor some blocks, and none too long for
-/// the core.
+/// How k is cut: into as many pieces as give each multiprocessor some blocks, none too long for the
+/// core, unless a grid cannot have so many.
 fn piece(k: usize, tiles: usize, card: usize, dtype: DType) -> usize {
     let wanted = (BLOCKS * card).div_ceil(tiles).min(k / PIECE).max(1);
     let longest = if dtype == DType::Float32 { LONGEST } else { k };
-    k.div_ceil(wanted.max(k.div_ceil(longest))).next_multiple_of(DEEP)
+    let pieces = wanted.max(k.div_ceil(longest)).min(MAX_BLOCKS);
+    k.div_ceil(pieces).next_multiple_of(DEEP)
 }
 
 pub(super) fn text(dtype: DType, large: bool, along: [bool; 2]) -> String {
     let core = Core::new(dtype, large, along);
-    let mut defines = vec![("STAGES", core.stages.to_string()), (core.name, core.high.to_string())];
-    if let Some([a, b]) = core.along {
-        defines.push(("ALONG_A", (a as u8).to_string()));
-        defines.push(("ALONG_B", (b as u8).to_string()));
-    }
-    [begin(dtype, &defines).as_str(), include_str!("../kernels/matmul_async.cu"), source::END]
-        .concat()
+    let [along_a, along_b] = core.along.map(|along| (along as u8).to_string());
+    let defines = [
+        ("STAGES", core.stages.to_string()),
+        ("SIDES", core.high.to_string()),
+        ("ALONG_A", along_a),
+        ("ALONG_B", along_b),
+    ];
+    let frame = include_str!("../kernels/matmul_async.cu");
+    [begin(dtype, &defines).as_str(), frame, core.source, source::END].concat()
 }
 
 #[cfg(test)]
@@ -158,5 +161,8 @@ mod tests {
             }
         }
         assert_eq!(piece(65_536, 1, 132, DType::Float32), 256);
+        let k: usize = 50_000_000;
+        let pieces = k.div_ceil(piece(k, 1, 132, DType::Float32));
+        assert!(pieces <= MAX_BLOCKS, "{pieces} are more than a grid has");
     }
 }
