@@ -172,3 +172,77 @@ fn products_are_accurate_beside_float64() {
         Ok(())
     });
 }
+
+#[test]
+fn crossing_views_are_read_where_they_lie() {
+    on_cuda(|device| {
+        let results = |device| -> Result<Vec<Vec<f32>>> {
+            let x = Array::from_slice_on(device, &numbers(40 * 70))?.reshape(&[40, 70])?;
+            let upright = x.reshape(&[70, 40])?;
+            let mut all = Vec::new();
+            for view in [x.clone(), x.flip(Some(&[0]))?, x.flip(Some(&[1]))?, x.flip(None)?] {
+                let crossing = view.transpose();
+                all.push(crossing.copy()?.to_vec::<f32>()?);
+                all.push(upright.add(&crossing)?.to_vec::<f32>()?);
+            }
+            Ok(all)
+        };
+        assert!(results(device)? == results(Device::cpu())?);
+        Ok(())
+    });
+}
+
+/// Large enough for every kernel of products, beside the same in float64.
+#[test]
+fn large_products_agree_with_float64() {
+    fn operand(device: Device, shape: [usize; 2], dtype: DType, turned: bool) -> Result<Array> {
+        let stored = if turned { [shape[1], shape[0]] } else { shape };
+        let x = Array::from_slice_on(device, &numbers(shape[0] * shape[1]))?
+            .reshape(&stored.map(usize::cast_signed))?;
+        let x = x.to_dtype(dtype)?;
+        Ok(if turned { x.transpose() } else { x })
+    }
+    fn agree(what: &str, a: &Array, b: &Array) -> Result<()> {
+        let wide = |x: &Array| x.to_dtype(DType::Float64);
+        let got = wide(&a.matmul(b)?)?.to_vec::<f64>()?;
+        let expected = wide(a)?.matmul(&wide(b)?)?.to_vec::<f64>()?;
+        let sizes = wide(a)?.abs()?.matmul(&wide(b)?.abs()?)?.to_vec::<f64>()?;
+        let eps = a.dtype().finfo().expect("floating point").eps;
+        for ((got, expected), size) in got.iter().zip(expected).zip(sizes) {
+            let alike = *got == expected || (got.is_nan() && expected.is_nan());
+            let near = (got - expected).abs() <= 8.0 * eps * size;
+            assert!(alike || near, "{what}: {got} is not {expected} (|A||B| is {size})");
+        }
+        Ok(())
+    }
+    on_cuda(|device| {
+        let sizes = [(700, 640, 650), (2048, 64, 2048), (64, 70_000, 64), (1, 5000, 5000)];
+        for dtype in [DType::Float32, DType::Float64, DType::Float16, DType::BFloat16] {
+            for (m, k, n) in sizes {
+                for order in 0..4 {
+                    let a = operand(device, [m, k], dtype, order & 1 == 1)?;
+                    let b = operand(device, [k, n], dtype, order & 2 == 2)?;
+                    agree(&format!("{dtype}, {m} x {k} x {n}, order {order}"), &a, &b)?;
+                }
+            }
+            let (row, b) = (
+                operand(device, [1, 64], dtype, false)?,
+                operand(device, [64, 2304], dtype, false)?,
+            );
+            let a = row.broadcast_to(&[2048, 64])?;
+            agree(&format!("{dtype}, one row 2048 times"), &a, &b)?;
+            agree(&format!("{dtype}, one column 2048 times"), &b.transpose(), &a.transpose())?;
+        }
+        for (place, odd) in [(5, f32::INFINITY), (70_001, f32::NAN), (9, 1e-30), (100_000, 1e30)] {
+            for (m, k, n) in [(700, 640, 650), (64, 6400, 64)] {
+                let mut values = numbers(m * k);
+                values[place] = odd;
+                let a = Array::from_slice_on(device, &values)?
+                    .reshape(&[m, k].map(usize::cast_signed))?;
+                let b = operand(device, [k, n], DType::Float32, false)?;
+                agree(&format!("{odd} in {m} x {k} x {n}"), &a, &b)?;
+            }
+        }
+        Ok(())
+    });
+}
