@@ -4,9 +4,9 @@ use std::io::Cursor;
 
 use tilework::{
     Arg, Array, Device, Direction, Indexer, Indexing, Layout, Nan, Number, Order, PadMode,
-    PrintOptions, Result, Rng, Side, broadcast_arrays, complex, concat, einsum, matmul_naive_flat,
-    matmul_tiled, matmul_tiled_flat, meshgrid, read_npy, read_npz, result_type, select, stack,
-    write_npy, write_npz, write_npz_compressed,
+    PrintOptions, Result, Rng, Side, broadcast_arrays, check_save, complex, concat, einsum,
+    matmul_naive_flat, matmul_tiled, matmul_tiled_flat, meshgrid, read_npy, read_npz, result_type,
+    select, stack, write_npy, write_npz, write_npz_compressed,
 };
 
 use crate::dice::{Dice, axes};
@@ -217,6 +217,7 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
         write_npy(&mut file, x)?;
         done(read_npy(&damaged(d, file)[..]))
     }),
+    ("check_save", |d, _, _| done(check_save(file_name(d)))),
     ("write_npy", |_, x, _| write_npy(&mut Vec::new(), x)),
     ("read_npz", |d, x, y| {
         let mut file = Cursor::new(Vec::new());
