@@ -99,6 +99,7 @@ fn counts() {
 fn large_exponents() {
     pairs_bounds::large_exponents(Device::cpu());
     pairs_bounds::large_exponents(Device::reference());
+    on(Device::parse("cuda:0"), pairs_bounds::large_exponents);
 }
 
 #[test]
