@@ -53,7 +53,7 @@ fn complex_numbers_multiply() {
 /// Every tile height and every rest of a vector, without and with packing.
 #[test]
 fn every_tile_edge() {
-    let mut random = Random(16);
+    let mut random = Rng(16);
     for m in 1..=30 {
         let lies = (Lie::Rows, Lie::Rows, Lie::Rows);
         check::<f32>(&mut random, (m, 33 + m, 7), lies, m % 2 == 0, 1);
@@ -69,7 +69,7 @@ fn every_tile_edge() {
 /// Shapes of the special paths: long K, vectors, thin matrices, several blocks of everything.
 #[test]
 fn long_thin_and_large() {
-    let mut random = Random(17);
+    let mut random = Rng(17);
     let shapes = [
         (1, 1, 1),
         (1, 1, 70_000),
@@ -107,7 +107,7 @@ fn long_thin_and_large() {
 /// Real data, compared with float64 sums; and the same bits for any number of threads.
 #[test]
 fn real_data_and_thread_counts() {
-    let mut random = Random(18);
+    let mut random = Rng(18);
     let shapes = [
         (64, 64, 64),
         (129, 200, 1300),
@@ -165,7 +165,7 @@ fn real_data_and_thread_counts() {
 /// blocks of K, added in order. Packed, unpacked, cut and batched products must all follow it.
 #[test]
 fn every_path_sums_by_the_same_rule() {
-    let mut random = Random(19);
+    let mut random = Rng(19);
     for sizes in [(17, 33, 40), (64, 64, 700), (30, 600, 900), (600, 40, 600), (20, 20, 5000)] {
         let (m, n, k) = sizes;
         for (lies, accumulate) in
@@ -272,7 +272,7 @@ fn empty_sizes() {
 
 #[test]
 fn batches_equal_single_products() {
-    let mut random = Random(20);
+    let mut random = Rng(20);
     for (m, n, k, count) in [(3, 5, 4, 50), (64, 64, 64, 7), (130, 90, 140, 3), (1, 9, 30, 11)] {
         let mut a = Matrix::new(count * m, k, Lie::Rows, 0f32);
         let mut b = Matrix::new(k, n, Lie::Columns, 0f32);
@@ -324,7 +324,7 @@ fn tiny_half_floats_survive() {
         for accumulate in [false, true] {
             let mut a = Matrix::new(m, k, Lie::Rows, bf16::ZERO);
             let b = Matrix::new(k, n, Lie::Columns, value);
-            let mut random = Random(21);
+            let mut random = Rng(21);
             a.fill(m, k, || bf16::from_f32(random.below(3) as f32));
             for isa in isas() {
                 let mut c = Matrix::new(m, n, Lie::Rows, bf16::ZERO);

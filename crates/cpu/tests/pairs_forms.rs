@@ -1,6 +1,9 @@
 //! Forms of a formula that are not the formula as written: neighbour searches by a filter must give
 //! the direct form's values and indices to the last bit, on data made to mislead the filter.
 
+mod rng;
+
+use rng::Rng;
 use tilework_backend::{
     Accuracy, PairReduce, Request, Scheme, Storage, SumScheme, Target, UserRead, UserWrite, View,
     explain, run,
@@ -43,28 +46,6 @@ macro_rules! number {
 
 number!(f32);
 number!(f64);
-
-/// Small, fast, and good enough to choose test values.
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 * 2f64.powi(-53)
-    }
-
-    /// Close to normal.
-    fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
-    }
-}
 
 /// A row-major array of its own.
 fn array<T: Number>(shape: &[usize], numbers: &[T]) -> View {

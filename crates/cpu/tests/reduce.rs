@@ -158,7 +158,7 @@ fn sums_are_accurate() {
 
 #[test]
 fn variance_of_numbers_far_from_zero() {
-    let mut random = Random(5);
+    let mut random = Rng(5);
     let n = 1_000_000;
     let values: Vec<f32> = (0..n).map(|_| 1e6 + random.unit() as f32 * 4.0).collect();
     let mean = values.iter().map(|&x| f64::from(x)).sum::<f64>() / n as f64;

@@ -1,27 +1,17 @@
 //! Sorting and searching on the CPU backend against the standard library's stable sort.
 
+mod rng;
+
 use std::cmp::Ordering;
 
+use rng::Rng;
 use tilework_backend::{Fresh, Request, Search, Sort, Storage, UserRead, UserWrite, View, run};
 use tilework_cpu::{Cpu, pool};
 use tilework_layout::{Layout, positions};
 use tilework_ops::{Complex, DType, Element, Kind, Number, Scalar, Value, with_element};
 
-/// Numbers that look random and are the same in every run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-}
-
 /// Numbers with ties, zeros of both signs, infinities and NaN.
-fn number(random: &mut Random) -> f64 {
+fn number(random: &mut Rng) -> f64 {
     match random.next() % 24 {
         0 => 0.0,
         1 => -0.0,
@@ -34,7 +24,7 @@ fn number(random: &mut Random) -> f64 {
     }
 }
 
-fn element(dtype: DType, random: &mut Random) -> Scalar {
+fn element(dtype: DType, random: &mut Rng) -> Scalar {
     match dtype.kind() {
         // All bits, so that every digit of a radix sort counts.
         Kind::Signed | Kind::Unsigned if random.next().is_multiple_of(2) => {
@@ -51,7 +41,7 @@ fn element(dtype: DType, random: &mut Random) -> Scalar {
 }
 
 fn input(layout: Layout, dtype: DType, seed: u64) -> View {
-    let mut random = Random(seed);
+    let mut random = Rng(seed);
     let len = layout.span().map_or(0, |(_, high)| high + 1);
     let storage = Storage::host(Cpu::ID, (len * dtype.size()).max(1), true).unwrap();
     {

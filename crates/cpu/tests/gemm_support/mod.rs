@@ -3,6 +3,11 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+#[path = "../rng/mod.rs"]
+mod rng;
+
+pub(crate) use rng::Rng;
+
 use half::{bf16, f16};
 use num_complex::Complex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,32 +39,6 @@ impl Parallel for Threads {
             }
             claim();
         });
-    }
-}
-
-/// A small generator: the tests must be the same on every run.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-
-    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-
-    /// In -1..1.
-    pub(crate) fn real(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     }
 }
 
@@ -169,7 +148,7 @@ pub(crate) trait Exact: Element + PartialEq + std::fmt::Debug {
     /// A type in which sums of products are exact.
     type Sum: Copy;
     const POISON: Self;
-    fn small(random: &mut Random) -> Self;
+    fn small(random: &mut Rng) -> Self;
     fn zero() -> Self::Sum;
     fn fma(sum: Self::Sum, a: Self, b: Self) -> Self::Sum;
     fn plus(c: Self, sum: Self::Sum) -> Self::Sum;
@@ -183,7 +162,7 @@ macro_rules! exact_float {
         impl Exact for $type {
             type Sum = f64;
             const POISON: Self = $poison;
-            fn small(random: &mut Random) -> Self {
+            fn small(random: &mut Rng) -> Self {
                 $from(random.below(9) as f64 - 4.0)
             }
             fn zero() -> f64 {
@@ -215,7 +194,7 @@ macro_rules! exact_integer {
         $(impl Exact for $type {
             type Sum = $type;
             const POISON: Self = 77;
-            fn small(random: &mut Random) -> Self {
+            fn small(random: &mut Rng) -> Self {
                 random.next() as $type
             }
             fn zero() -> Self {
@@ -241,7 +220,7 @@ exact_integer!(i8 i16 i32 i64 u8 u16 u32 u64);
 impl Exact for bool {
     type Sum = bool;
     const POISON: bool = true;
-    fn small(random: &mut Random) -> bool {
+    fn small(random: &mut Rng) -> bool {
         random.below(8) == 0
     }
     fn zero() -> bool {
@@ -267,7 +246,7 @@ macro_rules! exact_complex {
         impl Exact for Complex<$real> {
             type Sum = Complex<f64>;
             const POISON: Self = Complex { re: <$real>::NAN, im: <$real>::NAN };
-            fn small(random: &mut Random) -> Self {
+            fn small(random: &mut Rng) -> Self {
                 let mut part = || random.below(9) as $real - 4.0;
                 Complex { re: part(), im: part() }
             }
@@ -304,7 +283,7 @@ pub(crate) fn same<T: Exact>(left: T, right: T) -> bool {
 
 /// One case on every instruction set, with `threads` threads.
 pub(crate) fn check<T: Exact>(
-    random: &mut Random,
+    random: &mut Rng,
     sizes: (usize, usize, usize),
     (lie_a, lie_b, lie_c): (Lie, Lie, Lie),
     accumulate: bool,
@@ -353,7 +332,7 @@ pub(crate) fn check<T: Exact>(
 
 /// Random sizes around tile edges in random layouts.
 pub(crate) fn check_dtype<T: Exact>(seed: u64, cases: usize) {
-    let mut random = Random(seed);
+    let mut random = Rng(seed);
     let near = [15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 127, 128, 129, 130];
     for case in 0..cases {
         let mut side = || {

@@ -3,6 +3,11 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+#[path = "../rng/mod.rs"]
+mod rng;
+
+pub(crate) use rng::Rng;
+
 use tilework_backend::{Map, Operand, Request, Storage, Target, UserRead, UserWrite, View, run};
 use tilework_cpu::Cpu;
 use tilework_error::Result;
@@ -48,23 +53,6 @@ pub(crate) fn zeros(layout: Layout, dtype: DType) -> View {
 pub(crate) fn map(tape: &Tape, inputs: &[Operand<'_>], output: &View) -> Result<()> {
     let output = Target::shared("test", output.borrow())?;
     run(&Cpu, "test", &Request::Map(Map { tape, inputs, output }))
-}
-
-/// Small, fast, and good enough to choose test values.
-pub(crate) struct Rng(pub(crate) u64);
-
-impl Rng {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 * 2f64.powi(-53)
-    }
 }
 
 /// Values at which something may go wrong.

@@ -3,6 +3,11 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+#[path = "../rng/mod.rs"]
+mod rng;
+
+pub(crate) use rng::Rng;
+
 use tilework_backend::{Fresh, Reduce, Request, Scan, Storage, UserRead, UserWrite, View, run};
 use tilework_cpu::Cpu;
 use tilework_layout::{Layout, positions};
@@ -10,24 +15,6 @@ use tilework_ops::{
     Complex, DType, Element, Entry, Fold, FoldColumn, FoldId, Gives, Number, Scalar, fold_column,
     with_element,
 };
-
-/// Numbers that look random and are the same in every run.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    /// Uniform on [0, 1).
-    pub(crate) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
 
 /// What elements look like.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,8 +29,8 @@ pub(crate) enum Kind {
     Sparse,
 }
 
-pub(crate) fn element(dtype: DType, kind: Kind, random: &mut Random) -> Scalar {
-    let part = |random: &mut Random| match kind {
+pub(crate) fn element(dtype: DType, kind: Kind, random: &mut Rng) -> Scalar {
+    let part = |random: &mut Rng| match kind {
         Kind::Few => (random.next() % 9) as f64 - 4.0,
         Kind::NearOne => 0.75 + random.unit() / 2.0,
         Kind::Special => match random.next() % 40 {
@@ -78,7 +65,7 @@ pub(crate) fn view_of(scalars: &[Scalar], dtype: DType, layout: Layout) -> View 
 }
 
 pub(crate) fn input(layout: Layout, dtype: DType, kind: Kind, seed: u64) -> View {
-    let mut random = Random(seed);
+    let mut random = Rng(seed);
     let len = layout.span().map_or(0, |(_, high)| high + 1).max(layout.offset());
     let scalars: Vec<Scalar> = (0..len).map(|_| element(dtype, kind, &mut random)).collect();
     view_of(&scalars, dtype, layout)
