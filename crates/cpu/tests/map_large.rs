@@ -49,6 +49,39 @@ fn in_place_sums_read_before_they_write() {
 }
 
 #[test]
+fn values_meet_every_element_on_either_side() {
+    for offset in [0, 5] {
+        let x = filled(Layout::new(&[COUNT], &[1], offset).unwrap());
+        let out = zeros(Layout::contiguous(&[COUNT]).unwrap(), DType::Float32);
+        let tape = Tape::apply(Id::Subtract, DType::Float32);
+        let three = Operand::Scalar(Scalar::new(3.0f32));
+        map(&tape, &[three, Operand::View(x.borrow())], &out).unwrap();
+        for (i, got) in read(&out).iter().enumerate() {
+            assert_eq!(got.get::<f32>(), 3.0 - value(i), "element {i} from {offset}");
+        }
+        // And into itself.
+        map(&tape, &[Operand::View(x.borrow()), three], &x).unwrap();
+        for (i, got) in read(&x).iter().enumerate() {
+            assert_eq!(got.get::<f32>(), value(i) - 3.0, "element {i} from {offset}, in place");
+        }
+    }
+}
+
+#[test]
+fn results_wider_and_narrower_than_their_operand() {
+    for (dtype, offset) in [(DType::Float64, 3), (DType::Float16, 0), (DType::UInt8, 1)] {
+        let count = 2 * (16 << 20) / dtype.size() + 3;
+        let values: Vec<Scalar> = (0..251).map(|i| Scalar::new(i as f32)).collect();
+        let x = array(Layout::contiguous(&[count]).unwrap(), DType::Float32, &values);
+        let out = zeros(Layout::new(&[count], &[1], offset).unwrap(), dtype);
+        map(&Tape::cast(DType::Float32, dtype), &[Operand::View(x.borrow())], &out).unwrap();
+        for (i, got) in read(&out).iter().enumerate() {
+            assert_eq!(*got, values[i % 251].cast(dtype), "element {i} in {dtype}");
+        }
+    }
+}
+
+#[test]
 fn copies_are_whole_wherever_they_begin() {
     let x = filled(Layout::contiguous(&[COUNT]).unwrap());
     for offset in [0, 5] {

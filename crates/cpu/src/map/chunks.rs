@@ -12,31 +12,18 @@
 //!
 //! May assume what a `Map` request promises; called by `map::run`.
 
-use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use smallvec::{SmallVec, smallvec};
 use tilework_layout::LoopNest;
 use tilework_ops::Scalar;
 
+use super::arena::{Arena, CHUNK};
 use super::copy::COLLECTED_ROW;
-use super::moves::Line;
 use super::plan::Program;
 use super::walk::Walk;
 use super::{moves, piece_elements, stream};
 use crate::pool;
-use crate::prefetch;
-
-/// Bytes of a buffer: small enough that the buffers of a tape stay in the first-level cache.
-pub(super) const CHUNK: usize = 2048;
-
-/// Bytes of a chunk whose result goes past the caches: a long burst of such stores keeps the
-/// arithmetic of the next chunk waiting.
-const STREAMED: usize = CHUNK / 2;
-
-/// How many bytes ahead the operands of such a chunk are asked for. The CPU does so by itself, but
-/// begins anew with every page, and does not look as far while it has much to compute.
-const AHEAD: usize = 2 * STREAMED;
 
 /// Rows of fewer elements than this share a chunk.
 const SHORT_ROW: usize = 96;
@@ -87,6 +74,7 @@ impl Job<'_> {
         let across = self.across();
         let grain = piece_elements(self.cost);
         if across.is_none() && (outer == 1 || inner >= SHORT_ROW) {
+            let grain = if self.streams() { grain * stream::PIECES } else { grain };
             pool::for_ranges(self.nest.len(), grain, &|elements| {
                 // SAFETY: the caller's promise; elements of different ranges are different.
                 unsafe { self.over_elements(elements) }
@@ -107,6 +95,11 @@ impl Job<'_> {
             // SAFETY: as above.
             unsafe { self.over_rows(&walk, rows) }
         });
+    }
+
+    /// Whether the results of runs go past the caches.
+    fn streams(&self) -> bool {
+        self.nest.inner_strides()[0] == 1 && stream::pays(self.nest.len() * self.output.1)
     }
 
     /// The axis along which an operand is contiguous that takes long steps along the innermost
@@ -206,7 +199,7 @@ impl Job<'_> {
             .iter()
             .map(|feed| matches!(feed, Feed::Array { operand, .. } if strides[*operand] == 1))
             .collect();
-        let streams = strides[0] == 1 && stream::pays(self.nest.len() * self.output.1);
+        let streams = self.streams();
         let out_direct = strides[0] == 1 && !self.in_place && !streams && program.result == output;
         // Where no call computes the result, its place is copied out, and no buffer is needed.
         direct.push(out_direct || program.result != output);
@@ -215,7 +208,7 @@ impl Job<'_> {
         // SAFETY: the caller's promise.
         let (mut places, mut chunk) = unsafe { self.prepare(&mut arena, &direct, longest) };
         if streams {
-            chunk = chunk.min(STREAMED / program.widest);
+            chunk = chunk.min(stream::BURST / program.widest);
         }
         let (out_base, out_size) = self.output;
         self.nest.for_each_piece(elements, |at, len| {
@@ -234,7 +227,7 @@ impl Job<'_> {
                             1 => {
                                 places[k] = from.cast_mut();
                                 if streams {
-                                    fetch(from.wrapping_add(AHEAD), n * size);
+                                    stream::fetch(from, n * size);
                                 }
                             }
                             0 if done > 0 => {}
@@ -437,37 +430,5 @@ impl Job<'_> {
             // SAFETY: the caller's promise. Without panels it needs no memory.
             unsafe { self.over_panels(walk, rows, false) }
         }
-    }
-}
-
-/// Asks for the lines of some bytes.
-#[inline]
-fn fetch(from: *const u8, bytes: usize) {
-    for line in (0..bytes).step_by(LINE) {
-        prefetch::into_l1(from.wrapping_add(line));
-    }
-}
-
-/// How many buffers an arena has on the stack.
-const INLINE: usize = 6;
-
-/// Memory for the buffers of one piece of work, aligned to cache lines: on the stack if it fits.
-struct Arena {
-    inline: MaybeUninit<[Line; INLINE * CHUNK / 64]>,
-    heap: Vec<MaybeUninit<Line>>,
-}
-
-impl Arena {
-    fn new() -> Arena {
-        Arena { inline: MaybeUninit::uninit(), heap: Vec::new() }
-    }
-
-    /// The first of `count` buffers, which follow each other.
-    fn take(&mut self, count: usize) -> *mut u8 {
-        if count <= INLINE {
-            return self.inline.as_mut_ptr().cast();
-        }
-        self.heap.resize_with(count * CHUNK / 64, MaybeUninit::uninit);
-        self.heap.as_mut_ptr().cast()
     }
 }

@@ -43,8 +43,9 @@ pub(super) fn copy(session: &Session<'_>, source: &ViewRef<'_>, target: &Target<
     }
     let strides = nest.inner_strides();
     if nest.outer_len() == 1 {
-        let grain = (PIECE / size).next_multiple_of(64);
         let streams = strides[..2] == [1, 1] && stream::pays(nest.len() * size);
+        let pieces = if streams { stream::PIECES } else { 1 };
+        let grain = (pieces * PIECE / size).next_multiple_of(64);
         pool::for_ranges(nest.len(), grain, &|elements| {
             let first = elements.start.cast_signed();
             let at = |operand: usize| starts[operand].cast_signed() + first * strides[operand];

@@ -1,6 +1,6 @@
 //! Elementwise work: tapes over arrays of any strides.
 //!
-//! The walk of a call: [`run`] -> one contiguous operation: its kernel, called once -> a copy:
+//! The walk of a call: [`run`] -> one contiguous operation: its kernel (`whole`) -> a copy:
 //! `copy` -> anything else: `plan` turns the tape into kernel calls and `chunks` runs them over the
 //! loop nest. `kernels` holds the table of loops, `by_hand` what replaces its cells, `cast` the casts,
 //! `moves` everything that moves bytes (`turn` its tiles), `stream` stores past the caches. Shapes,
@@ -8,6 +8,7 @@
 //!
 //! Results do not depend on how work is cut: every element is computed by itself.
 
+mod arena;
 pub(crate) mod by_hand;
 pub(crate) mod cast;
 mod chunks;
@@ -18,9 +19,7 @@ mod plan;
 mod stream;
 mod turn;
 mod walk;
-
-use std::mem::MaybeUninit;
-use std::ops::Range;
+mod whole;
 
 use smallvec::SmallVec;
 use tilework_backend::{Map, Operand, Session};
@@ -29,8 +28,8 @@ use tilework_layout::{Layout, LoopNest};
 use tilework_tape::{Action, Step};
 
 use crate::isa::Isa;
-use crate::pool;
-use chunks::{CHUNK, Feed, Job};
+use arena::CHUNK;
+use chunks::{Feed, Job};
 use kernels::{ARITHMETIC, Chosen, Kernel};
 use plan::Program;
 
@@ -47,7 +46,7 @@ fn piece_elements(cost: usize) -> usize {
 pub(crate) fn run(session: &Session<'_>, map: &Map<'_>) -> Result<()> {
     let only = OnlyCall::of(map);
     if let Some(only) = only
-        && run_contiguous(session, map, only)
+        && whole::run(session, map, only)
     {
         return Ok(());
     }
@@ -97,97 +96,6 @@ impl OnlyCall {
             *size = input.slot.dtype.size();
         }
         Some(OnlyCall { kernel, cost: ARITHMETIC, sizes })
-    }
-}
-
-/// Elements of the largest work that needs no more than its kernel and a few buffers.
-const SMALL: usize = CHUNK / 16;
-
-/// A line of buffers, aligned for kernels.
-#[repr(align(64))]
-struct Buffers(MaybeUninit<[[u8; CHUNK]; 4]>);
-
-/// One kernel on contiguous arrays: no loops, no plan. False, with nothing done, if it is anything
-/// else, or if the result had better go past the caches.
-fn run_contiguous(session: &Session<'_>, map: &Map<'_>, only: OnlyCall) -> bool {
-    let OnlyCall { kernel, sizes, cost } = only;
-    let layout = map.output.layout();
-    let n = layout.len();
-    let out_size = map.output.dtype().size();
-    let few = n <= SMALL;
-    if !layout.is_contiguous() || stream::pays(n * out_size) {
-        return false;
-    }
-    let out = map.output.pointer(session).wrapping_add(layout.offset() * out_size);
-    let mut buffers = Buffers(MaybeUninit::uninit());
-    let mut buffer = |k: usize| buffers.0.as_mut_ptr().cast::<u8>().wrapping_add(k * CHUNK);
-    let mut operands = [out.cast_const(); 3];
-    let mut in_place = false;
-    let mut traffic = out_size;
-    for (k, input) in map.inputs.iter().enumerate() {
-        operands[k] = match input {
-            Operand::View(view) if view.layout().is_contiguous() => {
-                let start = view.layout().offset() * sizes[k];
-                view.pointer(session).wrapping_add(start)
-            }
-            Operand::Scalar(scalar) if few => {
-                let to = buffer(k);
-                // SAFETY: a buffer holds 16 bytes for each of a few elements.
-                unsafe { moves::fill(sizes[k], n, (to, 1), scalar.bytes().as_ptr()) };
-                to.cast_const()
-            }
-            _ => return false,
-        };
-        in_place |= operands[k] == out.cast_const();
-        traffic += sizes[k];
-    }
-    if in_place && !few {
-        return false;
-    }
-    let whole = Whole { kernel, operands, sizes, out, out_size };
-    if in_place {
-        let to = buffer(3);
-        let apart = Whole { out: to, ..whole };
-        // SAFETY: as below; a buffer holds a few elements and is nobody's operand.
-        unsafe {
-            apart.part(0..n);
-            out.copy_from_nonoverlapping(to, n * out_size);
-        }
-        return true;
-    }
-    pool::for_ranges(n, piece_elements(traffic + cost), &|elements| {
-        // SAFETY: all views have `n` elements inside their blocks (the invariant of views), one
-        // after the other; the session holds the blocks. No operand is where the results go, so
-        // none overlaps it. Buffers hold a few elements, which are one range.
-        unsafe { whole.part(elements) }
-    });
-    true
-}
-
-/// A kernel and the contiguous arrays that it runs over.
-struct Whole {
-    kernel: Kernel,
-    operands: [*const u8; 3],
-    /// Bytes of the operands' elements.
-    sizes: [usize; 3],
-    out: *mut u8,
-    out_size: usize,
-}
-
-// SAFETY: an address book; the session that it was made under outlives all work on it, and parts
-// that are run at a time write different elements.
-unsafe impl Sync for Whole {}
-
-impl Whole {
-    /// Some of the elements.
-    ///
-    /// # Safety
-    /// They are inside of the arrays, whose blocks are held, and `out` is none of the operands.
-    unsafe fn part(&self, elements: Range<usize>) {
-        let at = |k: usize| self.operands[k].wrapping_add(elements.start * self.sizes[k]);
-        let out = self.out.wrapping_add(elements.start * self.out_size);
-        // SAFETY: the caller's promise; the kernel is one of the current instruction set.
-        unsafe { (self.kernel)(elements.len(), out, at(0), at(1), at(2)) }
     }
 }
 
