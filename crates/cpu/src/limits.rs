@@ -1,8 +1,10 @@
 //! What this machine can do at most: multiply-adds in registers, and bytes to and from memory.
 //!
 //! Loops with nothing beside the work itself, on the threads of the pool and the instruction set
-//! of the process. They are no part of any operation; the benchmark times them in the same rounds
-//! as the operations and gives every figure as a share of them.
+//! of the process. They are no part of any operation; benchmarks time them in the same rounds
+//! as the operations and give every figure as a share of them. They are here and not with one
+//! benchmark since three measure by them, in crates of their own: the command line, which has no
+//! unsafe code, formulas over pairs from Python, and the examples that time kernels.
 
 use std::hint::black_box;
 

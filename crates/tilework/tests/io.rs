@@ -1,76 +1,15 @@
-//! `.npy` and `.npz`: round trips, NumPy's own files (`scripts/npy_files.py`), broken files.
+//! `.npy`, and both kinds of NumPy's own files (`scripts/npy_files.py`): round trips, broken files.
+
+mod io_support;
 
 use std::fs;
 use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
 
-use proptest::prelude::*;
-use tilework::{
-    Array, Complex, DType, Device, Error, Result, load, load_npz, read_npy, s, save, save_npz,
-    save_npz_compressed, write_npy,
+use io_support::{
+    Folder, assert_same, bytes, load_mapped, load_mapped_private, numbers, numpy, with_header,
 };
-
-fn load_mapped(path: impl AsRef<Path>) -> Result<Array> {
-    // SAFETY: tests replace their files, and change none in place.
-    unsafe { tilework::load_mapped(path) }
-}
-
-fn load_mapped_private(path: impl AsRef<Path>) -> Result<Array> {
-    // SAFETY: as above.
-    unsafe { tilework::load_mapped_private(path) }
-}
-
-/// A folder that goes with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("tilework-io-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    fn files(&self) -> usize {
-        fs::read_dir(&self.0).unwrap().count()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn numpy(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/npy").join(name)
-}
-
-fn bytes(array: &Array) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    write_npy(&mut bytes, array).unwrap();
-    bytes
-}
-
-/// 0, 1, 2, ... with half of it as imaginary part, as the script makes them.
-fn numbers(dtype: DType, shape: &[isize]) -> Array {
-    let len: isize = shape.iter().product();
-    let count = Array::arange(0, len, 1, DType::Float64).unwrap();
-    let numbers = match dtype {
-        DType::Bool => count.remainder(2.0).unwrap(),
-        _ if dtype.is_complex() => count.multiply(Complex::new(1.0, 0.5)).unwrap(),
-        _ => count,
-    };
-    numbers.astype(dtype).unwrap().reshape(shape).unwrap()
-}
-
-fn assert_same(found: &Array, wanted: &Array) {
-    assert_eq!((found.shape(), found.dtype()), (wanted.shape(), wanted.dtype()));
-    assert_eq!(bytes(&found.copy().unwrap()), bytes(&wanted.copy().unwrap()), "{found}\n{wanted}");
-}
+use proptest::prelude::*;
+use tilework::{DType, Device, Error, load, load_npz, read_npy, s, save, save_npz, write_npy};
 
 #[test]
 fn every_dtype_and_layout_comes_back() {
@@ -199,17 +138,6 @@ fn files_cut_at_every_byte_are_errors() {
     }
 }
 
-/// A file with this dict in its header, and this data.
-fn with_header(version: u8, dict: &str, data: &[u8]) -> Vec<u8> {
-    let mut file = b"\x93NUMPY".to_vec();
-    file.extend([version, 0]);
-    let length = (dict.len() as u32).to_le_bytes();
-    file.extend(&length[..if version == 1 { 2 } else { 4 }]);
-    file.extend(dict.as_bytes());
-    file.extend(data);
-    file
-}
-
 #[test]
 fn shapes_that_promise_too_much_cost_nothing() {
     let folder = Folder::new("huge");
@@ -321,87 +249,6 @@ fn mapped_files_are_not_copied_and_survive_replacement() {
         fs::write(&path, with_header(1, &format!("{dict}{}", " ".repeat(pad)), &data)).unwrap();
         assert_eq!(load_mapped(&path).unwrap().to_vec::<f64>().unwrap(), [1.5, 2.5]);
     }
-}
-
-#[test]
-fn archives_keep_names_and_order() {
-    let folder = Folder::new("npz");
-    let path = folder.file("x.npz");
-    let arrays: Vec<(String, Array)> = DType::ALL
-        .iter()
-        .rev()
-        .map(|&dtype| (format!("of {dtype}/ä"), numbers(dtype, &[3, 4]).transpose()))
-        .collect();
-    let list: Vec<(&str, &Array)> =
-        arrays.iter().map(|(name, array)| (name.as_str(), array)).collect();
-    for write in [save_npz, save_npz_compressed] {
-        write(&path, &list).unwrap();
-        let read = load_npz(&path).unwrap();
-        assert_eq!(read.len(), arrays.len());
-        for ((name, array), (given_name, given)) in read.iter().zip(&arrays) {
-            assert_eq!(name, given_name);
-            assert_same(array, given);
-        }
-        write(&path, &[]).unwrap();
-        assert!(load_npz(&path).unwrap().is_empty());
-    }
-    let x = numbers(DType::Int8, &[2]);
-    save_npz(&path, &[("x.npy", &x), ("y", &x)]).unwrap();
-    let names: Vec<String> = load_npz(&path).unwrap().into_iter().map(|(name, _)| name).collect();
-    assert_eq!(names, ["x", "y"]);
-    for names in [["x", "x"], ["x", "x.npy"], ["", "x"]] {
-        let result = save_npz(&path, &[(names[0], &x), (names[1], &x)]);
-        assert!(matches!(result, Err(Error::Value(_))));
-    }
-    assert_eq!((load_npz(&path).unwrap().len(), folder.files()), (2, 1));
-}
-
-/// Overwrites a field of every central directory entry, and of every local header.
-fn patch(archive: &mut [u8], central: usize, local: usize, value: u32) {
-    for at in 0..archive.len() - 4 {
-        let field = match &archive[at..at + 4] {
-            b"PK\x01\x02" => at + central,
-            b"PK\x03\x04" => at + local,
-            _ => continue,
-        };
-        archive[field..field + 4].copy_from_slice(&value.to_le_bytes());
-    }
-}
-
-#[test]
-fn archives_that_lie_are_refused() {
-    let folder = Folder::new("lies");
-    let path = folder.file("x.npz");
-    let x = Array::zeros(&[1000], DType::Float64).unwrap();
-    for packed in [false, true] {
-        let write = if packed { save_npz_compressed } else { save_npz };
-        write(&path, &[("x", &x)]).unwrap();
-        let honest = fs::read(&path).unwrap();
-        // The size unpacked, too large and too small; the size packed, larger than the file.
-        for (central, local, value) in
-            [(24, 22, 1 << 30), (24, 22, 0xffff_fff0), (24, 22, 200), (20, 18, 1 << 30)]
-        {
-            let mut lie = honest.clone();
-            patch(&mut lie, central, local, value);
-            fs::write(&path, &lie).unwrap();
-            let error = load_npz(&path).unwrap_err();
-            assert!(matches!(error, Error::Format(_)), "{packed} {central} {value}: {error}");
-        }
-        // A wrong checksum.
-        let mut lie = honest.clone();
-        patch(&mut lie, 16, 14, 12345);
-        fs::write(&path, &lie).unwrap();
-        assert!(matches!(load_npz(&path), Err(Error::Format(_))));
-    }
-    // A header that promises more than its member holds.
-    let mut lie = Vec::new();
-    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(&mut lie));
-    archive.start_file("x.npy", zip::write::SimpleFileOptions::default()).unwrap();
-    let dict = "{'descr': '<f8', 'fortran_order': False, 'shape': (100000000000,)}";
-    archive.write_all(&with_header(1, dict, &[0; 800])).unwrap();
-    archive.finish().unwrap();
-    fs::write(&path, &lie).unwrap();
-    assert!(load_npz(&path).unwrap_err().to_string().contains("needs 800000000000 bytes"));
 }
 
 proptest! {

@@ -2,7 +2,7 @@
 //!
 //! Device, block, shape, strides, offset. View methods rewrite the last three and share the block;
 //! everything that touches numbers becomes a request to the device's backend. Rooms by subject:
-//! `create`, `ranges`, `view`, `operands`, `map`, `reduce`, `linalg`, `textbook`, `einsum`, `compare`, `assign`, `index`,
+//! `create`, `ranges`, `view`, `operands`, `map`, `parts`, `reduce`, `linalg`, `textbook`, `einsum`, `compare`, `assign`, `index`,
 //! `join`, `order`, `memory_order`, `access`, `show`.
 
 mod access;
@@ -20,6 +20,7 @@ mod nested;
 mod operands;
 mod operators;
 mod order;
+mod parts;
 mod ranges;
 mod reduce;
 mod show;
@@ -40,11 +41,12 @@ pub use create::{Indexing, meshgrid};
 pub use einsum::einsum;
 pub use index::Indexer;
 pub use join::{PadMode, concat, stack};
-pub use map::{apply, apply_into, complex, select};
+pub use map::{apply, apply_into, select};
 pub use memory_order::Order;
 pub use nested::Nested;
 pub use operands::{Arg, result_type};
 pub use order::{Direction, Side, Unique};
+pub use parts::complex;
 pub use ranges::Span;
 pub use reduce::{Axes, KeepDims};
 pub use show::{FloatMode, PrintOptions, Show, Sign};
