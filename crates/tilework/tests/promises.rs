@@ -40,6 +40,44 @@ fn norms_accumulate_like_sums() {
     assert_eq!((norm.dtype(), norm.to_vec::<f32>().unwrap()), (DType::Float32, vec![5.0]));
     let counts = Array::from_slice(&[3i8, 0, 4]).unwrap().norm((), 2.0).unwrap();
     assert_eq!(counts.item::<f64>().unwrap(), 5.0);
+    // The smallest integers are further from zero than the largest.
+    for (order, exact) in [(1.0, 255.0), (f64::INFINITY, 128.0), (f64::NEG_INFINITY, 127.0)] {
+        let least = Array::from_slice(&[i8::MIN, 127]).unwrap().norm((), order).unwrap();
+        assert_eq!(least.item::<f64>().unwrap(), exact, "{order}");
+    }
+    let cubes = Array::from_slice(&[i64::MIN]).unwrap().norm((), 3.0).unwrap();
+    assert!((cubes.item::<f64>().unwrap() / 2f64.powi(63) - 1.0).abs() < 1e-12);
+}
+
+/// Classes count from the end if they are negative, also where the dtype is too narrow for the sum.
+#[test]
+fn negative_classes_count_from_the_end() {
+    let rows = Array::from_slice(&[-1i8, 0, -3]).unwrap().one_hot(3, DType::Int8).unwrap();
+    assert_eq!(rows.to_vec::<i8>().unwrap(), [0, 0, 1, 1, 0, 0, 1, 0, 0]);
+    let wide = Array::from_slice(&[-100i8]).unwrap().one_hot(250, DType::Int8).unwrap();
+    assert_eq!(wide.argmax(1).unwrap().to_vec::<i64>().unwrap(), [150]);
+    assert!(Array::from_slice(&[-4i64]).unwrap().one_hot(3, DType::Int8).is_err());
+}
+
+/// Axes of no elements broadcast as others do.
+#[test]
+fn nothing_is_picked_along_an_axis_of_nothing() {
+    let none = Array::zeros(&[0, 5], DType::Float32).unwrap();
+    let picks = Array::zeros(&[1, 3], DType::Int64).unwrap();
+    assert_eq!(none.take_along_axis(&picks, 1).unwrap().shape(), [0, 3]);
+    let one = Array::zeros(&[1, 5], DType::Float32).unwrap();
+    let picks = Array::zeros(&[0, 3], DType::Int64).unwrap();
+    assert_eq!(one.take_along_axis(&picks, 1).unwrap().shape(), [0, 3]);
+}
+
+#[test]
+fn a_result_has_one_ellipsis() {
+    let x = Array::zeros(&[2, 3], DType::Float32).unwrap();
+    assert!(tilework::einsum("...->...", &[&x]).is_ok());
+    for twice in ["...->......", "i...->...i..."] {
+        let message = tilework::einsum(twice, &[&x]).unwrap_err().to_string();
+        assert!(message.contains("once in a term"), "{twice}: {message}");
+    }
 }
 
 /// NumPy's dtypes where two kinds of integers meet in a function of real numbers.

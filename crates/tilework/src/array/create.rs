@@ -103,7 +103,7 @@ impl Array {
         Ok(array)
     }
 
-    /// For each index a row of zeros with a one at that place.
+    /// For each index a row of zeros with a one at that place, counted from the end if negative.
     ///
     /// ```
     /// use tilework::{Array, DType};
@@ -120,7 +120,10 @@ impl Array {
         }
         super::index::check_bounds("one_hot", self, 0, classes)?;
         let places = Array::count_for("one_hot", self.device, classes)?;
-        self.expand_dims(-1)?.equal(&places)?.to_dtype(dtype)
+        // In 64 bits, since a narrow dtype need not hold the number of classes.
+        let at = self.to_dtype(DType::Int64)?.expand_dims(-1)?;
+        let at = crate::select(&at.less(0)?, &(&at + classes as i64)?, &at)?;
+        at.equal(&places)?.to_dtype(dtype)
     }
 
     /// The lower triangle of the last two axes: elements on and below a diagonal, zeros elsewhere.

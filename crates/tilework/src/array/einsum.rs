@@ -90,6 +90,8 @@ pub fn einsum(subscripts: &str, operands: &[&Array]) -> Result<Array> {
     product.array.permute(&order)
 }
 
+const ELLIPSIS: &str = "an ellipsis is three points, once in a term";
+
 /// The labels of one term; `ndim` says how many axes an ellipsis stands for.
 fn labels_of(subscripts: &str, term: &str, ndim: Option<usize>) -> Result<Vec<Label>> {
     let wrong = |why: &str| Error::value("einsum", format!("{subscripts:?}: {why}"));
@@ -101,7 +103,7 @@ fn labels_of(subscripts: &str, term: &str, ndim: Option<usize>) -> Result<Vec<La
         part.chars()
             .map(|c| match c {
                 'a'..='z' | 'A'..='Z' => Ok(c as Label),
-                '.' => Err(wrong("an ellipsis is three points, once in a term")),
+                '.' => Err(wrong(ELLIPSIS)),
                 _ => Err(wrong(&format!("{c:?} is not a letter"))),
             })
             .collect()
@@ -136,8 +138,11 @@ fn result_labels(
         return Ok([spread, letters].concat());
     };
     let plain = output.replacen("...", "", 1);
-    let letters = labels_of(subscripts, &plain, None)?;
     let wrong = |why: &str| Err(Error::value("einsum", format!("{subscripts:?}: {why}")));
+    if plain.contains('.') {
+        return wrong(ELLIPSIS);
+    }
+    let letters = labels_of(subscripts, &plain, None)?;
     for (k, label) in letters.iter().enumerate() {
         if letters[..k].contains(label) {
             return wrong("a letter is twice in the result");

@@ -225,7 +225,8 @@ impl Array {
                     return Ok(picks.clone());
                 }
                 let mut shape = vec![1isize; self.ndim()];
-                shape[k] = self.shape()[k].max(picks.shape()[k]) as isize;
+                let (have, want) = (self.shape()[k], picks.shape()[k]);
+                shape[k] = if have == 1 { want } else { have } as isize;
                 Array::count_for(operation, self.device, shape[k] as usize)?.reshape(&shape)
             })
             .collect()

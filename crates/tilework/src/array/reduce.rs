@@ -210,7 +210,11 @@ impl Array {
             return fold(self, FoldId::Norm);
         }
         // Powers of the half types are summed before they are rounded to them.
-        let size = self.abs()?.to_dtype(dtype.computes_in())?;
+        // Integers have no absolute value of their smallest number, floats do.
+        let size = match self.dtype().is_inexact() {
+            true => self.abs()?.to_dtype(dtype.computes_in())?,
+            false => self.to_dtype(dtype)?.abs()?,
+        };
         let norm = match order {
             f64::INFINITY => fold(&size, FoldId::Max),
             f64::NEG_INFINITY => fold(&size, FoldId::Min),
