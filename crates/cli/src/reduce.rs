@@ -92,7 +92,7 @@ impl clap::Args for Arguments {
             .arg(choice::<SumScheme>("sums", "How sums are taken"))
             .arg(
                 Arg::new("device").long("device").default_value("cpu").help(
-                    "Where the work is done: cpu, or cuda:0, whose memory must hold the arrays",
+                    "Where the work is done: cpu, or cuda:0, which gets the arrays in blocks",
                 ),
             )
             .arg(flag("quiet", "Shows no progress").short('q'))

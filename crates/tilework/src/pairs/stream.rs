@@ -106,6 +106,15 @@ impl Blocks {
         states.ok_or_else(|| Error::value("reduction", "there is no block"))
     }
 
+    /// The states of a call, all of whose surviving side is on the device meanwhile.
+    fn partial(&self, call: &Call<'_>, options: &Options<'_>, offset: i64) -> Result<Partial> {
+        let options = Options { device: None, ..*options };
+        let survivor = call.reduction.axis().survivor();
+        let all = 0..call.extent.rows(survivor);
+        let part = Part::of(call, survivor, &all)?.kept_on(self.device, call)?;
+        self.states(&part.call(call), &options, offset)?.to_device(call.device())
+    }
+
     /// How the first block would be done, and how many there are.
     pub(super) fn explain(&self, call: &Call<'_>, options: &Options<'_>) -> Result<String> {
         let (home, axis) = (call.device(), call.reduction.axis());
@@ -133,14 +142,10 @@ impl Blocks {
 
 /// The states of a call, whose first index is `offset`, where its arrays are.
 pub(super) fn partial(call: &Call<'_>, options: &Options<'_>, offset: i64) -> Result<Partial> {
-    let home = call.device();
-    let blocks = Blocks::of(call, options)?.filter(|blocks| blocks.device != home);
-    let options = Options { device: None, ..*options };
-    let Some(blocks) = blocks else { return Partial::of(call, &options, offset) };
-    let survivor = call.reduction.axis().survivor();
-    let all = 0..call.extent.rows(survivor);
-    let part = Part::of(call, survivor, &all)?.kept_on(blocks.device, call)?;
-    blocks.states(&part.call(call), &options, offset)?.to_device(home)
+    match Blocks::of(call, options)? {
+        Some(blocks) => blocks.partial(call, options, offset),
+        None => Partial::of(call, &Options { device: None, ..*options }, offset),
+    }
 }
 
 /// Arrays of a part of a call, and their extent.
@@ -321,6 +326,8 @@ mod tests {
                         *last.lock().unwrap() = 0.0;
                         let blocks = Blocks { device, surviving, reduced };
                         assert_alike(row.name, &whole, &blocks.run(&call, &options).unwrap());
+                        let states = blocks.partial(&call, &Options::default(), 0).unwrap();
+                        assert_alike(row.name, &whole, &states.finish().unwrap());
                     }
                     let there = Options { device: Some(device), ..Options::default() };
                     let states = partial(&call, &there, 0).unwrap();
