@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use tilework::{Array, Axes, DType, Device};
 use tilework_layout::Dims;
 
+use crate::array::shape_text;
 use crate::buffer;
 use crate::class;
 use crate::errors::DeviceError;
@@ -126,6 +127,24 @@ pub fn target(out: &Bound<'_, PyAny>, device: Device) -> PyResult<Array> {
         }
         _ => Err(PyTypeError::new_err("out: an array is written to, nothing else")),
     }
+}
+
+/// Refuses a target that a result of this shape and dtype does not fit into. It has the shape exactly,
+/// and the dtype too if `is_exact`; else the result may be cast, but to no lower kind, which is the
+/// rule of elementwise operations.
+pub fn fits(to: &Array, shape: &[usize], dtype: DType, is_exact: bool) -> PyResult<()> {
+    let casts = if is_exact { dtype == to.dtype() } else { dtype.can_cast_kind(to.dtype()) };
+    if to.shape() == shape && casts {
+        return Ok(());
+    }
+    let (held, held_shape) = (to.dtype(), shape_text(to.shape()));
+    let shape = shape_text(shape);
+    let message = format!("out: {dtype} of shape {shape} is wanted, not {held} of {held_shape}");
+    // As for elementwise operations, a cast that is refused is an error of types.
+    Err(match casts || is_exact {
+        true => PyValueError::new_err(message),
+        false => PyTypeError::new_err(message),
+    })
 }
 
 /// The dtype asked for, or the default of its kind.

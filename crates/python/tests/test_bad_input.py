@@ -82,6 +82,8 @@ tw.add(x, x, out=tw.zeros(5)) :: ValueError
 tw.add(x, x, out=tw.zeros((3, 4), dtype="int8")) :: TypeError
 tw.add(x, x, out=5) :: TypeError
 tw.matmul(x, x.T, out=tw.zeros((4, 4))) :: ValueError
+x.sum(out=tw.zeros(5)) :: ValueError
+x.sum(out=tw.zeros((), dtype="int64")) :: TypeError
 tw.floor(tw.asarray(1j)) :: TypeError
 tw.add(x) :: TypeError
 tw.add(x, x, x) :: TypeError

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tilework::{Array, Axes, DType, FoldId, KeepDims};
 
-use crate::args::{Integers, axes, one_axis, register, target};
+use crate::args::{Integers, axes, fits, one_axis, register, target};
 use crate::array::PyArray;
 use crate::convert::ArrayArg;
 use crate::dtype::DTypeArg;
@@ -56,6 +56,7 @@ pub fn reduce(py: Python<'_>, x: &Array, asked: Asked<'_, '_>) -> PyResult<Py<Py
     })?;
     let Some(out) = out else { return PyArray(result).into_py_any(py) };
     let target = target(out, x.device())?;
+    fits(&target, result.shape(), result.dtype(), false)?;
     run(py, result.len(), x.device(), || {
         target.assign(&result).map_err(|error| error.of(operation))
     })?;

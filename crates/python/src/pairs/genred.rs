@@ -12,6 +12,7 @@ use super::settings::Settings;
 use super::work::watched;
 use crate::array::PyArray;
 use crate::errors::OrRaise;
+use crate::run::run;
 
 /// A reduction of a formula in text, to be called with arrays.
 ///
@@ -130,7 +131,9 @@ impl PyGenred {
     fn explain(&self, args: &Bound<'_, PyTuple>) -> PyResult<String> {
         let arrays = arrays(args, "explain")?;
         let arrays: Vec<&Array> = arrays.iter().collect();
-        self.genred.explain(&arrays, &self.settings.options()).py()
+        let device = arrays.first().map_or_else(Device::current, |array| array.device());
+        let pairs = self.genred.pairs(&arrays).py()?;
+        run(args.py(), pairs, device, || self.genred.explain(&arrays, &self.settings.options()))
     }
 
     fn __repr__(&self) -> String {

@@ -163,14 +163,17 @@ impl PyLazy {
         axis: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<String> {
-        let (py, tensor, row) = (slf.py(), &slf.get().0, named(reduction)?);
+        let (py, lazy, row) = (slf.py(), slf.get(), named(reduction)?);
+        let tensor = &lazy.0;
         let keywords = with_axis(py, options, axis)?;
         if axis.is_none() && !keywords.contains("dim")? {
             keywords.set_item("axis", tensor.batch_axes() + 1)?;
         }
         let asked = Asked::read(row, "explain", tensor, &[], Some(&keywords))?;
         let index = asked.index("explain")?;
-        tensor.explain(row.name, index, asked.weight.as_ref(), &asked.settings.options()).py()
+        run(py, lazy.pairs(), lazy.device(), || {
+            tensor.explain(row.name, index, asked.weight.as_ref(), &asked.settings.options())
+        })
     }
 }
 

@@ -17,9 +17,10 @@ use super::lazy::PyLazy;
 use super::operand::{Operand, required_array};
 use super::settings::Settings;
 use super::work::watched;
-use crate::args::target;
+use crate::args::{fits, target};
 use crate::array::PyArray;
 use crate::errors::OrRaise;
+use crate::run::run;
 
 /// The name that a reduction has as a method: KeOps' keep a large K.
 pub fn method_name(row: &ReductionRow) -> String {
@@ -193,14 +194,7 @@ pub fn fits_out(
         let message = "out: the reduction gives values and indices, out takes one array";
         return Err(PyValueError::new_err(message));
     }
-    let to = target(out.bind(py), device)?;
-    if to.shape() != shape || to.dtype() != dtype {
-        let (held, held_shape) = (to.dtype(), to.shape());
-        let message =
-            format!("out: {dtype} of shape {shape:?} is wanted, not {held} of {held_shape:?}");
-        return Err(PyValueError::new_err(message));
-    }
-    Ok(())
+    fits(&target(out.bind(py), device)?, &shape, dtype, true)
 }
 
 /// What a reduction gives, as an object: an array, or values and indices.
@@ -215,7 +209,8 @@ pub fn result(py: Python<'_>, reduced: Reduced, settings: &Settings) -> PyResult
             let Some(out) = &settings.out else {
                 return PyArray(array).into_py_any(py);
             };
-            target(out.bind(py), array.device())?.assign(&array).py()?;
+            let to = target(out.bind(py), array.device())?;
+            run(py, array.len(), array.device(), || to.assign(&array))?;
             Ok(out.clone_ref(py))
         }
     }
