@@ -14,7 +14,7 @@ use crate::dtype::{self, PyDType};
 use crate::errors::OrRaise;
 use crate::iteration::PyArrayIter;
 use crate::operand::Operand;
-use crate::run::run;
+use crate::run::{detached, run};
 
 /// An n-dimensional array; made by `asarray`, `zeros`, `arange` and their kin.
 ///
@@ -426,7 +426,7 @@ fn _restore(
     let dtype: DType = dtype.parse::<DType>().py()?;
     // A pickle from a machine with other devices is welcome on this one.
     let device = tilework::Device::parse(device).unwrap_or_else(|_| tilework::Device::current());
-    let array = py.detach(|| Array::from_bytes_on(device, dtype, &shape, data)).py()?;
+    let array = detached(py, || Array::from_bytes_on(device, dtype, &shape, data)).py()?;
     Ok(PyArray(array))
 }
 

@@ -6,6 +6,7 @@ use pyo3::types::PyBytes;
 use tilework::Array;
 
 use crate::errors::OrRaise;
+use crate::run::detached;
 
 /// More bytes than any memory has, though elements that repeat may ask for them.
 const MOST: usize = isize::MAX as usize / 2;
@@ -17,5 +18,5 @@ pub fn of<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyBytes>> 
         let message = format!("tobytes: {} elements of {}", array.len(), array.dtype());
         return Err(PyMemoryError::new_err(message));
     };
-    PyBytes::new_with(py, count, |into| py.detach(|| array.read_bytes(into)).py())
+    PyBytes::new_with(py, count, |into| detached(py, || array.read_bytes(into)).py())
 }

@@ -17,7 +17,7 @@ use crate::class;
 use crate::convert;
 use crate::errors::OrRaise;
 use crate::operand::Operand;
-use crate::run::run;
+use crate::run::{result_len, run};
 
 /// One entry of a key.
 enum Entry {
@@ -197,6 +197,34 @@ fn indexers(entries: &[Entry]) -> Vec<Indexer<'_>> {
         .collect()
 }
 
+/// How many elements arrays among indices pick at most.
+fn picked_len(array: &Array, indexers: &[Indexer<'_>]) -> usize {
+    let taken = |indexer: &Indexer<'_>| match indexer {
+        Indexer::Basic(Index::NewAxis | Index::Ellipsis) => 0,
+        Indexer::Array(mask) if mask.dtype() == DType::Bool => mask.ndim(),
+        _ => 1,
+    };
+    let beyond = array.ndim().saturating_sub(indexers.iter().map(taken).sum());
+    let (mut rest, mut at) = (array.len(), 0);
+    // What a mask picks is one line.
+    let mut shapes: SmallVec<[SmallVec<[usize; 4]>; 4]> = SmallVec::new();
+    for indexer in indexers {
+        let axes = at..at + taken(indexer);
+        if let Indexer::Array(picks) = indexer {
+            let lengths = array.shape().iter().skip(axes.start).take(axes.len());
+            lengths.for_each(|&length| rest /= length.max(1));
+            shapes.push(match picks.dtype() {
+                DType::Bool => SmallVec::from_slice(&[picks.len()]),
+                _ => SmallVec::from_slice(picks.shape()),
+            });
+        }
+        let skipped = matches!(indexer, Indexer::Basic(Index::Ellipsis)).then_some(beyond);
+        at = axes.end + skipped.unwrap_or(0);
+    }
+    let shapes: SmallVec<[&[usize]; 4]> = shapes.iter().map(|shape| &shape[..]).collect();
+    rest.saturating_mul(result_len(&shapes))
+}
+
 /// A number that is written to elements: as NumPy, a float is cut to an integer, but an integer
 /// must fit.
 pub fn for_writing(operation: &str, number: Number, dtype: DType) -> PyResult<Number> {
@@ -221,7 +249,8 @@ impl PyArray {
             return array.slice(&basics).py().map(PyArray);
         };
         let indexers = indexers(&entries);
-        run(slf.py(), array.len(), array.device(), || array.index(&indexers)).map(PyArray)
+        let elements = array.len().max(picked_len(array, &indexers));
+        run(slf.py(), elements, array.device(), || array.index(&indexers)).map(PyArray)
     }
 
     fn __setitem__(
@@ -247,7 +276,8 @@ impl PyArray {
             }
             Some(entries) => {
                 let indexers = indexers(&entries);
-                run(slf.py(), array.len(), array.device(), || array.index_set(&indexers, source))
+                let elements = array.len().max(picked_len(array, &indexers));
+                run(slf.py(), elements, array.device(), || array.index_set(&indexers, source))
             }
         }
     }

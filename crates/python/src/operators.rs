@@ -32,7 +32,7 @@ fn binary<'py>(
     let Some(operand) = Operand::of(other, array.device())? else {
         return Ok(slf.py().NotImplemented());
     };
-    let (elements, device) = (array.len().max(operand.len()), array.device());
+    let (elements, device) = (run::result_len(&[array.shape(), operand.shape()]), array.device());
     let (array, other) = (array.into(), operand.arg());
     let operands = if reflected { [other, array] } else { [array, other] };
     run(slf.py(), elements, device, || apply(id, &operands))
@@ -45,20 +45,21 @@ fn binary<'py>(
 /// The addresses are those of valid objects, and the thread is attached.
 #[inline]
 unsafe fn at_once(id: Id, objects: [*mut ffi::PyObject; 2]) -> Option<Array> {
-    let mut work = (0, None);
+    let mut device = None;
     let mut operand = |object| {
         // SAFETY: the caller's.
         match unsafe { class::array_at(object) } {
             Some(array) => {
-                work = (work.0.max(array.len()), Some(array.device()));
-                Some(Arg::Array(array))
+                device = Some(array.device());
+                Some((Arg::Array(array), array.shape()))
             }
             // SAFETY: the caller's.
-            None => unsafe { operand::plain_number(object) }.map(Arg::Number),
+            None => unsafe { operand::plain_number(object) }
+                .map(|number| (Arg::Number(number), &[][..])),
         }
     };
-    let operands = [operand(objects[0])?, operand(objects[1])?];
-    run::at_once(work.0, work.1?, || apply(id, &operands))
+    let ((left, a), (right, b)) = (operand(objects[0])?, operand(objects[1])?);
+    run::at_once(run::result_len(&[a, b]), device?, || apply(id, &[left, right]))
 }
 
 #[inline]

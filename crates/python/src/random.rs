@@ -1,4 +1,5 @@
-//! `tilework.random`: streams of random numbers, the same on every device.
+//! `tilework.random`: streams of random numbers, the same on every device (normal ones to their last
+//! bits).
 
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -12,10 +13,10 @@ use crate::convert::ArrayArg;
 use crate::dtype::DTypeArg;
 use crate::errors::OrRaise;
 use crate::operand::Operand;
-use crate::run::run;
+use crate::run::{len_along, result_len, run, volume};
 
 /// A stream of random numbers; made by `default_rng`. The same seed gives the same numbers on every
-/// device.
+/// device, normal ones to their last bits.
 ///
 /// >>> import tilework as tw
 /// >>> a, b = tw.random.default_rng(7), tw.random.default_rng(7)
@@ -24,6 +25,25 @@ use crate::run::run;
 #[pyclass(frozen, name = "Generator", module = "tilework.random")]
 pub struct Generator(Rng);
 
+/// Numbers drawn in a run of their own: what follows may be begun again, and the stream goes on once.
+fn draw_once(
+    py: Python<'_>,
+    operation: &str,
+    shape: &[usize],
+    draw: impl Fn(&[usize]) -> tilework::Result<Array> + Sync,
+) -> PyResult<Array> {
+    run(py, volume(shape), Device::current(), || draw(shape).map_err(|error| error.of(operation)))
+}
+
+/// An array; a number if no size was asked for and it has no axes.
+fn sized(py: Python<'_>, array: Array, is_sized: bool) -> PyResult<Py<PyAny>> {
+    if is_sized || array.ndim() > 0 {
+        return PyArray(array).into_py_any(py);
+    }
+    let one: Scalar = run(py, 1, array.device(), || array.to_scalar())?;
+    to_object(py, one.to_number())
+}
+
 /// The numbers drawn: an array of the size asked for, or one number.
 fn drawn(
     py: Python<'_>,
@@ -31,19 +51,8 @@ fn drawn(
     size: Option<ShapeArg>,
     draw: impl Fn(&[usize]) -> tilework::Result<Array> + Sync,
 ) -> PyResult<Py<PyAny>> {
-    let device = Device::current();
-    let draw = |shape: &[usize]| draw(shape).map_err(|error| error.of(operation));
-    match size {
-        Some(ShapeArg(shape)) => {
-            let volume = shape.iter().fold(1usize, |volume, &n| volume.saturating_mul(n));
-            let array = run(py, volume, device, || draw(&shape))?;
-            PyArray(array).into_py_any(py)
-        }
-        None => {
-            let one: Scalar = run(py, 1, device, || draw(&[])?.to_scalar())?;
-            to_object(py, one.to_number())
-        }
-    }
+    let shape = size.as_ref().map_or(&[][..], |ShapeArg(shape)| shape);
+    sized(py, draw_once(py, operation, shape, draw)?, size.is_some())
 }
 
 /// The numbers drawn, times the first operand and plus the second: of the size asked for, or of that
@@ -55,20 +64,22 @@ fn moved(
     [times, plus]: [&Operand<'_>; 2],
     draw: impl Fn(&[usize]) -> tilework::Result<Array> + Sync,
 ) -> PyResult<Py<PyAny>> {
-    let size = match (size, times, plus) {
-        (Some(size), ..) => Some(size),
-        (None, Operand::Number(_), Operand::Number(_)) => None,
-        _ => {
+    let is_sized = size.is_some();
+    let shape = match size {
+        Some(ShapeArg(shape)) => shape,
+        None => {
             let shapes = [times.shape(), plus.shape()];
-            Some(ShapeArg(tilework_layout::broadcast_shapes(operation, &shapes).py()?))
+            tilework_layout::broadcast_shapes(operation, &shapes).py()?
         }
     };
-    drawn(py, operation, size, |shape| {
-        let numbers = draw(shape)?;
-        numbers.mul_assign(times.arg())?;
-        numbers.add_assign(plus.arg())?;
-        Ok(numbers)
-    })
+    let numbers = draw_once(py, operation, &shape, draw)?;
+    let (elements, device) = (numbers.len(), numbers.device());
+    let told = |error: Error| error.of(operation);
+    // Each write is the last operation of its run.
+    run(py, elements, device, || numbers.mul_assign(times.arg()).map_err(told))?;
+    run(py, elements, device, || numbers.add_assign(plus.arg()).map_err(told))?;
+    let are_numbers = matches!((times, plus), (Operand::Number(_), Operand::Number(_)));
+    sized(py, numbers, is_sized || !are_numbers)
 }
 
 /// A parameter of a distribution: a number or an array.
@@ -182,7 +193,7 @@ impl Generator {
                 let [low, high] = [low, high].map(|bound| bound.cast(DType::Float64).get::<f64>());
                 Operand::Number((high - low).into())
             }
-            _ => Operand::Made(run(py, low.len().max(high.len()), device, || {
+            _ => Operand::Made(run(py, result_len(&[low.shape(), high.shape()]), device, || {
                 high.to_array(device)?.subtract(low.arg())
             })?),
         };
@@ -226,12 +237,11 @@ impl Generator {
             return run(py, n, Device::current(), || self.0.permutation(n)).map(PyArray);
         }
         let x = x.extract::<ArrayArg>()?.0;
-        run(py, x.len(), x.device(), || {
-            let _scope = x.device().scope();
-            let at = tilework_layout::normalize_axis("permutation", axis, x.ndim())?;
-            x.take(&self.0.permutation(x.shape()[at])?, axis)
-        })
-        .map(PyArray)
+        let at = tilework_layout::normalize_axis("permutation", axis, x.ndim()).py()?;
+        let _scope = x.device().scope();
+        let n = x.shape()[at];
+        let order = run(py, n, x.device(), || self.0.permutation(n))?;
+        run(py, x.len(), x.device(), || x.take(&order, axis)).map(PyArray)
     }
 
     /// Elements picked at random from an array along an axis or from 0 .. n, with or without
@@ -258,12 +268,14 @@ impl Generator {
             }
             Err(_) => a.extract::<ArrayArg>()?.0,
         };
-        drawn(py, "choice", size, |shape| {
-            let _scope = pool.device().scope();
-            let at = tilework_layout::normalize_axis("choice", axis, pool.ndim())?;
-            let picks = self.picks(pool.shape()[at], shape, replace, p.as_ref())?;
-            pool.take(&picks, axis)
-        })
+        let at = tilework_layout::normalize_axis("choice", axis, pool.ndim()).py()?;
+        let shape = size.as_ref().map_or(&[][..], |ShapeArg(shape)| shape);
+        let _scope = pool.device().scope();
+        let picks = self.picks(py, pool.shape()[at], shape, replace, p.as_ref())?;
+        let elements = len_along(&pool, axis, picks.len());
+        let told = |error: Error| error.of("choice");
+        let chosen = run(py, elements, pool.device(), || pool.take(&picks, axis).map_err(told))?;
+        sized(py, chosen, size.is_some())
     }
 
     /// Puts the parts of an array along an axis into random order, in place.
@@ -304,52 +316,72 @@ impl Generator {
     /// Indices of the elements that are chosen.
     fn picks(
         &self,
+        py: Python<'_>,
         n: usize,
         shape: &[usize],
         replace: bool,
         p: Option<&ArrayArg>,
-    ) -> tilework::Result<Array> {
+    ) -> PyResult<Array> {
+        let wrong = |message: &str| Err(PyValueError::new_err(format!("choice: {message}")));
         if n == 0 {
-            return Err(Error::value("choice", "there is nothing to choose from"));
+            return wrong("there is nothing to choose from");
         }
         let count = shape.iter().try_fold(1usize, |count, &n| count.checked_mul(n));
-        let count = count.ok_or_else(|| Error::value("choice", "the size is too large"))?;
+        let Some(count) = count else { return wrong("the size is too large") };
         if !replace && count > n {
-            let message = format!("{count} of {n} without replacement");
-            return Err(Error::value("choice", message));
+            return wrong(&format!("{count} of {n} without replacement"));
         }
         let lengths: Vec<isize> = shape.iter().map(|&n| n as isize).collect();
         let first = |order: Array| -> tilework::Result<Array> {
             order.slice(&[(..count).into()])?.reshape(&lengths)
         };
+        let device = Device::current();
         let Some(ArrayArg(p)) = p else {
-            if replace {
-                return self.0.integers(0, n as i64, shape);
-            }
-            return first(self.0.permutation(n)?);
+            return match replace {
+                true => draw_once(py, "choice", shape, |shape| self.0.integers(0, n as i64, shape)),
+                false => run(py, n, device, || first(self.0.permutation(n)?)),
+            };
         };
-        let p = p.to_dtype(DType::Float64)?;
-        let bad = p.ndim() != 1 || p.len() != n || p.less(0.0)?.any(())?.item::<bool>()?;
-        let total = p.sum(())?.item::<f64>()?;
-        if bad || (total - 1.0).abs() > 1e-8 {
-            let shape = shape_text(p.shape());
-            let message = format!(
-                "p of shape {shape} sums to {total}; for {n} elements it must hold {n} numbers of \
-                 at least 0 that sum to 1"
-            );
-            return Err(Error::value("choice", message));
-        }
-        if replace {
-            // The place of a uniform number among the running sums.
-            let sums = p.cumulative_sum(0)?;
-            sums.div_assign(&sums.slice(&[tilework::Index::from(-1)])?.copy()?)?;
-            let picks = sums.searchsorted(&self.0.uniform(shape, DType::Float64)?, Side::Right)?;
-            return picks.minimum(n as i64 - 1);
-        }
-        // The k largest of u^(1/p), that is, of log(u) / p, are k draws without replacement.
-        let keys = (&self.0.uniform(&[n], DType::Float64)?.log()? / &p)?;
-        first(keys.argsort(0, Direction::Descending)?)
+        let least = if replace { 1 } else { count };
+        let p = run(py, p.len(), p.device(), || probabilities(p, n, least))?;
+        let drawn = if replace { shape } else { &[n] };
+        let drawn = draw_once(py, "choice", drawn, |shape| self.0.uniform(shape, DType::Float64))?;
+        run(py, n.saturating_add(count), device, || {
+            if replace {
+                // The place of a uniform number among the running sums.
+                let sums = p.cumulative_sum(0)?;
+                sums.div_assign(&sums.slice(&[tilework::Index::from(-1)])?.copy()?)?;
+                return sums.searchsorted(&drawn, Side::Right)?.minimum(n as i64 - 1);
+            }
+            // The k largest of u^(1/p), that is, of log(u) / p, are k draws without replacement; those
+            // that cannot be drawn come after all others, however improbable.
+            let keys = (&drawn.log()? / &p)?.maximum(f64::MIN)?;
+            let keys = tilework::select(&p.greater(0.0)?, &keys, f64::NEG_INFINITY)?;
+            first(keys.argsort(0, Direction::Descending)?)
+        })
     }
+}
+
+/// A copy of the probabilities of n elements, at least so many of which must be possible.
+fn probabilities(p: &Array, n: usize, least: usize) -> tilework::Result<Array> {
+    let p = p.to_dtype(DType::Float64)?.copy()?;
+    let fits = p.ndim() == 1 && p.len() == n && !p.less(0.0)?.any(())?.item::<bool>()?;
+    let total = p.sum(())?.item::<f64>()?;
+    // A NaN is not within the bound either.
+    if !(fits && (total - 1.0).abs() <= 1e-8) {
+        let shape = shape_text(p.shape());
+        let message = format!(
+            "p of shape {shape} sums to {total}; for {n} elements it must hold {n} numbers of at \
+             least 0 that sum to 1"
+        );
+        return Err(Error::value("choice", message));
+    }
+    let possible = p.count_nonzero(())?.item::<i64>()?;
+    if (possible as usize) < least {
+        let message = format!("{least} without replacement, but p is 0 but for {possible}");
+        return Err(Error::value("choice", message));
+    }
+    Ok(p)
 }
 
 /// A stream of random numbers from a seed; from one that the system gives if there is none. A seed is

@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use tilework::{Device, Result, interruptible};
+use tilework::{Array, Device, Result, interruptible};
 use tilework_backend::without_waiting;
 
 use crate::errors::OrRaise;
@@ -29,6 +29,30 @@ fn is_long(elements: usize, device: Device) -> bool {
     elements > FEW && (elements > SHORT || !device.is_quick())
 }
 
+/// How many elements a shape has, for judging how long work is.
+pub fn volume(shape: &[usize]) -> usize {
+    shape.iter().fold(1usize, |volume, &n| volume.saturating_mul(n))
+}
+
+/// How many elements shapes broadcast to: work is as long as its result, which may be far longer than
+/// every operand. Shapes that do not broadcast give some number; the core refuses them.
+#[inline]
+pub fn result_len(shapes: &[&[usize]]) -> usize {
+    let axes = shapes.iter().map(|shape| shape.len()).max().unwrap_or(0);
+    let length = |shape: &[usize], back| shape.len().checked_sub(back).map_or(1, |at| shape[at]);
+    let longest = |back| shapes.iter().map(|shape| length(shape, back)).max().unwrap_or(1);
+    (1..=axes).fold(1usize, |volume, back| volume.saturating_mul(longest(back)))
+}
+
+/// How many elements there are where an axis gets another length.
+pub fn len_along(array: &Array, axis: isize, length: usize) -> usize {
+    let at = if axis < 0 { axis.saturating_add_unsigned(array.ndim()) } else { axis };
+    let axis = usize::try_from(at).ok().and_then(|at| array.shape().get(at));
+    // An axis that is not there is refused by the core.
+    let lines = array.len() / axis.copied().unwrap_or(1).max(1);
+    lines.saturating_mul(length)
+}
+
 /// The result of work on about so many elements, if the work is short, waits for nobody and
 /// succeeds.
 #[inline]
@@ -39,6 +63,11 @@ pub fn at_once<T>(elements: usize, device: Device, work: impl FnOnce() -> Result
     let mut done = None;
     catch_unwind(AssertUnwindSafe(|| done = without_waiting(work))).ok()?;
     done?.ok()
+}
+
+/// Does work of any length without the GIL that is not to be stopped once it has begun.
+pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
+    py.detach(|| interruptible(|| false, work))
 }
 
 /// Does work on about so many elements of a device. Since the work may be begun twice, it must not

@@ -12,12 +12,7 @@ use crate::device::{DeviceArg, or_current};
 use crate::dtype::DTypeArg;
 use crate::indexing::for_writing;
 use crate::operand::Operand;
-use crate::run::run;
-
-/// How many elements a shape has, for guessing how long the work is.
-fn volume(shape: &[usize]) -> usize {
-    shape.iter().fold(1usize, |volume, &n| volume.saturating_mul(n))
-}
+use crate::run::{run, volume};
 
 /// A number, or an array of no axes that stands for one.
 fn number(object: &Bound<'_, PyAny>, operation: &str) -> PyResult<Number> {

@@ -19,7 +19,7 @@ use crate::convert;
 use crate::errors::OrRaise;
 use crate::memory;
 use crate::operand::Operand;
-use crate::run::run;
+use crate::run::{result_len, run};
 
 type Operands<'a> = SmallVec<[Operand<'a>; 3]>;
 
@@ -68,7 +68,9 @@ fn compute<'py>(
     device: Device,
     out: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Py<PyAny>> {
-    let elements = operands.iter().map(Operand::len).max().unwrap_or(1);
+    // Three operands at most.
+    let shape = |at: usize| operands.get(at).map_or(&[][..], Operand::shape);
+    let elements = result_len(&[shape(0), shape(1), shape(2)]);
     let operands: SmallVec<[Arg<'_>; 3]> = operands.iter().map(Operand::arg).collect();
     match out {
         None => {
@@ -226,7 +228,9 @@ pub fn round<'py>(
     };
     let target = args::target(out, device)?;
     run(py, elements, device, || {
-        target.assign(&array.round_to(decimals)?).map_err(|error| error.of("round"))
+        let rounded = array.round_to(decimals)?;
+        // As any elementwise operation writes its result.
+        apply_into(Id::Positive, &[(&rounded).into()], &target).map_err(|error| error.of("round"))
     })?;
     Ok(out.clone().unbind())
 }

@@ -11,7 +11,7 @@ use crate::array::{PyArray, PyNumber};
 use crate::convert::ArrayArg;
 use crate::errors::OrRaise;
 use crate::operand;
-use crate::run::run;
+use crate::run::{result_len, run, volume};
 
 /// Exponentials that sum to one along an axis, without overflow.
 ///
@@ -44,7 +44,7 @@ fn isclose(
     equal_nan: bool,
 ) -> PyResult<PyArray> {
     let work = || x1.0.isclose(&x2.0, rtol, atol, nan(equal_nan));
-    run(py, x1.0.len().max(x2.0.len()), x1.0.device(), work).map(PyArray)
+    run(py, result_len(&[x1.0.shape(), x2.0.shape()]), x1.0.device(), work).map(PyArray)
 }
 
 /// Whether all elements are equal up to `atol + rtol * |x2|`.
@@ -63,7 +63,7 @@ fn allclose(
     equal_nan: bool,
 ) -> PyResult<bool> {
     let work = || x1.0.allclose(&x2.0, rtol, atol, nan(equal_nan));
-    run(py, x1.0.len().max(x2.0.len()), x1.0.device(), work)
+    run(py, result_len(&[x1.0.shape(), x2.0.shape()]), x1.0.device(), work)
 }
 
 /// Whether two arrays have one shape and equal elements.
@@ -124,7 +124,11 @@ fn pad(
         "wrap" => PadMode::Wrap,
         other => return Err(PyValueError::new_err(format!("pad: there is no mode {other:?}"))),
     };
-    run(py, x.0.len(), x.0.device(), || x.0.pad(&widths, mode)).map(PyArray)
+    let padded = x.0.shape().iter().zip(&widths);
+    let padded: Vec<usize> = padded
+        .map(|(&n, &(before, after))| n.saturating_add(before).saturating_add(after))
+        .collect();
+    run(py, volume(&padded), x.0.device(), || x.0.pad(&widths, mode)).map(PyArray)
 }
 
 /// Any shape and strides (in bytes) on the memory of an array; an error if they leave it.

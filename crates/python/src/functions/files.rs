@@ -13,6 +13,7 @@ use crate::args::register;
 use crate::array::PyArray;
 use crate::convert::ArrayArg;
 use crate::errors::OrRaise;
+use crate::run::detached;
 
 /// Where a file is: a path, or an open file of Python's.
 enum Place<'py> {
@@ -55,10 +56,10 @@ fn ending(path: PathBuf, ending: &str) -> PathBuf {
 #[pyo3(signature = (file, arr, /))]
 fn save(py: Python<'_>, file: &Bound<'_, PyAny>, arr: ArrayArg) -> PyResult<()> {
     match place(file, "write")? {
-        Place::Path(path) => py.detach(|| tilework::save(ending(path, "npy"), &arr.0)).py(),
+        Place::Path(path) => detached(py, || tilework::save(ending(path, "npy"), &arr.0)).py(),
         Place::Open(open) => {
             let mut bytes = Vec::new();
-            py.detach(|| tilework::write_npy(&mut bytes, &arr.0)).py()?;
+            detached(py, || tilework::write_npy(&mut bytes, &arr.0)).py()?;
             open.call_method1("write", (PyBytes::new(py, &bytes),)).map(|_| ())
         }
     }
@@ -86,18 +87,18 @@ fn load(py: Python<'_>, file: &Bound<'_, PyAny>, mmap_mode: Option<&str>) -> PyR
             let bytes = open.call_method0("read")?;
             let bytes: &[u8] = bytes.extract()?;
             if is_archive(bytes) {
-                let arrays = py.detach(|| tilework::read_npz(Cursor::new(bytes))).py()?;
+                let arrays = detached(py, || tilework::read_npz(Cursor::new(bytes))).py()?;
                 return by_name(py, arrays);
             }
-            let array = py.detach(|| tilework::read_npy(bytes)).py()?;
+            let array = detached(py, || tilework::read_npy(bytes)).py()?;
             return PyArray(array).into_py_any(py);
         }
     };
     if is_archive(&start(&path)?) {
-        let arrays = py.detach(|| tilework::load_npz(&path)).py()?;
+        let arrays = detached(py, || tilework::load_npz(&path)).py()?;
         return by_name(py, arrays);
     }
-    let array = py.detach(|| match mmap_mode {
+    let array = detached(py, || match mmap_mode {
         None => tilework::load(&path),
         // SAFETY: who asks for a map promises that the file stays as it is, as with NumPy.
         Some("r") => unsafe { tilework::load_mapped(&path) },
@@ -159,7 +160,7 @@ fn archive(
     match place(file, "write")? {
         Place::Path(path) => {
             let path = ending(path, "npz");
-            py.detach(|| match compressed {
+            detached(py, || match compressed {
                 true => tilework::save_npz_compressed(path, &named),
                 false => tilework::save_npz(path, &named),
             })
@@ -167,7 +168,7 @@ fn archive(
         }
         Place::Open(open) => {
             let mut bytes = Cursor::new(Vec::new());
-            py.detach(|| match compressed {
+            detached(py, || match compressed {
                 true => tilework::write_npz_compressed(&mut bytes, &named),
                 false => tilework::write_npz(&mut bytes, &named),
             })

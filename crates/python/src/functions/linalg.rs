@@ -12,7 +12,7 @@ use crate::class;
 use crate::convert::{self, ArrayArg};
 use crate::errors::OrRaise;
 use crate::operators::matmul_work;
-use crate::run::run;
+use crate::run::{len_along, result_len, run};
 
 /// Two operands as arrays on one device: that of the first array of ours.
 fn pair(x1: &Bound<'_, PyAny>, x2: &Bound<'_, PyAny>) -> PyResult<(Array, Array)> {
@@ -101,7 +101,10 @@ fn tensordot(
         }
         (None, None) => (Vec::new(), Vec::new()),
     };
-    run(py, matmul_work(&a, b.len()), a.device(), || a.tensordot(&b, &left, &right)).map(PyArray)
+    let summed =
+        left.iter().fold(1, |summed, &axis| summed * (a.len() / len_along(&a, axis, 1).max(1)));
+    let work = a.len().saturating_mul(b.len()) / summed.max(1);
+    run(py, work, a.device(), || a.tensordot(&b, &left, &right)).map(PyArray)
 }
 
 /// Sum of products along an axis of both arrays; the left one is conjugated.
@@ -118,7 +121,7 @@ fn vecdot(
     axis: isize,
 ) -> PyResult<PyArray> {
     let (a, b) = pair(x1, x2)?;
-    run(py, a.len().max(b.len()), a.device(), || a.vecdot(&b, axis)).map(PyArray)
+    run(py, result_len(&[a.shape(), b.shape()]), a.device(), || a.vecdot(&b, axis)).map(PyArray)
 }
 
 /// Sum of products by Einstein's notation: "ij,jk->ik".

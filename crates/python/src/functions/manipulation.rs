@@ -12,7 +12,7 @@ use crate::class;
 use crate::convert::ArrayArg;
 use crate::errors::OrRaise;
 use crate::layout;
-use crate::run::run;
+use crate::run::{run, volume};
 
 /// Arrays as a tuple.
 pub fn tuple(py: Python<'_>, arrays: Vec<Array>) -> PyResult<Bound<'_, PyTuple>> {
@@ -267,7 +267,8 @@ pub fn repeat(
                 .collect::<PyResult<_>>()?
         }
     };
-    run(py, x.0.len(), x.0.device(), || {
+    let most = times.iter().copied().max().unwrap_or(0);
+    run(py, x.0.len().saturating_mul(most), x.0.device(), || {
         let source = if axis.is_none() { x.0.ravel()? } else { x.0.clone() };
         let axis = axis.unwrap_or(0);
         match times[..] {
@@ -286,7 +287,8 @@ pub fn repeat(
 #[pyfunction]
 #[pyo3(signature = (x, repetitions, /))]
 fn tile(py: Python<'_>, x: ArrayArg, repetitions: ShapeArg) -> PyResult<PyArray> {
-    run(py, x.0.len(), x.0.device(), || x.0.tile(&repetitions.0)).map(PyArray)
+    let elements = x.0.len().saturating_mul(volume(&repetitions.0));
+    run(py, elements, x.0.device(), || x.0.tile(&repetitions.0)).map(PyArray)
 }
 
 /// Elements moved along axes; what leaves one end enters at the other.

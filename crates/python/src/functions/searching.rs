@@ -11,7 +11,7 @@ use crate::array::PyArray;
 use crate::class;
 use crate::convert::ArrayArg;
 use crate::operand::Operand;
-use crate::run::run;
+use crate::run::{len_along, result_len, run};
 
 /// Elements of `x1` where the condition is true, of `x2` elsewhere.
 ///
@@ -31,7 +31,7 @@ fn where_(
     else {
         return Err(PyTypeError::new_err("where: chooses between arrays or numbers"));
     };
-    let elements = mask.len().max(x1.len()).max(x2.len());
+    let elements = result_len(&[mask.shape(), x1.shape(), x2.shape()]);
     run(py, elements, mask.device(), || tilework::select(&mask, x1.arg(), x2.arg())).map(PyArray)
 }
 
@@ -160,7 +160,12 @@ pub fn take(
     indices: ArrayArg,
     axis: Option<isize>,
 ) -> PyResult<PyArray> {
-    run(py, x.0.len().max(indices.0.len()), x.0.device(), || match axis {
+    let elements = match axis {
+        Some(axis) => len_along(&x.0, axis, indices.0.len()),
+        // The flat array may have to be made first.
+        None => x.0.len().max(indices.0.len()),
+    };
+    run(py, elements, x.0.device(), || match axis {
         Some(axis) => x.0.take(&indices.0, axis),
         None => x.0.ravel()?.take(&indices.0, 0),
     })
@@ -180,7 +185,7 @@ fn take_along_axis(
     indices: ArrayArg,
     axis: isize,
 ) -> PyResult<PyArray> {
-    let elements = x.0.len().max(indices.0.len());
+    let elements = result_len(&[x.0.shape(), indices.0.shape()]);
     run(py, elements, x.0.device(), || x.0.take_along_axis(&indices.0, axis)).map(PyArray)
 }
 
