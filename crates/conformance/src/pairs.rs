@@ -98,22 +98,36 @@ fn arguments(
     (numbers, arrays)
 }
 
-/// Fails unless all numbers are equal, or near relative to their size.
+/// Fails unless all numbers are equal, or near relative to one or to their size.
 pub fn close(what: &str, got: &[f64], expected: &[f64], tolerance: f64) {
+    let allowed: Vec<f64> = expected.iter().map(|b| tolerance * (1.0 + b.abs())).collect();
+    within(what, got, expected, &allowed);
+}
+
+/// Fails unless all numbers are equal, or differ by no more than is allowed of each.
+fn within(what: &str, got: &[f64], expected: &[f64], allowed: &[f64]) {
     assert_eq!(got.len(), expected.len(), "{what}: lengths");
-    for (k, (a, b)) in got.iter().zip(expected).enumerate() {
-        let same = a == b || a.is_nan() && b.is_nan();
-        let near = (a - b).abs() <= tolerance * (1.0 + b.abs());
-        assert!(same || near, "{what}: element {k} is {a}, not {b}");
+    for (k, ((a, b), allowed)) in got.iter().zip(expected).zip(allowed).enumerate() {
+        let near = a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= *allowed;
+        assert!(near, "{what}: element {k} is {a}, not {b}; {allowed:e} is allowed");
     }
 }
 
-fn tolerance(dtype: DType) -> f64 {
+/// The error that arithmetic may cause, relative to the sum of absolute terms, and the one of
+/// rounding the result to its dtype, relative to itself.
+fn promised(dtype: DType) -> (f64, f64) {
     match dtype {
-        DType::Float64 => 1e-11,
-        DType::Float32 => 1e-4,
-        _ => 3e-2,
+        DType::Float64 => (2e-14, 0.0),
+        DType::Float32 => (1e-5, 0.0),
+        DType::Float16 => (1e-5, f64::exp2(-11.0)),
+        _ => (1e-5, f64::exp2(-8.0)),
     }
+}
+
+/// What may be missing of each number whose terms have these absolute sums.
+fn allowances(dtype: DType, expected: &[f64], terms: &[f64]) -> Vec<f64> {
+    let (arithmetic, rounding) = promised(dtype);
+    expected.iter().zip(terms).map(|(b, t)| arithmetic * t + rounding * b.abs()).collect()
 }
 
 fn oracle(reduction: &Reduction, numbers: &[Vec<f64>], m: usize, n: usize) -> (Vec<f64>, Vec<i64>) {
@@ -143,7 +157,9 @@ fn formulas_of(device: Device, dtype: DType, axis: usize) {
             let got = sum.call(&arrays).expect(&what);
             assert_eq!(got.dtype(), dtype, "{what}");
             let (expected, _) = oracle(sum.reduction(), &numbers, m, n);
-            close(&what, &floats(&got), &expected, tolerance(dtype));
+            let sizes = Genred::new(&format!("Abs({text})"), &ALIASES, "Mean", axis).expect(&what);
+            let (terms, _) = oracle(sizes.reduction(), &numbers, m, n);
+            within(&what, &floats(&got), &expected, &allowances(dtype, &expected, &terms));
         }
     }
 }
@@ -180,7 +196,17 @@ fn reductions_of(device: Device, dtype: DType, axis: usize) {
                 let (values, indices) = oracle(call.reduction(), &numbers, m, n);
                 assert_eq!(got.values.is_some(), row.gives_values, "{what}");
                 if let Some(found) = got.values {
-                    close(&what, &floats(&found), &values, tolerance(dtype));
+                    // Weights of both signs cancel, before a logarithm too, which is exact relative to one.
+                    let positive = weight.map(|_| "Abs(b)");
+                    let sums = Genred::with(text, &ALIASES, row.name, axis, k, positive);
+                    let (sums, _) = oracle(sums.expect(&what).reduction(), &numbers, m, n);
+                    let size = |(sum, value): (&f64, &f64)| match row.name.contains("LogSumExp") {
+                        true => value.abs() + (sum - value).exp(),
+                        false => sum.abs(),
+                    };
+                    let sizes: Vec<f64> = sums.iter().zip(&values).map(size).collect();
+                    let allowed = allowances(dtype, &values, &sizes);
+                    within(&what, &floats(&found), &values, &allowed);
                 }
                 if let Some(found) = got.indices {
                     assert_eq!(found.to_vec::<i64>().expect("indices"), indices, "{what}");
@@ -357,7 +383,7 @@ pub fn partials(device: Device) {
                 })
                 .expect(row.name);
             if let (Some(a), Some(b)) = (merged.values, whole.values) {
-                close(row.name, &floats(&a), &floats(&b), tolerance(dtype));
+                close(row.name, &floats(&a), &floats(&b), promised(dtype).0);
             }
             if let (Some(a), Some(b)) = (merged.indices, whole.indices) {
                 let indices = |at: Array| at.to_vec::<i64>().expect("indices");
