@@ -15,9 +15,11 @@ mod carry;
 mod evaluate;
 mod print;
 mod signature;
+mod terms;
 
 pub use build::Builder;
 pub use carry::Carried;
+pub use terms::{Term, Terms};
 
 use smallvec::SmallVec;
 use tilework_fork::ForkOnce;

@@ -16,7 +16,7 @@
 use smallvec::SmallVec;
 use tilework_ops::Id;
 use tilework_simd::tiles::MOST_ROWS;
-use tilework_tape::{Action, Per, SlotId, Step, Tape};
+use tilework_tape::{Action, Per, SlotId, Step, Tape, Term, Terms};
 
 use super::products::MOST_LANES;
 
@@ -91,15 +91,6 @@ pub(super) enum How {
     Distance(SlotId, SlotId),
     /// The inner product of the first two, summed onto the third.
     ProductOnto(SlotId, SlotId, SlotId),
-}
-
-/// Some components of what is folded: those of a slot, or its products with another that a sum
-/// takes fused, so that they are never rounded or stored.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Term {
-    pub(super) slot: SlotId,
-    pub(super) factor: Option<SlotId>,
-    pub(super) len: usize,
 }
 
 /// A sum over j of a number times a vector of j, which is a product of matrices.
@@ -264,16 +255,9 @@ fn decide(
     onto: Option<SlotId>,
 ) -> (Vec<How>, Vec<Term>) {
     let first = tape.inputs().len();
-    let mut uses = vec![0u32; tape.slots()];
-    tape.outputs().iter().for_each(|&slot| uses[slot as usize] += 1);
-    let mut how = vec![How::Run; tape.steps().len()];
-    for (k, step) in tape.steps().iter().enumerate().rev() {
-        if uses[first + k] == 0 {
-            how[k] = How::Skip;
-            continue;
-        }
-        step.operands.iter().for_each(|&slot| uses[slot as usize] += 1);
-    }
+    let uses = tape.uses();
+    let is_needed = |k: usize| if uses[first + k] > 0 { How::Run } else { How::Skip };
+    let mut how: Vec<How> = (0..tape.steps().len()).map(is_needed).collect();
     for k in 0..how.len() {
         let step = &tape.steps()[k];
         let &[a, b] = &step.operands[..] else { continue };
@@ -298,31 +282,13 @@ fn decide(
         how[k] = How::Skip;
         how[sum] = How::ProductOnto(a, b, number);
     }
-    // A step of pairs that only the fold needs.
-    let only_folded = |slot: SlotId| {
-        let k = (slot as usize).checked_sub(first)?;
-        let own = fuses && uses[slot as usize] == 1 && sections[slot as usize] == Per::Pair;
-        own.then(|| (k, &tape.steps()[k]))
-    };
-    let mut terms = Vec::new();
-    let mut folded: SmallVec<[SlotId; 4]> = tape.outputs().iter().take(1).copied().collect();
-    folded.reverse();
-    while let Some(slot) = folded.pop() {
-        let len = tape.slot(slot).len as usize;
-        match only_folded(slot) {
-            Some((k, step)) if step.action == Action::Concat => {
-                how[k] = How::Skip;
-                folded.extend(step.operands.iter().rev().copied());
-            }
-            Some((k, step)) if step.action == Action::Apply(Id::Multiply) => {
-                how[k] = How::Skip;
-                let factor = Some(step.operands[1]);
-                terms.push(Term { slot: step.operands[0], factor, len });
-            }
-            _ => terms.push(Term { slot, factor: None, len }),
-        }
+    if fuses {
+        let Terms { terms, inside } = tape.terms(sections, &uses);
+        inside.iter().for_each(|&k| how[k] = How::Skip);
+        return (how, terms);
     }
-    (how, terms)
+    let whole = |&slot| Term { slot, factor: None, len: tape.slot(slot).len as usize };
+    (how, tape.outputs().iter().take(1).map(whole).collect())
 }
 
 /// What a step reads, given what is done with it.

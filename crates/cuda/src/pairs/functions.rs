@@ -366,7 +366,7 @@ impl Printer<'_, '_> {
             let numbers: Vec<String> =
                 needs.iter().map(|&slot| self.value(slot, Per::Pair)).collect();
             let body = format!("s.add({at} + k, {});", numbers.join(", "));
-            text += &self.along(term.len, &needs, &body, Per::Pair)?;
+            text += &self.along(term.len as u32, &needs, &body, Per::Pair)?;
             at += term.len;
         }
         if !self.sections.terms.is_empty() {

@@ -7,23 +7,14 @@
 //! read by `print`.
 
 use smallvec::SmallVec;
-use tilework_ops::{Id, Scalar};
-use tilework_tape::{Action, Per, SlotId, Step, Tape};
+use tilework_ops::Scalar;
+use tilework_tape::{Action, Per, SlotId, Step, Tape, Term, Terms};
 
 use super::arguments;
 use super::square::Square;
 
 /// The longest vector that is kept in registers, and whose loops are unrolled.
 pub(super) const LONG: u32 = 64;
-
-/// Some components of a sum: those of a slot, or its products with another that go into the sum
-/// fused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Term {
-    pub(super) slot: SlotId,
-    pub(super) factor: Option<SlotId>,
-    pub(super) len: u32,
-}
 
 /// What is known of a tape's slots.
 #[derive(Debug)]
@@ -61,7 +52,9 @@ impl<'a> Sections<'a> {
             run[usize::from(slot) - first] = square.is_some_and(|square| square.scaled == slot);
         }
         let uses = uses(tape, &run);
-        let terms = if sums { terms(tape, &per, &uses, &mut run) } else { Vec::new() };
+        let Terms { terms, inside } =
+            if sums { tape.terms(&per, &tape.uses()) } else { Terms::default() };
+        inside.iter().for_each(|&k| run[k] = false);
         let mut sections = Sections {
             tape,
             held: vec![false; per.len()],
@@ -225,29 +218,4 @@ fn uses(tape: &Tape, run: &[bool]) -> Vec<SmallVec<[SlotId; 2]>> {
         }
     }
     uses
-}
-
-/// What is summed: vectors that are put together only to be summed are taken apart again, and
-/// products that nobody else needs are left to the sum.
-fn terms(tape: &Tape, per: &[Per], uses: &[SmallVec<[SlotId; 2]>], run: &mut [bool]) -> Vec<Term> {
-    let first = tape.inputs().len();
-    let mut terms = Vec::new();
-    let mut rest: Vec<SlotId> = tape.outputs().iter().take(1).copied().collect();
-    while let Some(slot) = rest.pop() {
-        let (at, len) = (usize::from(slot), tape.slot(slot).len);
-        let own = per[at] == Per::Pair && uses[at].len() < 2 && at >= first;
-        let step = own.then(|| &tape.steps()[at - first]);
-        match step.map(|step| (&step.action, &step.operands[..])) {
-            Some((Action::Concat, parts)) => {
-                run[at - first] = false;
-                rest.extend(parts.iter().rev());
-            }
-            Some((Action::Apply(Id::Multiply), &[a, b])) => {
-                run[at - first] = false;
-                terms.push(Term { slot: a, factor: Some(b), len });
-            }
-            _ => terms.push(Term { slot, factor: None, len }),
-        }
-    }
-    terms
 }
