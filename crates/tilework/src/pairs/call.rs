@@ -285,6 +285,10 @@ impl<'a> Call<'a> {
         let lowered = plan(reduction.outputs(), self.purpose(options), reduction.axis())?;
         let rows = extent.rows(reduction.axis().survivor());
         let full = |rest: &[usize]| -> Dims { extent.batch.iter().chain(rest).copied().collect() };
+        // Batch axes of one element are none to devices: what has one batch is planned as such.
+        let of_one = |axis: &usize| extent.batch[*axis] == 1;
+        let ones: SmallVec<[isize; 4]> =
+            (0..extent.batch.len()).filter(of_one).map(|axis| axis as isize).collect();
         let mut layouts: SmallVec<[Layout; 4]> = SmallVec::new();
         for variable in &lowered.variables {
             let array = self.array(variable.position)?;
@@ -294,7 +298,8 @@ impl<'a> Call<'a> {
                 Category::I => full(&[rows, variable.dim]),
                 Category::J => full(&[self.count(), variable.dim]),
             };
-            layouts.push(array.layout().broadcast_to(&shape)?);
+            let whole = array.layout().broadcast_to(&shape)?;
+            layouts.push(if ones.is_empty() { whole } else { whole.squeeze(Some(&ones))? });
         }
         let mut inputs: SmallVec<[ViewRef<'_>; 4]> = SmallVec::new();
         for (variable, layout) in lowered.variables.iter().zip(&layouts) {
@@ -302,7 +307,8 @@ impl<'a> Call<'a> {
         }
         let operation = reduction.row().fold.row().name;
         let allocate = |width: usize, dtype: DType| {
-            device.allocate(operation, &full(&[rows, width]), dtype, false)
+            let batch = extent.batch.iter().copied().filter(|&n| n != 1);
+            device.allocate(operation, &batch.chain([rows, width]).collect::<Dims>(), dtype, false)
         };
         let mut value_block =
             wanted.values.map(|(width, dtype)| allocate(width, dtype)).transpose()?;
@@ -324,9 +330,17 @@ impl<'a> Call<'a> {
             progress: options.progress,
         });
         let answer = door(device, operation, &request)?;
+        let result = |block| {
+            let array = Array::from_fresh(block, device);
+            if ones.is_empty() {
+                return Ok(array);
+            }
+            let rest = &array.shape()[array.ndim() - 2..];
+            array.reshape(&full(rest).iter().map(|&n| n as isize).collect::<Vec<_>>())
+        };
         let raw = Raw {
-            values: value_block.map(|block| Array::from_fresh(block, device)),
-            indices: index_block.map(|block| Array::from_fresh(block, device)),
+            values: value_block.map(result).transpose()?,
+            indices: index_block.map(result).transpose()?,
         };
         Ok((answer, raw))
     }
@@ -334,5 +348,48 @@ impl<'a> Call<'a> {
     pub(super) fn array(&self, position: usize) -> Result<&Array> {
         let missing = || Error::formula(format!("there is no argument {position}"), None);
         self.arrays.get(position).ok_or_else(missing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lazy::LazyTensor;
+    use super::*;
+
+    #[test]
+    fn batches_of_one_are_planned_as_none() {
+        let points = |m: usize| {
+            let numbers = (0..m * 64).map(|k| ((k * 37) % 101) as f32 / 101.0).collect::<Vec<_>>();
+            Array::from_slice(&numbers).unwrap().reshape(&[m as isize, 64]).unwrap()
+        };
+        let (x, y) = (points(300), points(200));
+        let kernel = |x: &Array, y: &Array| {
+            let (x, y) = (LazyTensor::vi(x).unwrap(), LazyTensor::vj(y).unwrap());
+            x.sqdist(&y).unwrap().negative().unwrap().exp().unwrap()
+        };
+        let plain = kernel(&x, &y);
+        let batched =
+            kernel(&x.expand_dims(0).unwrap().expand_dims(0).unwrap(), &y.expand_dims(0).unwrap());
+        let options = Options { k: Some(3), ..Options::default() };
+        for (name, shape) in [("Sum", [1, 1, 300, 1]), ("ArgKMin", [1, 1, 300, 3])] {
+            let options = Options { k: options.k.filter(|_| name == "ArgKMin"), ..options };
+            let how = plain.explain(name, 1, None, &options).unwrap();
+            assert_eq!(batched.explain(name, 1, None, &options).unwrap(), how);
+            let result = |of: &LazyTensor| of.reduce(name, 1, None, &options).unwrap().only();
+            let (ours, wanted) = (result(&batched).unwrap(), result(&plain).unwrap());
+            assert_eq!(ours.shape(), shape);
+            assert!(ours.is_contiguous());
+            let same = ours.reshape(&[300, shape[3] as isize]).unwrap().equal(&wanted).unwrap();
+            assert!(same.all(None).unwrap().item::<bool>().unwrap());
+            let states = batched.partial(name, 1, None, 0, &options).unwrap();
+            assert_eq!(states.finish().unwrap().only().unwrap().shape(), shape);
+        }
+        // What has several batches keeps those.
+        let three = x.reshape(&[1, 3, 100, 64]).unwrap();
+        let sums = kernel(&three, &y).sum(1).unwrap();
+        assert_eq!(sums.shape(), [1, 3, 100, 1]);
+        let other = sums.reshape(&[300, 1]).unwrap();
+        let gap = (&other - &plain.sum(1).unwrap()).unwrap().abs().unwrap().max(None).unwrap();
+        assert!(gap.item::<f32>().unwrap() < 1e-5 * 200.0);
     }
 }
