@@ -180,17 +180,21 @@ impl Work {
 
     /// The incoming gradient in the shape of the result, K and components on one axis.
     pub(super) fn checked(&self, e: &Array) -> Result<Array> {
-        let rows = self.rows();
-        let full: Dims = rows.iter().copied().chain([self.reduction.width()]).collect();
-        if e.len() != full.iter().product::<usize>() || e.dtype() != self.dtype {
-            let message = format!(
-                "the incoming gradient is {} of shape {}, the result {} of {}",
-                e.dtype(),
-                tuple(e.shape()),
-                self.dtype,
-                tuple(&full)
-            );
+        let (rows, width) = (self.rows(), self.reduction.width());
+        let wanted = Call::new(&self.reduction, &self.arrays, &self.extent).outline().shape;
+        // K values of vectors may lie on one axis, and numbers on none.
+        let flat: Dims = rows.iter().copied().chain([width]).collect();
+        let shape = e.shape();
+        let fits = shape == wanted || shape == &flat[..] || (width == 1 && shape == &rows[..]);
+        if !fits {
+            let (shape, wanted) = (tuple(shape), tuple(&wanted));
+            let message = format!("the incoming gradient has shape {shape}, the result {wanted}");
             return Err(Error::shape("grad", message));
+        }
+        if e.dtype() != self.dtype {
+            let message =
+                format!("the incoming gradient is {}, the variables are {}", e.dtype(), self.dtype);
+            return Err(Error::dtype("grad", message));
         }
         self.in_rows(e, self.reduction.width())
     }
@@ -266,6 +270,44 @@ mod tests {
         };
         assert_eq!(gradient(&x), [8.0, 16.0]);
         assert_eq!(gradient(&x.copy().unwrap()), [8.0, 16.0]);
+    }
+
+    #[test]
+    fn incoming_gradients_have_the_shape_of_the_result() {
+        let column = Array::from_nested(&[[1.0f64], [2.0], [4.0]]).unwrap();
+        let rows = Array::from_nested(&[[1.0f64, 2.0], [3.0, 4.0], [5.0, 6.0]]).unwrap();
+        let options = Options { k: Some(2), ..Options::default() };
+        let y = LazyTensor::vj(&column).unwrap();
+        for (x, name, right, wrong) in [
+            (
+                &column,
+                "Sum",
+                &[&[3, 1][..], &[3]][..],
+                &[&[1, 3][..], &[3, 2], &[], &[1, 3, 1]][..],
+            ),
+            (&rows, "Sum", &[&[3, 2]], &[&[2, 3], &[6], &[3, 1], &[3]]),
+            (&rows, "KMin", &[&[3, 2, 2], &[3, 4]], &[&[3, 2], &[4, 3], &[2, 2, 3], &[12]]),
+        ] {
+            let x = LazyTensor::vi(x).unwrap();
+            let f = x.multiply(&y).unwrap();
+            let options = Options { k: options.k.filter(|_| name == "KMin"), ..options };
+            let gradient = |shape: &[usize], dtype: DType| {
+                let e = Array::ones(shape, dtype)?;
+                let both = f.value_and_grad(name, 1, None, &[&x], Some(&e), &options);
+                let one = f.reduction_grad(name, 1, None, &x, &e, &options);
+                assert_eq!(both.is_ok(), one.is_ok(), "{name} {shape:?}");
+                one
+            };
+            for shape in right {
+                assert!(gradient(shape, DType::Float64).is_ok(), "{name} {shape:?}");
+                let other = gradient(shape, DType::Float32).unwrap_err();
+                assert!(matches!(other, Error::DType(_)), "{other}");
+            }
+            for shape in wrong {
+                let error = gradient(shape, DType::Float64).unwrap_err();
+                assert!(error.to_string().contains("incoming gradient has shape"), "{error}");
+            }
+        }
     }
 
     #[test]
