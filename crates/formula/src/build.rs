@@ -35,6 +35,9 @@ impl Expr {
             kind = Kind::Zero(1);
         }
         let dim = infer::dim_of(&kind, &operands)?;
+        if operands.iter().any(|operand| operand.dim() == 0) {
+            return over_nothing(&kind, operands, dim);
+        }
         match rules::simplify(&kind, &operands, dim)? {
             Some(simpler) => Ok(simpler),
             None => Ok(intern::intern(kind, operands, dim)),
@@ -79,7 +82,7 @@ impl Expr {
 
     /// A vector of one number in all places.
     pub fn uniform(value: f64, dim: usize) -> Result<Expr> {
-        if value == 0.0 { Expr::zero(dim) } else { Expr::constant(value).repeat(dim) }
+        if value == 0.0 || dim == 0 { Expr::zero(dim) } else { Expr::constant(value).repeat(dim) }
     }
 
     /// An operation of the table, number by number; dimension 1 broadcasts.
@@ -122,7 +125,7 @@ impl Expr {
 
     /// Quotient; dividing by what is zero everywhere is an error.
     pub fn divide(&self, other: &Expr) -> Result<Expr> {
-        if other.is_zero() {
+        if other.is_zero() && other.dim() > 0 {
             let message = format!("Divide: {} is divided by zero", self.brief());
             return Err(Error::formula(message, None));
         }
@@ -233,6 +236,16 @@ impl Expr {
     pub fn sqdist(&self, other: &Expr) -> Result<Expr> {
         self.subtract(other)?.sqnorm2()
     }
+}
+
+/// A node with an operand that has no components: parts of a vector that are not there are left
+/// out, and sums over nothing are zero. So no other node ever has such an operand.
+fn over_nothing(kind: &Kind, mut operands: Operands, dim: usize) -> Result<Expr> {
+    if *kind == Kind::Concat && dim > 0 {
+        operands.retain(|operand| operand.dim() > 0);
+        return Expr::build(Kind::Concat, operands);
+    }
+    Expr::zero(dim)
 }
 
 /// The row that a formula means where it names this one: comparisons look one way, and rows whose

@@ -57,8 +57,8 @@ pub(crate) fn variable(
         (Some(_), _, _) => return Err(format!("{word} takes a position and a dimension")),
     };
     match variable.dim {
-        1..=MAX_DIM => Ok(variable),
-        dim => Err(format!("a variable has dimension 1 to {MAX_DIM}, not {dim}")),
+        0..=MAX_DIM => Ok(variable),
+        dim => Err(format!("a variable has dimension 0 to {MAX_DIM}, not {dim}")),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Dimensions: what a node of a kind on given operands has, and what it refuses.
 //!
 //! Called by [`Expr::build`] before anything else, so that every node that exists has operands
-//! that fit. Messages show the operands, shortened, with their dimensions.
+//! that fit. Messages show the operands, shortened, with their dimensions. Variables may have no
+//! components, and then what is made of them number by number has none either.
 
 use tilework_error::{Error, Result};
 use tilework_ops::FoldId;
@@ -33,6 +34,11 @@ pub(crate) fn dim_of(kind: &Kind, operands: &[Expr]) -> Result<usize> {
             return fail("has no meaning for real numbers".into());
         }
         Kind::Apply(_) | Kind::Select => broadcast(name, operands)?,
+        Kind::Fold(FoldId::Max | FoldId::Min | FoldId::ArgMax | FoldId::ArgMin)
+            if operands[0].dim() == 0 =>
+        {
+            return fail(format!("there is none: {}", described(&operands[0])));
+        }
         Kind::Fold(FoldId::Sum | FoldId::Max | FoldId::Min | FoldId::ArgMax | FoldId::ArgMin) => 1,
         Kind::Fold(_) => return fail("is no reduction of formulas".into()),
         Kind::Repeat(len) if operands[0].dim() == 1 => *len,
@@ -76,12 +82,11 @@ pub(crate) fn dim_of(kind: &Kind, operands: &[Expr]) -> Result<usize> {
         Kind::Contract(contraction) => {
             size_is(name, contraction.left.iter().map(|n| *n as usize), &operands[0])?;
             size_is(name, contraction.right.iter().map(|n| *n as usize), &operands[1])?;
-            let mut summed = 1;
             for (k, &(l, r)) in contraction.over.iter().enumerate() {
                 let left = contraction.left.get(l as usize);
                 let right = contraction.right.get(r as usize);
                 match (left, right) {
-                    (Some(a), Some(b)) if a == b => summed *= *a as usize,
+                    (Some(a), Some(b)) if a == b => {}
                     (Some(a), Some(b)) => {
                         return fail(format!(
                             "axis {l} of {:?} has size {a}, axis {r} of {:?} has size {b}",
@@ -99,11 +104,21 @@ pub(crate) fn dim_of(kind: &Kind, operands: &[Expr]) -> Result<usize> {
                     return fail(format!("axis {l} or {r} is contracted twice"));
                 }
             }
-            (operands[0].dim() / summed) * (operands[1].dim() / summed)
+            let free = |shape: &[u32], is_summed: &dyn Fn(usize) -> bool| {
+                let free = shape.iter().enumerate().filter(|(axis, _)| !is_summed(*axis));
+                free.fold(1, |size: usize, (_, n)| size.saturating_mul(*n as usize))
+            };
+            let over = &contraction.over;
+            let of_left = free(&contraction.left, &|k| over.iter().any(|o| o.0 as usize == k));
+            let of_right = free(&contraction.right, &|k| over.iter().any(|o| o.1 as usize == k));
+            of_left.saturating_mul(of_right)
         }
     };
+    let may_be_empty = matches!(kind, Kind::Variable(_) | Kind::Zero(_))
+        || operands.iter().any(|operand| operand.dim() == 0);
     match dim {
         1..=MAX_DIM => Ok(dim),
+        0 if may_be_empty => Ok(0),
         0 => fail("a dimension must be at least 1".into()),
         _ => fail(format!("dimension {dim} is more than {MAX_DIM}")),
     }
@@ -126,7 +141,8 @@ fn arity(kind: &Kind) -> Option<usize> {
 
 /// The common dimension of operands that are alike or of dimension 1.
 pub(crate) fn broadcast(name: &str, operands: &[Expr]) -> Result<usize> {
-    let common = operands.iter().map(Expr::dim).max().unwrap_or(1);
+    let dims = || operands.iter().map(Expr::dim);
+    let common = if dims().any(|dim| dim == 0) { 0 } else { dims().max().unwrap_or(1) };
     if operands.iter().all(|operand| operand.dim() == common || operand.dim() == 1) {
         return Ok(common);
     }

@@ -201,6 +201,9 @@ impl Reduction {
         match (row.weight, weight) {
             (Weight::Required, None) => return fail("takes a second formula, the weight".into()),
             (Weight::None, Some(_)) => return fail("takes no second formula".into()),
+            (_, Some(weight)) if weight.dim() == 0 => {
+                return fail(format!("the weight is missing: {}", crate::infer::described(weight)));
+            }
             _ => {}
         }
         let (formula, weight) = (formula.clone(), weight.cloned());

@@ -49,7 +49,7 @@ impl Expr {
     /// Matrix times vector, with itself as the matrix.
     pub fn matvecmult(&self, vector: &Expr) -> Result<Expr> {
         let columns = vector.dim();
-        if !self.dim().is_multiple_of(columns) {
+        if columns == 0 || !self.dim().is_multiple_of(columns) {
             return infer::mismatch(
                 "MatVecMult",
                 &[self.clone(), vector.clone()],
@@ -62,7 +62,7 @@ impl Expr {
     /// Vector times matrix, with itself as the vector.
     pub fn vecmatmult(&self, matrix: &Expr) -> Result<Expr> {
         let rows = self.dim();
-        if !matrix.dim().is_multiple_of(rows) {
+        if rows == 0 || !matrix.dim().is_multiple_of(rows) {
             return infer::mismatch(
                 "VecMatMult",
                 &[self.clone(), matrix.clone()],

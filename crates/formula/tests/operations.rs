@@ -1,6 +1,6 @@
 //! Every function against values that NumPy and SciPy gave (`expected.py`), and at special points.
 
-use tilework_formula::{Expr, functions, names, parse};
+use tilework_formula::{Expr, derive, functions, names, parse};
 use tilework_ops::Id;
 
 const ALIASES: [&str; 9] = [
@@ -137,13 +137,55 @@ fn wrong_dimensions_are_refused_by_every_constructor() {
     assert!(x.bspline(&s, usize::MAX).is_err());
     assert!(b.weighted_sqnorm(&x).is_err());
     assert!(x.select(&x, &b).is_err() && x.clamp(&b, &s).is_err());
-    assert!(Expr::vi(0, 0).is_err() && Expr::zero(0).is_err() && Expr::range(0).is_err());
+    assert!(Expr::vi(0, (1 << 20) + 1).is_err() && Expr::range(0).is_err());
     assert!(
         Expr::apply(Id::Add, &[]).is_err() && Expr::apply(Id::BitwiseAnd, &[x.clone(), x]).is_err()
     );
     assert!(s.round(99).is_err());
     let big = Expr::vi(0, 1 << 20).unwrap();
     assert!(big.tensorprod(&big).is_err());
+}
+
+#[test]
+fn vectors_without_components_are_summed_to_zero() {
+    let (x, y, s) = (Expr::vi(0, 0).unwrap(), Expr::vj(1, 0).unwrap(), Expr::pm(2, 1).unwrap());
+    let b = Expr::vj(3, 2).unwrap();
+    let nothing = Expr::zero(0).unwrap();
+    for made in [
+        x.add(&y),
+        s.multiply(&x),
+        x.exp(),
+        x.exp().unwrap().divide(&y.exp().unwrap()),
+        x.select(&s, &y),
+        x.tensorprod(&b),
+        x.difference_matrix(&y),
+        Expr::concat(&[x.clone(), y.clone()]),
+        x.extract(0, 0),
+        x.permute(&[0, 3], &[1, 0]),
+        derive::grad(&s.square().unwrap(), &x, &s),
+    ] {
+        assert_eq!(made.unwrap(), nothing);
+    }
+    let zero = Expr::constant(0.0);
+    for made in [x.sum(), x.sqdist(&y), x.dot(&s), x.norm2(), x.weighted_sqnorm(&s)] {
+        assert_eq!(made.unwrap(), zero);
+    }
+    assert_eq!(Expr::concat(&[x.clone(), b.clone(), y.clone()]).unwrap(), b);
+    assert_eq!(x.place(0, 2).unwrap(), Expr::zero(2).unwrap());
+    let contracted = x.tensordot(&y, (&[2, 0], &[0, 3]), (&[1], &[0]), &[]).unwrap();
+    assert_eq!(contracted, Expr::zero(6).unwrap());
+    assert_eq!(derive::grad(&x, &x, &y).unwrap(), y);
+    assert_eq!(parse::formula("SqDist(x,y) + s", &["x=Vi(0)", "y=Vj(0)", "s=Pm(1)"]).unwrap(), s);
+    assert!(x.add(&b).is_err() && x.dot(&b).is_err() && b.matvecmult(&x).is_err());
+    assert!(x.fold(tilework_ops::FoldId::Max).is_err() && x.elem(0).is_err());
+    assert!(x.vecmatmult(&x).is_err() && x.bspline(&s, 0).is_err());
+    let sum = tilework_formula::Reduction::new("Sum", &x, tilework_formula::Axis::J, None, None);
+    assert_eq!(sum.unwrap().evaluate(&[&[], &[]], 2, 3).unwrap().0, [0.0; 0]);
+    let weighted = |f: &Expr, weight: &Expr| {
+        let axis = tilework_formula::Axis::J;
+        tilework_formula::Reduction::new("LogSumExp", f, axis, None, Some(weight))
+    };
+    assert!(weighted(&s, &x).is_err() && weighted(&x, &s).is_err());
 }
 
 #[test]

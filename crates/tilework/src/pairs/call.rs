@@ -16,6 +16,7 @@ use tilework_formula::{Axis, Category, Expr, Lowered, Purpose, Reduction, lower_
 use tilework_layout::{Dims, Layout};
 use tilework_ops::DType;
 
+use super::partial::has_indices;
 use super::stream::Blocks;
 use super::variable::Extent;
 use crate::array::Array;
@@ -187,8 +188,20 @@ impl<'a> Call<'a> {
         self.extent.rows(self.reduction.axis().reduced())
     }
 
+    /// Whether the formula has no components, so that there is nothing to compute.
+    fn is_empty(&self) -> bool {
+        self.reduction.formula().dim() == 0
+    }
+
     /// The result.
     pub(super) fn run(&self, options: &Options<'_>) -> Result<Reduced> {
+        if self.is_empty() {
+            let (row, shape) = (self.reduction.row(), self.outline().shape);
+            let empty = |dtype: DType| Array::zeros_on(self.device(), &shape, dtype);
+            let values = row.gives_values.then(|| empty(row.result(self.dtype()))).transpose()?;
+            let indices = row.gives_indices.then(|| empty(DType::Int64)).transpose()?;
+            return Ok(Reduced { values, indices });
+        }
         if let Some(blocks) = Blocks::of(self, options)? {
             return blocks.run(self, options);
         }
@@ -208,7 +221,7 @@ impl<'a> Call<'a> {
         let rows = self.extent.rows(reduction.axis().survivor());
         let mut shape: Vec<usize> = self.extent.batch.iter().copied().chain([rows]).collect();
         match reduction.formula().dim() {
-            dim if row.takes_k && dim > 1 => shape.extend([reduction.k(), dim]),
+            dim if row.takes_k && dim != 1 => shape.extend([reduction.k(), dim]),
             _ => shape.push(reduction.width()),
         }
         let dtype = if row.gives_values { row.result(self.dtype()) } else { DType::Int64 };
@@ -217,6 +230,9 @@ impl<'a> Call<'a> {
 
     /// How the device would do it.
     pub(super) fn explain(&self, options: &Options<'_>) -> Result<String> {
+        if self.is_empty() {
+            return Ok(format!("{}\nhas no components: nothing is computed\n", self.reduction));
+        }
         if let Some(blocks) = Blocks::of(self, options)? {
             return blocks.explain(self, options);
         }
@@ -248,6 +264,16 @@ impl<'a> Call<'a> {
 
     /// States, whose first index is `start`.
     pub(super) fn states(&self, options: &Options<'_>, start: i64) -> Result<Raw> {
+        if self.is_empty() {
+            let rows = self.extent.rows(self.reduction.axis().survivor());
+            let shape: Dims = self.extent.batch.iter().copied().chain([rows, 0]).collect();
+            let row = self.reduction.row();
+            let empty = |dtype: DType| Array::zeros_on(self.device(), &shape, dtype);
+            return Ok(Raw {
+                values: Some(empty(row.states(self.accumulates(options.sums)))?),
+                indices: has_indices(row.monoid).then(|| empty(DType::Int64)).transpose()?,
+            });
+        }
         let missing = || Error::value("partial", "there is no state");
         let state = |one: &Call<'_>, options: &Options<'_>| {
             one.states(options, start)?.values.ok_or_else(missing)

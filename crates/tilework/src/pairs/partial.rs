@@ -17,6 +17,11 @@ use crate::array::{Array, Direction};
 use crate::device::Device;
 use crate::s;
 
+/// Whether states have indices beside their values, however many components there are.
+pub(super) fn has_indices(monoid: Monoid) -> bool {
+    monoid.indices(PairShape { dim: 1, k: 1, weights: 0 }) > 0
+}
+
 /// A reduction over some of the indices.
 ///
 /// ```
@@ -110,8 +115,8 @@ impl Partial {
     ) -> Result<Partial> {
         let wrong = |message: String| Error::value("Partial", message);
         let row = named(reduction)?;
-        if dim == 0 || k == 0 {
-            return Err(wrong("the dimension and K are at least 1".into()));
+        if k == 0 {
+            return Err(wrong("K is at least 1".into()));
         }
         // The limit that formulas have, so that a state says no more numbers than can be had.
         if dim.saturating_mul(k).max(weights) > MAX_DIM {
@@ -126,7 +131,7 @@ impl Partial {
         let width = row.monoid.values(shape);
         let fits = values.ndim() >= 2 && values.shape().last() == Some(&width);
         let float = matches!(values.dtype(), DType::Float32 | DType::Float64);
-        let needs = row.monoid.indices(shape) > 0;
+        let needs = has_indices(row.monoid);
         let indices = indices.filter(|_| needs);
         let with_indices = match &indices {
             Some(at) => at.shape() == values.shape() && at.dtype() == DType::Int64,
@@ -279,7 +284,7 @@ impl Partial {
             Finish::SoftMean => self.side_by_side(&(&sums()? / &column(1)?)?),
         };
         // The K values of each row have an axis of their own, if they are vectors.
-        let shaped = |array: Array| match row.takes_k && self.shape.dim > 1 {
+        let shaped = |array: Array| match row.takes_k && self.shape.dim != 1 {
             true => self.ranked(&array),
             false => Ok(array),
         };
@@ -307,6 +312,7 @@ mod tests {
             let message = state(dim, k, weights).unwrap_err().to_string();
             assert!(message.contains("more than 1048576"), "{message}");
         }
+        assert!(state(1, 0, 0).unwrap_err().to_string().contains("K is at least 1"));
         let empty = state(1 << 20, 1, 0).unwrap();
         assert_eq!(empty.merge(&empty).unwrap().finish().unwrap().only().unwrap().len(), 0);
     }
