@@ -293,6 +293,17 @@ pub fn call(name: &str, arguments: &[Argument]) -> Option<Result<Expr>> {
     )
 }
 
+/// Whether the second argument of a function is a variable, towards which it is differentiated.
+///
+/// ```
+/// use tilework_formula::functions::takes_variable;
+/// assert!(takes_variable("Grad") && takes_variable("Laplacian") && !takes_variable("SqDist"));
+/// ```
+pub fn takes_variable(name: &str) -> bool {
+    let function = FUNCTIONS.iter().find(|function| function.name == name);
+    function.is_some_and(|function| function.takes.get(1) == Some(&Takes::Variable))
+}
+
 fn check(function: &Function, arguments: &[Argument]) -> Result<()> {
     check_all(function.name, function.takes, arguments)
 }

@@ -162,6 +162,12 @@ impl Array {
         self.storage().is_same(other.storage())
     }
 
+    /// Whether both are laid out on the same memory, be it foreign memory that is known as two blocks.
+    pub(crate) fn is_same_memory(&self, other: &Array) -> bool {
+        let (a, b) = (self.storage(), other.storage());
+        a.is_same(b) || (a.address() == b.address() && a.bytes() == b.bytes() && a.bytes() > 0)
+    }
+
     /// Whether some element belongs to both. Exact for arrays of equal element sizes and all but
     /// contrived strides; otherwise arrays of one block, or of foreign blocks whose bytes meet, are
     /// said to share.

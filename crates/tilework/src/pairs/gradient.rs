@@ -12,7 +12,7 @@ use tilework_ops::DType;
 
 use super::call::{Call, Options};
 use super::genred::axis_of;
-use super::lazy::LazyTensor;
+use super::lazy::{self, LazyTensor};
 use super::number::Numbered;
 use super::variable::Extent;
 use crate::array::Array;
@@ -58,6 +58,14 @@ impl LazyTensor {
     }
 }
 
+/// That a formula does not change with such a variable is true, and not what was meant.
+#[cold]
+pub(super) fn another_variable() -> Error {
+    let message = "the formula has another variable of this array; the gradient is taken towards \
+                   the tensor that the formula was made with";
+    Error::value("grad", message)
+}
+
 /// A reduction with all that its gradients need.
 pub(super) struct Work {
     pub(super) reduction: Reduction,
@@ -77,15 +85,10 @@ impl Work {
         variables: &[&LazyTensor],
         options: &Options<'_>,
     ) -> Result<(Work, Vec<Variable>)> {
-        let of_formula =
-            || tensor.bound.iter().chain(weight.iter().flat_map(|weight| &weight.bound));
-        for asked in variables.iter().flat_map(|variable| &variable.bound) {
-            let is_there = of_formula().any(|known| known.variable == asked.variable);
-            if !is_there && of_formula().any(|known| known.is_alike(asked)) {
-                let message = "the formula has another variable of this array; the gradient is taken \
-                               towards the tensor that the formula was made with";
-                return Err(Error::value("grad", message));
-            }
+        let mut whole = tensor.bound.clone();
+        whole.extend(weight.iter().flat_map(|weight| weight.bound.iter().cloned()));
+        if variables.iter().any(|v| lazy::has_another(&whole, &v.bound)) {
+            return Err(another_variable());
         }
         let others: Vec<&LazyTensor> = variables.iter().copied().chain(weight).collect();
         let Numbered { exprs, arrays, extent } = tensor.numbered(&others)?;

@@ -14,6 +14,7 @@ use tilework_fork::ForkOnce;
 use tilework_formula::functions::{self, Argument};
 use tilework_formula::{Category, Expr, POSITIONS, Variable};
 
+use super::gradient::another_variable;
 use super::number::Numbered;
 use super::variable::Extent;
 use crate::array::Array;
@@ -26,14 +27,22 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// Whether two variables are the same numbers in the same role.
+    /// Whether two variables are the same numbers in the same role, also where memory that belongs
+    /// to others (an array of NumPy's) was brought in twice.
     pub(super) fn is_alike(&self, other: &Bound) -> bool {
         let (Some(a), Some(b)) = (&self.array, &other.array) else { return false };
         self.variable.category == other.variable.category
-            && a.is_same_block(b)
+            && a.is_same_memory(b)
             && a.dtype() == b.dtype()
             && a.layout() == b.layout()
     }
+}
+
+/// Whether a formula with these variables has not one of the others, but one of the same array.
+pub(super) fn has_another(known: &[Bound], others: &[Bound]) -> bool {
+    let is_there = |other: &Bound| known.iter().any(|known| known.variable == other.variable);
+    let is_alike = |other: &Bound| known.iter().any(|known| known.is_alike(other));
+    others.iter().any(|other| !is_there(other) && is_alike(other))
 }
 
 /// Where the numbers of variables that have arrays begin; those below are the user's.
@@ -331,6 +340,12 @@ impl LazyTensor {
                     tensor.expr.clone()
                 }
             }));
+        }
+        if let [LazyArg::Tensor(formula), LazyArg::Tensor(v), ..] = operands
+            && has_another(&formula.bound, &v.bound)
+            && functions::takes_variable(name)
+        {
+            return Err(another_variable());
         }
         let list = |list: &&[usize]| Argument::List(list.iter().map(|&n| n as f64).collect());
         arguments.extend(lists.iter().map(list));

@@ -4,7 +4,8 @@ use tilework_error::{Error, Result};
 use tilework_formula::derive;
 
 use super::call::Options;
-use super::lazy::{LazyArg, LazyTensor};
+use super::gradient::another_variable;
+use super::lazy::{self, LazyArg, LazyTensor};
 use crate::array::Array;
 
 macro_rules! functions {
@@ -311,6 +312,9 @@ impl LazyTensor {
     /// # Ok::<(), tilework::Error>(())
     /// ```
     pub fn grad(&self, variable: &LazyTensor, e: &LazyTensor) -> Result<LazyTensor> {
+        if lazy::has_another(&self.bound, &variable.bound) {
+            return Err(another_variable());
+        }
         self.with_expr("grad", &[variable, e], |expr| derive::grad(expr, variable.expr(), e.expr()))
     }
 
