@@ -111,6 +111,20 @@ def test_what_is_not_there_yet_says_so(method: str) -> None:
         getattr(Vi(X), method)()
 
 
+def test_complex_numbers_are_refused_for_now() -> None:
+    z = X[:, None].astype("complex128")
+    for wrong in [
+        lambda: LazyTensor(z),
+        lambda: LazyTensor(1j),
+        lambda: Vi(X) * 1j,
+        lambda: z * Vj(Y),
+        lambda: gauss() @ B.astype("complex64"),
+        lambda: Genred("x*y", ALIASES)(X, Y + 1j),
+    ]:
+        with pytest.raises(NotImplementedError, match="not supported yet"):
+            wrong()
+
+
 def test_components_stay_as_an_axis() -> None:
     close((Vi(X) * Vj(Y)).sum(-1, keepdim=True).sum(1), (XI * YJ).sum(-1).sum(1)[:, None])
     with pytest.raises(ValueError, match="does not stay"):
@@ -227,6 +241,17 @@ def test_only_false_stops_and_steps_of_a_system_are_shown(capsys: pytest.Capture
     assert "100 %" in capsys.readouterr().err
     with pytest.raises(KeyboardInterrupt):
         k.solve(x, alpha=0.0, tol=1e-300, maxiter=10_000, progress=lambda done: False)
+
+
+@pytest.mark.parametrize("alpha", [0.1, np.array([0.1]), np.float32(0.1), tw.asarray([0.1])])
+def test_numbers_of_a_system_may_be_arrays_of_one(alpha: object) -> None:
+    k = (-Vi(Y).sqdist(Vj(Y))).exp()
+    dense = np.exp(-((Y[:, None] - Y) ** 2).sum(-1)) + 0.1 * np.eye(N)
+    close(k.solve(B, alpha=alpha, eps=np.array(1e-9)), np.linalg.solve(dense, B), 1e-5)
+    with pytest.raises(ValueError, match="alpha: a number is expected, not 2"):
+        k.solve(B, alpha=np.ones(2))
+    with pytest.raises(TypeError, match="alpha: str is not"):
+        k.solve(B, alpha="much")
 
 
 def test_what_a_reduction_reads_cannot_be_written_meanwhile() -> None:

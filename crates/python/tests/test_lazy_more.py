@@ -1,5 +1,6 @@
 """Systems, gradients, partial reductions, progress and interruption, streaming."""
 
+import inspect
 import pickle
 import threading
 import time
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import tilework as tw
-from tilework import KernelSolve, LazyTensor, Partial, Pm, Vi, Vj
+from tilework import Genred, KernelSolve, LazyTensor, Partial, Pm, Vi, Vj
 from tilework.pairs import SolveError
 
 rng = np.random.default_rng(9)
@@ -284,3 +285,78 @@ def test_mapped_arrays_are_streamed(tmp_path: Path) -> None:
         assert exact[int(np.asarray(indices)[k, 0])] <= exact.min() * (1 + 1e-6)
         assert abs(float(np.asarray(d.sum(axis=1))[k, 0]) / exact.sum() - 1) < 1e-5
         break
+
+
+def test_vectors_without_components_are_those_of_numpy() -> None:
+    x, y, b = np.zeros((3, 0)), np.zeros((4, 0)), np.ones((4, 2))
+    k = (-Vi(x).sqdist(Vj(y))).exp()
+    dense = np.exp(-((x[:, None] - y) ** 2).sum(-1))
+    np.testing.assert_array_equal(k @ b, dense @ b)
+    np.testing.assert_array_equal(k.dense(), dense)
+    np.testing.assert_array_equal(k.argKmin(2, axis=1), [[0, 1]] * 3)
+    np.testing.assert_array_equal(Genred("SqDist(x,y)+1", ["x = Vi(0)", "y = Vj(0)"], axis=1)(x, y), [[4.0]] * 3)
+    none = LazyTensor(x[:, None]) * LazyTensor(y[None])
+    assert none.shape == (3, 4, 0) and none.dense().shape == (3, 4, 0)
+    for axis, rows in [(1, 3), (0, 4)]:
+        assert none.sum(axis=axis).shape == (rows, 0)
+        assert none.argmin(axis=axis).shape == (rows, 0) and none.argmin(axis=axis).dtype == tw.int64
+        assert [part.shape for part in none.Kmin_argKmin(2, axis=axis)] == [(rows, 2, 0)] * 2
+        assert none.logsumexp(axis=axis).shape == (rows, 0)
+        for name in ["sum", "argmin", "logsumexp", "KMin"]:
+            options = {"K": 2} if name == "KMin" else {}
+            part = none.partial(name, axis=axis, **options)
+            part = tw.Partial.from_arrays(**part.merge(part).arrays())
+            assert part.finish().shape == none.reduction(name, axis=axis, **options).shape
+    assert (k @ np.ones((4, 0))).shape == (3, 0)
+    xi = Vi(x)
+    value, (towards_x,) = (xi.sqdist(Vj(y)) + 2).value_and_grad("sum", [xi], axis=1)
+    assert value.tolist() == [[8.0]] * 3 and towards_x.shape == (3, 0)
+    value, (towards_x,) = (xi * Vj(y)).value_and_grad("sum", [xi], e=np.ones((3, 0)), axis=1)
+    assert value.shape == towards_x.shape == (3, 0)
+    assert "nothing is computed" in none.explain("sum", axis=1)
+    for wrong in [lambda: xi.max(-1), lambda: xi - Vj(np.ones((4, 2))), lambda: xi[0]]:
+        with pytest.raises((ValueError, IndexError)):
+            wrong()
+
+
+def test_a_gradient_towards_another_variable_of_the_array_is_refused() -> None:
+    x, y = rng.normal(size=(3, 2)), rng.normal(size=(4, 2))
+    xi = Vi(x)
+    k = xi.sqdist(Vj(y))
+    again = {"tensor": lambda: Vi(x), "view": lambda: LazyTensor(x[:, None, :])}
+    for other in again.values():
+        for wrong in [
+            lambda: k.value_and_grad("sum", [other()], axis=1),
+            lambda: k.reduction_grad("min", other(), np.ones((3, 1)), axis=1),
+            lambda: k.grad(other(), 1),
+            lambda: k.laplacian(other()),
+        ]:
+            with pytest.raises(ValueError, match="another variable of this array"):
+                wrong()
+    # An array that is used twice is read once.
+    assert (Vi(x) * Vi(x) * Vj(y)).formula.count("Vi(1") == 0
+    # With what the formula does not have it does not change.
+    _, (zero,) = k.value_and_grad("sum", [Vi(x + 1)], axis=1)
+    assert not np.asarray(zero).any()
+
+
+def test_incoming_gradients_have_the_shape_of_the_result() -> None:
+    xi, yj = Vi(rng.normal(size=(3, 2))), Vj(rng.normal(size=(2, 2)))
+    for e in [np.ones((2, 3)), np.ones(6), np.ones((3, 1)), np.ones((3, 2, 1))]:
+        with pytest.raises(ValueError, match="the incoming gradient has shape"):
+            (xi * yj).reduction_grad("sum", xi, e, axis=1)
+    with pytest.raises(TypeError, match="the incoming gradient is float32"):
+        (xi * yj).reduction_grad("sum", xi, np.ones((3, 2), "float32"), axis=1)
+
+
+def test_an_axis_is_given_once() -> None:
+    k = Vi(np.ones((3, 1))) * Vj(np.ones((2, 1)))
+    for wrong in [lambda: k.sum(axis=1, dim=0), lambda: k.sum(1, axis=1), lambda: k.Kmin(1, 0, dim=1)]:
+        with pytest.raises(TypeError, match="the axis is given twice"):
+            wrong()
+
+
+def test_methods_tell_their_signatures() -> None:
+    k = Vi(np.ones((3, 1))) * Vj(np.ones((2, 1)))
+    assert str(inspect.signature(k.Kmin)) == "(K, axis=None, **options)"
+    assert str(inspect.signature(LazyTensor.Kmin)) == "(self, /, K, axis=None, **options)"

@@ -117,6 +117,17 @@ impl PyBoundMethod {
         self.method.get().__call__(self.tensor.bind(py), args, kwargs)
     }
 
+    /// The signature of the method without its tensor, for `inspect` and whoever shows help.
+    #[getter]
+    fn __signature__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let whole = py.import("inspect")?.call_method1("signature", (&self.method,))?;
+        let named = whole.getattr("parameters")?.call_method0("values")?;
+        let others: Vec<Bound<'py, PyAny>> = named.try_iter()?.skip(1).collect::<PyResult<_>>()?;
+        let keywords = PyDict::new(py);
+        keywords.set_item("parameters", others)?;
+        whole.call_method("replace", (), Some(&keywords))
+    }
+
     #[getter]
     fn __self__(&self, py: Python<'_>) -> Py<PyLazy> {
         self.tensor.clone_ref(py)

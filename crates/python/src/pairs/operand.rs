@@ -3,7 +3,7 @@
 //! Python's and NumPy's numbers are numbers and take the dtype of the arrays; arrays are variables
 //! by their shape, as in `LazyTensor(x)`.
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyNotImplementedError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyTuple, PyType};
@@ -82,7 +82,7 @@ pub fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
         Some(Number::Float(value)) => return Ok(Some(value)),
         Some(Number::Complex(_)) => {
             let message = "formulas are real; complex numbers are not supported yet";
-            return Err(PyTypeError::new_err(message));
+            return Err(PyNotImplementedError::new_err(message));
         }
         None => {}
     }

@@ -83,6 +83,11 @@ impl Asked {
         let mut take = |keyword: &str, value: &Bound<'_, PyAny>| -> PyResult<bool> {
             match keyword {
                 "axis" | "dim" if value.is_none() => {}
+                "axis" | "dim" if axis.is_some() => {
+                    let message =
+                        format!("{name}: the axis is given twice; dim is another word for it");
+                    return Err(PyTypeError::new_err(message));
+                }
                 "axis" | "dim" => axis = Some(value.extract()?),
                 "K" | "opt_arg" if row.takes_k => k = Some(count(value.extract()?)?),
                 "keepdim" | "keepdims" => keeps = value.is_truthy()?,

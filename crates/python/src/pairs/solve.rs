@@ -5,11 +5,11 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use tilework::pairs::{Genred, LazyTensor, Options, Solution, Solve, conjugate_gradient};
-use tilework::{Array, Device};
+use tilework::{Array, DType, Device};
 
 use super::genred::{arrays, index, restored};
 use super::lazy::PyLazy;
-use super::operand::required_array;
+use super::operand::{number, required_array};
 use super::settings::Settings;
 use super::work::watched;
 use crate::array::PyArray;
@@ -56,8 +56,8 @@ impl System {
         let mut solve = Solve::default();
         settings.take_all(name, options, |keyword, value| {
             match keyword {
-                "alpha" => solve.alpha = value.extract()?,
-                "tol" | "eps" => solve.tol = value.extract()?,
+                "alpha" => solve.alpha = one_number(keyword, value)?,
+                "tol" | "eps" => solve.tol = one_number(keyword, value)?,
                 "maxiter" => solve.maxiter = value.extract()?,
                 _ => return Ok(false),
             }
@@ -70,6 +70,19 @@ impl System {
     fn pairs(&self, pairs: usize) -> usize {
         pairs.saturating_mul(self.solve.maxiter.unwrap_or(pairs))
     }
+}
+
+/// A number, or the only one of an array, as KeOps' users pass them.
+fn one_number(keyword: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    if let Some(number) = number(value)? {
+        return Ok(number);
+    }
+    let array = required_array(value, None, keyword)?;
+    if array.len() != 1 {
+        let message = format!("{keyword}: a number is expected, not {} of them", array.len());
+        return Err(PyValueError::new_err(message));
+    }
+    array.to_dtype(DType::Float64).and_then(|array| array.item::<f64>()).py()
 }
 
 #[pymethods]

@@ -63,6 +63,10 @@ impl Extent {
     pub(super) fn of(name: &str, array: &Array, variable: Variable) -> Result<Extent> {
         let (shape, category) = (array.shape(), variable.category);
         let axes = if category == Category::Parameter { 1 } else { 2 };
+        if array.dtype().kind() == Kind::Complex {
+            let message = format!("formulas are real; {} is not supported yet", array.dtype());
+            return Err(Error::unsupported(name, message));
+        }
         if array.dtype().kind() != Kind::Float {
             let message =
                 format!("formulas compute in real floats, not in {}; astype casts", array.dtype());
