@@ -67,6 +67,32 @@ fn repeats_are_bit_identical_wherever_the_data_lie() {
     });
 }
 
+/// Products of half types are large enough here for the copy engine, which wants aligned rows.
+#[test]
+fn products_of_half_types_are_bit_identical_wherever_the_data_lie() {
+    on_cuda(|device| {
+        for dtype in [DType::Float16, DType::BFloat16] {
+            for [m, k, n] in [[1500, 320, 1600], [1100, 203, 1301]] {
+                let values = Array::from_slice_on(device, &numbers(k * (m + n)))?.astype(dtype)?;
+                let bits = |all: &Array| -> Result<Vec<f32>> {
+                    let end = k * m;
+                    let a = all.slice(&tilework::s![..end])?.reshape(&[m as isize, k as isize])?;
+                    let b = all.slice(&tilework::s![end..])?.reshape(&[k as isize, n as isize])?;
+                    a.matmul(&b)?.astype(DType::Float32)?.to_vec()
+                };
+                let first = bits(&values)?;
+                for shift in [1, 3, 8] {
+                    let block = Array::zeros_on(device, &[values.len() + 100], dtype)?;
+                    let part = block.slice(&tilework::s![shift..shift + values.len()])?;
+                    part.assign(&values)?;
+                    assert!(bits(&part)? == first, "{dtype} {m} x {k} x {n} shifted by {shift}");
+                }
+            }
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn without_memory_is_an_error_and_the_device_stays_usable() {
     on_cuda(|device| {

@@ -45,6 +45,10 @@ extern "C" __global__ void __launch_bounds__(384, 1) hopper(
     row *= ROWS;
     column *= COLUMNS;
     u32 steps = (p.k + DEPTHS - 1) / DEPTHS, group = threadIdx.x / 128;
+    // Which matrix: operands that move (bits 0 and 1) lie from the first batch of all on (bits 2 and 3), or
+    // from the first of this launch.
+    u32 number_a = moves & 1 ? (moves & 4 ? p.first : 0) + blockIdx.y : 0;
+    u32 number_b = moves & 2 ? (moves & 8 ? p.first : 0) + blockIdx.y : 0;
     if (group == 2) {
         fewer_registers();
         if (threadIdx.x % 128 == 0) {
@@ -53,12 +57,12 @@ extern "C" __global__ void __launch_bounds__(384, 1) hopper(
 #pragma unroll
                 for (int q = 0; q < ROWS / 64; q++) {
                     int r = row + q * 64;
-                    tensor_copy(to + q * 8192, a, ACROSS_A ? r : k, ACROSS_A ? k : r, moves & 1 ? p.first + blockIdx.y : 0, barrier);
+                    tensor_copy(to + q * 8192, a, ACROSS_A ? r : k, ACROSS_A ? k : r, number_a, barrier);
                 }
 #pragma unroll
                 for (int q = 0; q < COLUMNS / 64; q++) {
                     int r = column + q * 64;
-                    tensor_copy(to + LEFT + q * 8192, b, ACROSS_B ? r : k, ACROSS_B ? k : r, moves & 2 ? p.first + blockIdx.y : 0, barrier);
+                    tensor_copy(to + LEFT + q * 8192, b, ACROSS_B ? r : k, ACROSS_B ? k : r, number_b, barrier);
                 }
             }
         }
