@@ -117,6 +117,38 @@ pub fn order(device: Device) {
     }
 }
 
+/// Views of more axes than merge: reductions, products, order and indexing walk them all.
+pub fn many_axes(device: Device) {
+    same("many axes", device, |device| {
+        // Every second element along each axis, so that no two axes are one.
+        let x = integers(device, &[3; 11], -9, 9, 1)?.slice(&[s![..;2][0]; 11])?;
+        let turned = x.permute(&[10, 0, 9, 1, 8, 2, 7, 3, 6, 4, 5])?;
+        let picks = integers(device, &[2, 3], -2, 2, 2)?;
+        let target = integers(device, &[3; 11], -9, 9, 3)?.slice(&[s![..;2][0]; 11])?;
+        target.index_set(&[Indexer::from(..), Indexer::Array(&picks.slice(&s![0])?)], 7)?;
+        let mut results = vec![
+            x.sum(())?,
+            x.sum([0, 2, 4, 6, 8, 10])?,
+            x.max(5)?,
+            turned.sum([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])?,
+            x.argmax(4)?,
+            x.cumulative_sum(3)?,
+            turned.sort(2, Direction::Ascending)?,
+            x.argsort(9, Direction::Descending)?,
+            x.index(&[Indexer::Array(&picks)])?,
+            x.take(&picks.slice(&s![0])?, 6)?,
+            x.index(&[Indexer::Array(&x.greater(0)?)])?,
+            x.matmul(&turned)?,
+            integers(device, &[40], -9, 9, 4)?
+                .sort(0, Direction::Ascending)?
+                .searchsorted(&turned, Side::Left)?,
+            target,
+        ];
+        results.extend(turned.nonzero()?);
+        Ok(results)
+    });
+}
+
 /// The same numbers on every device; normal ones within two units in the last place.
 pub fn random(device: Device) {
     let draw = |device: Device| -> Result<(Vec<Array>, Vec<Array>)> {

@@ -12,7 +12,7 @@ use tilework_ops::DType;
 use crate::compile::{Module, Room};
 use crate::device::Cuda;
 use crate::driver::Grid;
-use crate::launch::{self, Args, MAX_AXES, Nest, Width, too_many_axes};
+use crate::launch::{self, Args, Nest, Width};
 use crate::memory::Block;
 use crate::source;
 
@@ -40,7 +40,6 @@ impl Walk {
     /// `walked` has the axes of the indices, then those of `indexed` that are not indexed.
     fn new(
         session: &Session<'_>,
-        name: &str,
         walked: &ViewRef<'_>,
         indices: &Indices<'_>,
         indexed: &ViewRef<'_>,
@@ -67,12 +66,9 @@ impl Walk {
             offsets,
         };
         nest.merge();
-        if nest.lens.len() > MAX_AXES {
-            return Err(too_many_axes(name));
-        }
         let views = [walked, indexed].into_iter().chain(indices);
         let places = to.shape()[..axes].iter().product();
-        let width = Width::of(layout.len(), views.map(launch::elements));
+        let width = Width::of(layout.len(), views.map(launch::elements)).for_axes(nest.lens.len());
         let steps = to.strides()[..axes].iter().map(|&step| step as i64 as u64);
         let sizes = to.shape()[..axes].iter().map(|&size| size as u64);
         let axes = steps.chain(sizes).flat_map(|number| width.bytes(number)).collect();
@@ -122,7 +118,7 @@ pub(crate) fn gather(
     if output.layout().is_empty() {
         return Ok(());
     }
-    let walk = Walk::new(session, name, &output, &request.indices, &request.source)?;
+    let walk = Walk::new(session, &output, &request.indices, &request.source)?;
     let n = walk.nest.len();
     let outside = Outside::new(cuda)?;
     let args = walk
@@ -149,7 +145,7 @@ pub(crate) fn scatter(
     if request.source.layout().is_empty() {
         return Ok(());
     }
-    let walk = Walk::new(session, name, &request.source, &request.indices, &target)?;
+    let walk = Walk::new(session, &request.source, &request.indices, &target)?;
     let (n, each) = (walk.nest.len(), walk.each as u64);
     let count = n / walk.each;
     let (words, mask) = table(count, walk.places);
@@ -196,7 +192,7 @@ fn module(
 
 fn text(dtype: DType, arrays: usize, width: Width) -> String {
     [
-        &source::begin(width.name(), [dtype]),
+        &source::begin(width, [dtype]),
         &format!("typedef {} S;\n#define K {arrays}\n", source::storage(dtype)),
         include_str!("kernels/index.cu"),
         source::END,
@@ -215,11 +211,8 @@ pub(crate) fn nonzero(
         return Ok(());
     }
     let nest = LoopNest::in_order(&[layout]);
-    if nest.axes().max(layout.ndim()) > MAX_AXES {
-        return Err(too_many_axes(name));
-    }
     let (n, elements) = (layout.len(), [launch::elements(&request.input)]);
-    let width = Width::of(n, elements);
+    let width = Width::of(n, elements).for_axes(nest.axes().max(layout.ndim()));
     let module =
         cuda.module(name, &[Room::Nonzero as u8, width as u8], || Ok(nonzero_text(width)))?;
     let (nest, shape) = (Nest::new(&nest).encode(width), shape(layout).encode(width));
@@ -263,7 +256,7 @@ fn shape(layout: &Layout) -> Nest {
 }
 
 fn nonzero_text(width: Width) -> String {
-    [&source::begin(width.name(), []), include_str!("kernels/nonzero.cu"), source::END].concat()
+    [&source::begin(width, []), include_str!("kernels/nonzero.cu"), source::END].concat()
 }
 
 #[cfg(test)]
@@ -288,6 +281,7 @@ mod tests {
             ("three arrays".to_owned(), text(DType::Complex128, 3, Width::Wide)),
             ("nonzero".to_owned(), nonzero_text(Width::Narrow)),
             ("nonzero of a large array".to_owned(), nonzero_text(Width::Wide)),
+            ("many axes".to_owned(), text(DType::Float32, 2, Width::Deep)),
         ]);
     }
 }

@@ -11,7 +11,8 @@ use tilework_layout::{Layout, LoopNest};
 
 use crate::driver::{Address, Grid};
 
-/// The most loops that a kernel walks; nests with more are cut up by `map`.
+/// The most loops that most kernels walk. Nests with more, which only curious views have, are cut up, or
+/// walked by kernels that are made for as many as an array can have.
 pub(crate) const MAX_AXES: usize = 8;
 
 /// Arguments of a kernel, in order.
@@ -53,11 +54,13 @@ impl Args {
     }
 }
 
-/// The width of a kernel's indices.
+/// The width of a kernel's indices, and how many loops it walks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Width {
     Narrow,
     Wide,
+    /// As wide, and as many loops as an array has axes.
+    Deep,
 }
 
 impl Width {
@@ -67,11 +70,21 @@ impl Width {
         if fits { Width::Narrow } else { Width::Wide }
     }
 
+    /// For nests of so many loops.
+    pub(crate) fn for_axes(self, axes: usize) -> Width {
+        if axes > MAX_AXES { Width::Deep } else { self }
+    }
+
+    /// How many loops a nest has room for.
+    pub(crate) fn axes(self) -> usize {
+        if self == Width::Deep { tilework_layout::MAX_AXES } else { MAX_AXES }
+    }
+
     /// The type's name in kernels.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Width::Narrow => "u32",
-            Width::Wide => "u64",
+            Width::Wide | Width::Deep => "u64",
         }
     }
 
@@ -79,7 +92,7 @@ impl Width {
     pub(crate) fn bytes(self, number: u64) -> SmallVec<[u8; 8]> {
         match self {
             Width::Narrow => SmallVec::from_slice(&(number as u32).to_le_bytes()),
-            Width::Wide => SmallVec::from_slice(&number.to_le_bytes()),
+            Width::Wide | Width::Deep => SmallVec::from_slice(&number.to_le_bytes()),
         }
     }
 
@@ -87,7 +100,7 @@ impl Width {
     fn put(self, bytes: &mut Vec<u8>, number: u64) {
         match self {
             Width::Narrow => bytes.extend_from_slice(&(number as u32).to_le_bytes()),
-            Width::Wide => bytes.extend_from_slice(&number.to_le_bytes()),
+            Width::Wide | Width::Deep => bytes.extend_from_slice(&number.to_le_bytes()),
         }
     }
 }
@@ -132,6 +145,31 @@ impl Nest {
         }
     }
 
+    /// The nest in pieces of as many loops as most kernels walk, for launches one by one.
+    pub(crate) fn cut(self) -> SmallVec<[Nest; 1]> {
+        let Some(outer) = self.lens.len().checked_sub(MAX_AXES).filter(|outer| *outer > 0) else {
+            return SmallVec::from_buf([self]);
+        };
+        let runs: usize = self.lens[..outer].iter().product();
+        let inner = Nest {
+            lens: self.lens[outer..].into(),
+            strides: self.strides[outer..].iter().cloned().collect(),
+            offsets: self.offsets.clone(),
+        };
+        let piece = |run: usize| {
+            let (mut piece, mut rest) = (inner.clone(), run);
+            for axis in (0..outer).rev() {
+                let index = rest % self.lens[axis];
+                rest /= self.lens[axis];
+                for (offset, stride) in piece.offsets.iter_mut().zip(&self.strides[axis]) {
+                    *offset = offset.wrapping_add_signed(stride * index as isize);
+                }
+            }
+            piece
+        };
+        (0..runs).map(piece).collect()
+    }
+
     /// How many elements the loops visit.
     pub(crate) fn len(&self) -> usize {
         self.lens.iter().product()
@@ -139,10 +177,10 @@ impl Nest {
 
     /// As the kernels declare it.
     pub(crate) fn encode(&self, width: Width) -> Vec<u8> {
-        debug_assert!(self.lens.len() <= MAX_AXES);
+        debug_assert!(self.lens.len() <= width.axes());
         let mut bytes = Vec::with_capacity(512);
         width.put(&mut bytes, self.lens.len() as u64);
-        for axis in 0..MAX_AXES {
+        for axis in 0..width.axes() {
             let by = self.lens.get(axis).copied();
             let (magic, shift) = match (width, by) {
                 (Width::Narrow, Some(by)) => magic(by as u32),
@@ -152,7 +190,7 @@ impl Nest {
             bytes.extend_from_slice(&magic.to_le_bytes());
             bytes.extend_from_slice(&shift.to_le_bytes());
         }
-        for axis in 0..MAX_AXES {
+        for axis in 0..width.axes() {
             for operand in 0..self.offsets.len() {
                 let stride = self.strides.get(axis).map_or(0, |strides| strides[operand]);
                 width.put(&mut bytes, stride as i64 as u64);
@@ -178,13 +216,10 @@ pub(crate) struct Rows {
 
 impl Rows {
     /// The rows of two layouts of one shape, in which no axis is empty.
-    pub(crate) fn new(name: &str, layouts: [&Layout; 2], axis: usize) -> Result<Rows> {
+    pub(crate) fn new(layouts: [&Layout; 2], axis: usize) -> Result<Rows> {
         let [from, to] = layouts;
         let first = |layout: &Layout| layout.index_axis(axis.cast_signed(), 0);
         let nest = LoopNest::new(&[&first(from)?, &first(to)?]);
-        if nest.axes() > MAX_AXES {
-            return Err(too_many_axes(name));
-        }
         Ok(Rows {
             nest: Nest::new(&nest),
             count: nest.len(),
@@ -194,7 +229,7 @@ impl Rows {
     }
 }
 
-/// Views with more loops than kernels walk: only curious ones, which a copy straightens.
+/// Views with more loops than kernels over pairs walk, which a copy straightens.
 pub(crate) fn too_many_axes(name: &str) -> Error {
     let message =
         format!("the array has more than {MAX_AXES} axes that do not merge; copy it first");
@@ -277,5 +312,16 @@ mod tests {
         assert_eq!(args.starts[..], [0, 1, 2, 4]);
         assert_eq!(args.words[..], [7, 0x030201, 0x0909090909090909, 0x0909090909090909, 11]);
         assert_eq!(args.pointers().len(), 4);
+    }
+
+    #[test]
+    fn loops_beyond_those_of_a_kernel_are_cut() {
+        let lens: SmallVec<[usize; 8]> = (0..10).map(|_| 2).collect();
+        let strides = (0..10).map(|axis| SmallVec::from_slice(&[3isize.pow(9 - axis)])).collect();
+        let pieces = Nest { lens, strides, offsets: SmallVec::from_slice(&[5]) }.cut();
+        assert_eq!(pieces.len(), 4);
+        assert!(pieces.iter().all(|piece| piece.lens.len() == MAX_AXES && piece.len() == 256));
+        let offsets: Vec<usize> = pieces.iter().map(|piece| piece.offsets[0]).collect();
+        assert_eq!(offsets, [5, 5 + 6561, 5 + 19683, 5 + 19683 + 6561]);
     }
 }

@@ -36,7 +36,8 @@ pub(crate) fn run(
     let (input, output) = (request.input, request.output.view());
     let dtype = input.dtype();
     let (n, tiles) = (rows.count * rows.len, rows.len.div_ceil(TILE));
-    let width = Width::of(rows.count, [launch::elements(&input), launch::elements(&output)]);
+    let width = Width::of(rows.count, [launch::elements(&input), launch::elements(&output)])
+        .for_axes(rows.nest.lens.len());
     let module = cuda
         .module(name, &[Room::Radix as u8, width as u8, dtype as u8], || Ok(text(dtype, width)))?;
     let nest = rows.nest.encode(width);
@@ -100,7 +101,7 @@ fn text(dtype: DType, width: Width) -> String {
     let key = if key_size(dtype) == 8 { "u64" } else { "u32" };
     let (floating, signed) = (dtype.kind() == Kind::Float, dtype.kind() == Kind::Signed);
     [
-        &source::begin(width.name(), [dtype]),
+        &source::begin(width, [dtype]),
         &format!("typedef {} S;\ntypedef {key} K;\n", source::storage(dtype)),
         &format!("#define FLOATING {}\n#define SIGNED {}\n", floating as u8, signed as u8),
         include_str!("kernels/sort_radix.cu"),

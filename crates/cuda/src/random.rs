@@ -8,7 +8,7 @@ use tilework_ops::{DType, Distribution};
 
 use crate::compile::Room;
 use crate::device::Cuda;
-use crate::launch::{self, Args};
+use crate::launch::{self, Args, Width};
 use crate::source;
 
 const THREADS: usize = 256;
@@ -67,7 +67,7 @@ fn text(kind: u8, dtype: DType) -> String {
     out[k] = cast<{r}>({draw});
 }}
 {}",
-        source::begin("u64", [dtype]),
+        source::begin(Width::Wide, [dtype]),
         include_str!("kernels/random.cu"),
         source::END
     )

@@ -11,7 +11,7 @@ use tilework_ops::{DType, FoldId};
 use crate::compile::Room;
 use crate::device::Cuda;
 use crate::driver::Address;
-use crate::launch::{self, Args, MAX_AXES, Nest, Width, too_many_axes};
+use crate::launch::{self, Args, Nest, Width};
 use crate::source;
 
 const THREADS: usize = 256;
@@ -70,9 +70,6 @@ pub(crate) fn run(
         return Ok(());
     }
     let reduced = nest.reduced_in_order();
-    if nest.kept().axes().max(reduced.axes()) > MAX_AXES {
-        return Err(too_many_axes(name));
-    }
     let nearer = |strides: &[isize]| strides[0].unsigned_abs();
     let across =
         outputs > 1 && nearer(nest.kept().inner_strides()) < nearer(reduced.inner_strides());
@@ -80,7 +77,8 @@ pub(crate) fn run(
     let begin = launch::source(&input, session);
     let together = if across { together(&nest, begin, input.dtype().size()) } else { 0 };
     let width =
-        Width::of(outputs.max(count), [launch::elements(&input), launch::elements(&output)]);
+        Width::of(outputs.max(count), [launch::elements(&input), launch::elements(&output)])
+            .for_axes(nest.kept().axes().max(reduced.axes()));
     let dtypes = (input.dtype(), output.dtype());
     let fold = request.fold;
     let key = [
@@ -172,7 +170,7 @@ pub(crate) fn fold_text(fold: FoldId, input: DType, output: DType, width: Width)
     format!(
         "{}{}typedef {s} S;\ntypedef {r} R;\ntypedef {v} V;\ntypedef {fold:?}<V> F;\n\
          FN V enter(S x) {{ return {enter}; }}\nFN R leave({} x) {{ return {leave}; }}\n",
-        source::begin(width.name(), [input, inner, output]),
+        source::begin(width, [input, inner, output]),
         include_str!("kernels/folds.cu"),
         source::value(result)
     )
@@ -196,7 +194,7 @@ mod tests {
             let taken = |dtype: &DType| fold.row().accumulates(*dtype).is_some();
             let dtype = dtypes.into_iter().cycle().skip(k).find(taken).unwrap();
             let output = fold.row().result(fold.row().accumulates(dtype).unwrap());
-            let width = if k % 2 == 0 { Width::Narrow } else { Width::Wide };
+            let width = [Width::Narrow, Width::Wide, Width::Deep][k % 3];
             for together in [0, most_together(dtype.size())] {
                 let name = format!("{fold:?} of {dtype}, across: {together}");
                 sources.push((name, text(fold, (dtype, output), together, width)));

@@ -31,11 +31,12 @@ pub(crate) fn run(
     if to.is_empty() {
         return Ok(());
     }
-    let axis = Rows::new(name, [from, to], request.axis)?;
+    let axis = Rows::new([from, to], request.axis)?;
     let (rows, count) = (axis.count, axis.len);
     let dtypes = (input.dtype(), output.dtype());
     let tiles = count.div_ceil(THREADS * ROUNDS * each(dtypes));
-    let width = Width::of(count.max(rows), [launch::elements(&input), launch::elements(&output)]);
+    let width = Width::of(count.max(rows), [launch::elements(&input), launch::elements(&output)])
+        .for_axes(axis.nest.lens.len());
     let key = [Room::Scan as u8, width as u8, request.fold as u8, dtypes.0 as u8, dtypes.1 as u8];
     let module = cuda.module(name, &key, || Ok(text(request.fold, dtypes, width)))?;
 

@@ -12,7 +12,7 @@ use tilework_ops::DType;
 use crate::compile::{Module, Room};
 use crate::device::Cuda;
 use crate::driver::Grid;
-use crate::launch::{self, Args, MAX_AXES, Nest, Rows, Width, too_many_axes};
+use crate::launch::{self, Args, Nest, Rows, Width};
 use crate::radix;
 use crate::source;
 
@@ -37,7 +37,7 @@ pub(crate) fn run(
     if to.is_empty() {
         return Ok(());
     }
-    let axis = Rows::new(name, [from, to], request.axis)?;
+    let axis = Rows::new([from, to], request.axis)?;
     if radix::suits(input.dtype(), axis.len) {
         return radix::run(cuda, session, request, &axis, name);
     }
@@ -48,7 +48,8 @@ pub(crate) fn run(
         return Err(Error::unsupported(name, message));
     }
     let dtype = input.dtype();
-    let width = Width::of(rows, [launch::elements(&input), launch::elements(&output)]);
+    let width = Width::of(rows, [launch::elements(&input), launch::elements(&output)])
+        .for_axes(axis.nest.lens.len());
     let module = module(cuda, name, dtype, width)?;
     let function = |function| cuda.function(name, &module, function);
     let nest = axis.nest.encode(width);
@@ -112,16 +113,14 @@ pub(crate) fn search(
         return Ok(());
     }
     let nest = LoopNest::new(&[values.layout(), output.layout()]);
-    if nest.axes() > MAX_AXES {
-        return Err(too_many_axes(name));
-    }
     let (n, len) = (nest.len(), sorted.layout().len());
     if len > u32::MAX as usize / 2 {
         let message = format!("a sorted array of {len} elements is too long");
         return Err(Error::unsupported(name, message));
     }
     let size = values.dtype().size();
-    let width = Width::of(n, [launch::elements(&values), launch::elements(&output)]);
+    let width =
+        Width::of(n, [launch::elements(&values), launch::elements(&output)]).for_axes(nest.axes());
     let module = module(cuda, name, values.dtype(), width)?;
     let args = Args::new()
         .bytes(&Nest::new(&nest).encode(width))
@@ -143,7 +142,7 @@ fn module(cuda: &Cuda, name: &str, dtype: DType, width: Width) -> Result<std::sy
 
 fn text(dtype: DType, width: Width) -> String {
     [
-        &source::begin(width.name(), [dtype]),
+        &source::begin(width, [dtype]),
         &format!("typedef {} S;\n", source::storage(dtype)),
         include_str!("kernels/sort.cu"),
         source::END,

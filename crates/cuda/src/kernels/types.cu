@@ -133,12 +133,12 @@ template <class I> struct Division { I by; u32 magic, shift; };
 FN u32 quotient(u32 n, Division<u32> d) { return (__umulhi(n, d.magic) + n) >> d.shift; }
 FN u64 quotient(u64 n, Division<u64> d) { return n / d.by; }
 
-// Loops over several operands at once, outermost first; at most 8. Strides wrap, so that they may
+// Loops over several operands at once, outermost first; at most AXES. Strides wrap, so that they may
 // be negative.
 template <class I, int N> struct Nest {
     u32 axes;
-    Division<I> sizes[8];
-    I strides[8][N];
+    Division<I> sizes[AXES];
+    I strides[AXES][N];
     I offsets[N];
 };
 // Where element number n of each operand lies.

@@ -18,7 +18,7 @@ use tilework_layout::LoopNest;
 
 use crate::device::Cuda;
 use crate::driver::Address;
-use crate::launch::{self, Args, MAX_AXES, Nest, Width};
+use crate::launch::{self, Args, Nest, Width};
 use print::{Kernels, Plan, pack};
 
 /// Threads of a block, each of which moves a pack, and sides of a tile: as in `kernels/map.cu`.
@@ -46,12 +46,12 @@ pub(crate) fn run(cuda: &Cuda, session: &Session<'_>, request: &Map<'_>, name: &
     pointers.extend(views[1..].iter().map(|view| launch::source(view, session)));
     let sizes: SmallVec<[usize; 4]> = views.iter().map(|view| view.dtype().size()).collect();
 
-    for nest in cut(Nest::new(&nest)) {
+    for nest in Nest::new(&nest).cut() {
         let crossing = cross::Crossing::new(&nest);
         let (kernels, function, blocks, args) = match (packed(&nest, &sizes, &pointers), crossing) {
-            (Some(packs), _) => packs.call(c"packed", plan.width),
+            (Some(packs), _) => packs.call(plan.width),
             (None, Some(crossing)) => crossing.call(SIDE, plan.width),
-            (None, None) => Packs::single(nest).call(c"strided", plan.width),
+            (None, None) => single(nest, plan.width),
         };
         let mut arrays = pointers.iter();
         let mut args = args.pointer(arrays.next().copied().unwrap_or(0));
@@ -71,32 +71,6 @@ pub(crate) fn run(cuda: &Cuda, session: &Session<'_>, request: &Map<'_>, name: &
     Ok(())
 }
 
-/// The nest in pieces of as many loops as a kernel walks: more than that do not merge but in
-/// curious views, whose outermost loops are launched one by one.
-fn cut(nest: Nest) -> SmallVec<[Nest; 1]> {
-    let Some(outer) = nest.lens.len().checked_sub(MAX_AXES).filter(|outer| *outer > 0) else {
-        return SmallVec::from_buf([nest]);
-    };
-    let runs: usize = nest.lens[..outer].iter().product();
-    let inner = Nest {
-        lens: nest.lens[outer..].into(),
-        strides: nest.strides[outer..].iter().cloned().collect(),
-        offsets: nest.offsets.clone(),
-    };
-    let piece = |run: usize| {
-        let (mut piece, mut rest) = (inner.clone(), run);
-        for axis in (0..outer).rev() {
-            let index = rest % nest.lens[axis];
-            rest /= nest.lens[axis];
-            for (offset, stride) in piece.offsets.iter_mut().zip(&nest.strides[axis]) {
-                *offset = offset.wrapping_add_signed(stride * index as isize);
-            }
-        }
-        piece
-    };
-    (0..runs).map(piece).collect()
-}
-
 /// A kernel and the source that holds it, how many blocks of it, and its first arguments.
 type Call = (Kernels, &'static CStr, usize, Args);
 
@@ -112,14 +86,13 @@ struct Packs {
 }
 
 impl Packs {
-    /// Packs of one element each.
-    fn single(nest: Nest) -> Packs {
-        Packs { count: nest.len(), nest, rest: 0, same: 0 }
+    /// The kernel, how many blocks of it, and its first arguments.
+    fn call(&self, width: Width) -> Call {
+        let kernels = if self.same != 0 { Kernels::Repeated } else { Kernels::Packed };
+        self.call_of(kernels, c"packed", width)
     }
 
-    /// The kernel, how many blocks of it, and its first arguments.
-    fn call(&self, function: &'static CStr, width: Width) -> Call {
-        let kernels = if self.same != 0 { Kernels::Repeated } else { Kernels::InOrder };
+    fn call_of(&self, kernels: Kernels, function: &'static CStr, width: Width) -> Call {
         let args = Args::new()
             .bytes(&self.nest.encode(width))
             .number(self.count as u64)
@@ -127,6 +100,12 @@ impl Packs {
             .number(self.same);
         (kernels, function, self.count.div_ceil(THREADS * kernels.packs()), args)
     }
+}
+
+/// Packs of one element each.
+fn single(nest: Nest, width: Width) -> Call {
+    let packs = Packs { count: nest.len(), nest, rest: 0, same: 0 };
+    packs.call_of(Kernels::Strided, c"strided", width)
 }
 
 /// The nest in packs; None where the layouts do not allow it.
@@ -181,16 +160,5 @@ mod tests {
         assert_eq!(packs(&nest(&[7, 8], &[[1, 8], [7, 1]], [0, 0])), None, "strided");
         assert_eq!(pack(&[1, 1]), 16);
         assert_eq!((pack(&[1, 8]), pack(&[4, 2, 2]), pack(&[16, 16])), (8, 8, 1));
-    }
-
-    #[test]
-    fn loops_beyond_those_of_a_kernel_are_cut() {
-        let lens: SmallVec<[usize; 8]> = (0..10).map(|_| 2).collect();
-        let strides = (0..10).map(|axis| SmallVec::from_slice(&[3isize.pow(9 - axis)])).collect();
-        let pieces = cut(Nest { lens, strides, offsets: SmallVec::from_slice(&[5]) });
-        assert_eq!(pieces.len(), 4);
-        assert!(pieces.iter().all(|piece| piece.lens.len() == MAX_AXES && piece.len() == 256));
-        let offsets: Vec<usize> = pieces.iter().map(|piece| piece.offsets[0]).collect();
-        assert_eq!(offsets, [5, 5 + 6561, 5 + 19683, 5 + 19683 + 6561]);
     }
 }

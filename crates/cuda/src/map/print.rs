@@ -9,16 +9,20 @@ use crate::compile::Room;
 use crate::launch::Width;
 use crate::source;
 
-/// Which kernels a source holds: those for operands that cross the output, or that repeat one element
-/// in a pack, are seldom wanted.
+/// Which kernel a source holds: one, since most maps need no other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kernels {
-    InOrder,
+    Packed,
+    Strided,
     Repeated,
     Crossed,
 }
 
 impl Kernels {
+    #[cfg(test)]
+    const ALL: [Kernels; 4] =
+        [Kernels::Packed, Kernels::Strided, Kernels::Repeated, Kernels::Crossed];
+
     /// Packs of a thread. Where an operand repeats one element, a pack alone is too little on its way.
     pub(super) fn packs(self) -> usize {
         if self == Kernels::Repeated { 2 } else { 1 }
@@ -170,14 +174,12 @@ impl Plan<'_> {
             turned.join(", ")
         );
         let kernels = match kernels {
-            Kernels::InOrder => {
-                [map, kernel("packed", pack(&sizes)), kernel("strided", 1)].concat()
-            }
-            Kernels::Repeated => [map, kernel("packed", pack(&sizes))].concat(),
+            Kernels::Packed | Kernels::Repeated => [map, kernel("packed", pack(&sizes))].concat(),
+            Kernels::Strided => [map, kernel("strided", 1)].concat(),
             Kernels::Crossed => crossed,
         };
         Ok([
-            source::begin(self.width.name(), dtypes),
+            source::begin(self.width, dtypes),
             include_str!("../kernels/map.cu").to_owned(),
             source::tape::function(tape)?,
             kernels,
@@ -199,7 +201,7 @@ mod tests {
         let mut sources = Vec::new();
         let mut add = |name: &str, tape: &Tape, arrays: &[bool], width| {
             let plan = Plan { tape, arrays: arrays.into(), width };
-            for kernels in [Kernels::InOrder, Kernels::Repeated, Kernels::Crossed] {
+            for kernels in Kernels::ALL {
                 let source = plan.source(kernels).unwrap();
                 sources.push((format!("{name}, {kernels:?}"), source));
             }

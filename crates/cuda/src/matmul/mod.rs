@@ -21,7 +21,7 @@ use tilework_ops::{Class, DType};
 use crate::compile::{Module, Room};
 use crate::device::Cuda;
 use crate::driver::{Address, Grid};
-use crate::launch::{self, Args, MAX_AXES, Nest, Width, too_many_axes};
+use crate::launch::{self, Args, Nest, Width};
 use crate::source;
 
 /// What a grid can have in its second and third direction.
@@ -86,9 +86,6 @@ pub(crate) fn run(
         offsets: layouts.iter().map(|layout| layout.offset()).collect(),
     };
     batch.merge();
-    if batch.lens.len() > MAX_AXES {
-        return Err(too_many_axes(name));
-    }
     if m.max(n).max(k) > i32::MAX as usize {
         let message = format!("a product of {m} x {k} x {n} is too large");
         return Err(Error::unsupported(name, message));
@@ -97,13 +94,15 @@ pub(crate) fn run(
         let steps = &layout.strides()[axes - 2..];
         Steps { row: steps[0], column: steps[1] }
     });
-    let all = batch.len();
-    let mut product =
-        Product { cuda, name, dtype, m, n, k, a, b, c, batch, first: 0, batches: 0, blocks };
-    while product.first < all {
-        product.batches = (all - product.first).min(MAX_BLOCKS);
-        product.run()?;
-        product.first += product.batches;
+    for batch in batch.cut() {
+        let all = batch.len();
+        let mut product =
+            Product { cuda, name, dtype, m, n, k, a, b, c, batch, first: 0, batches: 0, blocks };
+        while product.first < all {
+            product.batches = (all - product.first).min(MAX_BLOCKS);
+            product.run()?;
+            product.first += product.batches;
+        }
     }
     Ok(())
 }
@@ -198,7 +197,7 @@ fn begin(dtype: DType, defines: &[(&str, String)]) -> String {
     let defines: String =
         defines.iter().map(|(name, value)| format!("#define {name} {value}\n")).collect();
     [
-        source::begin("u64", [dtype]).as_str(),
+        source::begin(Width::Wide, [dtype]).as_str(),
         &format!("typedef {storage} S;\ntypedef {sum} A;\n{defines}"),
         &format!("FN S leave(A x) {{ return {leave}; }}\n"),
         include_str!("../kernels/matmul.cu"),
@@ -228,6 +227,7 @@ mod tests {
         }
         for dtype in [DType::Float16, DType::BFloat16] {
             texts.push((format!("half {dtype}"), half::text(dtype)));
+            texts.push((format!("copies of {dtype}"), half::copy_text(dtype)));
         }
         crate::check::compiles(texts);
     }

@@ -13,6 +13,7 @@ use super::functions::{Does, Printer};
 use super::plan::{FEW_RANKS, Plan, Sides, Tiling};
 use super::sections::LONG;
 use super::wide::{SIDE, WAITING, Wide};
+use crate::launch::Width;
 use crate::source::{self, storage, tape, value};
 
 /// The source of a plan's kernels.
@@ -20,7 +21,7 @@ pub(super) fn source(plan: &Plan<'_>) -> Result<String> {
     let sections = &plan.sections;
     let dtypes = (0..sections.tape.slots()).map(|slot| sections.tape.slot(slot as SlotId).dtype);
     let folds = sections.tape.steps().iter().any(|step| matches!(step.action, Action::Fold(_)));
-    let begin = source::begin("u64", dtypes);
+    let begin = source::begin(Width::Wide, dtypes);
     let printed = printed(plan)?;
     let wide = plan.tiling.wide.is_some();
     let skeleton: &[&str] = match wide {

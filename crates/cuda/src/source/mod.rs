@@ -7,6 +7,8 @@ pub(crate) mod tape;
 
 use tilework_ops::{DType, Scalar};
 
+use crate::launch::Width;
+
 /// The type that elements of a dtype have in memory.
 pub(crate) const fn storage(dtype: DType) -> &'static str {
     match dtype {
@@ -58,16 +60,17 @@ pub(crate) fn constant(scalar: &Scalar) -> String {
     part(bytes)
 }
 
-/// What every source begins with: types, indices of type `index`, and the functions that rows
+/// What every source begins with: types, indices and loops of some width, and the functions that rows
 /// name, on complex numbers only where there are some.
-pub(crate) fn begin(index: &str, dtypes: impl IntoIterator<Item = DType>) -> String {
+pub(crate) fn begin(width: Width, dtypes: impl IntoIterator<Item = DType>) -> String {
     let complex = dtypes.into_iter().any(DType::is_complex);
     let parts = [
         include_str!("../kernels/types.cu"),
         include_str!("../kernels/real.cu"),
         if complex { include_str!("../kernels/complex.cu") } else { "" },
     ];
-    format!("{}\ntypedef {index} I;\n", parts.concat())
+    let (axes, index) = (width.axes(), width.name());
+    format!("#define AXES {axes}\n{}\ntypedef {index} I;\n", parts.concat())
 }
 
 /// What every source ends with.

@@ -115,11 +115,12 @@ fn wraps(id: Id) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::launch::Width;
     use crate::source;
 
     /// Every row on one dtype in one source: its function, and a kernel that calls it.
     fn every_operation(dtype: DType) -> String {
-        let mut text = source::begin("u32", [dtype]);
+        let mut text = source::begin(Width::Narrow, [dtype]);
         for id in Id::ALL.into_iter().filter(|id| id.row().takes(dtype)) {
             text += &operation(id, dtype);
             let (name, to) = (function_name(id, dtype), storage(id.row().result(dtype)));
@@ -140,7 +141,7 @@ mod tests {
 
     /// Every cast between two dtypes in one source.
     fn every_cast() -> String {
-        let mut text = source::begin("u32", DType::ALL);
+        let mut text = source::begin(Width::Narrow, DType::ALL);
         for from in DType::ALL {
             for to in DType::ALL {
                 let (x, y) = (storage(from), storage(to));
