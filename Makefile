@@ -4,7 +4,7 @@ PYTHON ?= python3
 CARGO ?= cargo
 VENV := .venv
 
-.PHONY: help demo test lint test-rust test-isas test-scalar test-doc test-kernels cuda-bundle wheel test-python reference bench loom memcheck slow clean
+.PHONY: help demo test lint test-rust test-isas test-scalar test-doc test-kernels cuda-bundle wheel test-python reference bench bench-rows loom memcheck slow clean
 
 help: ## Lists the commands.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -103,21 +103,28 @@ reference: wheel ## Writes the type stubs and docs/api from the module, after a 
 PEERS ?= target/peers
 OUT ?= target/bench
 BENCH ?=
+# The page whose tables are written: that of the folder, if it has one.
+PAGE = $(addprefix --markdown ,$(wildcard $(OUT)/cpu.md))
+BENCHMARK := $(CARGO) run --release --quiet --locked -p tilework-cli -- bench
 
 $(PEERS)/ready: bench/requirements-bench.txt
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	grep -v '^#' $< | xargs -n 1 $(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check || true
 	touch $@
 
-bench: wheel $(PEERS)/ready ## Every operation against NumPy, PyTorch and the machine; BENCH="--quick --group gemm" for less.
-	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps dist/*.whl
+# Every step may be interrupted: the next run goes on with the rows that are not there yet.
+bench: bench-rows ## Every operation against NumPy, PyTorch and the machine; BENCH="--quick --group gemm" for less.
 	rm -rf target/joined && mkdir -p target/joined
 	$(PEERS)/bin/python crates/python/bench/call_cost.py --csv target/joined/call_cost.csv || true
 	$(PEERS)/bin/python bench/pairs.py $(OUT) $(findstring --quick,$(BENCH)) \
 	  && $(PEERS)/bin/python bench/pairs_report.py $(OUT) --csv target/joined/pairs.csv || true
-	$(CARGO) run --release --quiet --locked -p tilework-cli -- bench --peers bench/peers.py \
-	  --python $(PEERS)/bin/python --join target/joined --out $(OUT) $(BENCH)
-	$(CARGO) run --release --quiet --locked -p tilework-cli -- bench --growth --out $(OUT)
+	$(BENCHMARK) --kept --peers bench/peers.py --python $(PEERS)/bin/python --join target/joined \
+	  --out $(OUT) $(PAGE)
+
+bench-rows: wheel $(PEERS)/ready ## The same without formulas over pairs and the cost of calls.
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps dist/*.whl
+	$(BENCHMARK) --peers bench/peers.py --python $(PEERS)/bin/python --out $(OUT) $(PAGE) $(BENCH)
+	$(BENCHMARK) --growth --out $(OUT) $(PAGE)
 
 loom: ## The lock and the pool under every interleaving of a small model.
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \

@@ -51,14 +51,36 @@ static GROWTHS: &[Growth] = &[
     },
 ];
 
-/// Measures all curves, says for each size whether it keeps with its neighbours, and gives the
-/// curves and whether all do.
+/// How much the cost of a unit of work differs between the sizes around a centre.
+pub(crate) struct Spread {
+    name: &'static str,
+    centre: usize,
+    factor: f64,
+}
+
+/// What was found, in a sentence.
+pub(crate) fn verdict(spreads: &[Spread]) -> String {
+    let uneven: Vec<&Spread> = spreads.iter().filter(|spread| spread.factor > NEIGHBOURS).collect();
+    let named: Vec<String> = uneven
+        .iter()
+        .map(|spread| format!("{} around {} ({:.2})", spread.name, spread.centre, spread.factor))
+        .collect();
+    let (fine, all) = (spreads.len() - uneven.len(), spreads.len());
+    let rest =
+        if named.is_empty() { String::new() } else { format!(" Not: {}.", named.join(", ")) };
+    format!(
+        "Of {all} groups of three neighbouring sizes, {fine} are within {NEIGHBOURS} of each other \
+         for each unit of work.{rest}\n"
+    )
+}
+
+/// Measures all curves, and says for each size whether it keeps with its neighbours.
 pub(crate) fn run(
     out: &mut impl Write,
     rounds: usize,
     length: f64,
-) -> io::Result<(Vec<Curve>, bool)> {
-    let (mut curves, mut even) = (Vec::new(), true);
+) -> io::Result<(Vec<Curve>, Vec<Spread>)> {
+    let (mut curves, mut spreads) = (Vec::new(), Vec::new());
     for growth in GROWTHS {
         let mut curve = Vec::new();
         for &centre in growth.centres {
@@ -69,7 +91,7 @@ pub(crate) fn run(
             let spread = costs.iter().copied().fold(0.0, f64::max)
                 / costs.iter().copied().fold(f64::INFINITY, f64::min);
             let fine = spread <= NEIGHBOURS;
-            even &= fine;
+            spreads.push(Spread { name: growth.name, centre, factor: spread });
             writeln!(
                 out,
                 "{:8} {centre:>9} -1 +0 +1: {:.3e} {:.3e} {:.3e} s, spread {spread:.2}, {}",
@@ -83,7 +105,7 @@ pub(crate) fn run(
         }
         curves.push((growth.name.to_owned(), curve));
     }
-    Ok((curves, even))
+    Ok((curves, spreads))
 }
 
 fn measure(

@@ -5,26 +5,38 @@ use tilework_cpu::limits::{Streams, multiply_adds};
 
 use super::clock::window;
 
+/// What a row asks of the machine at least.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Need {
+    /// So many operations of multiply-adds.
+    MultiplyAdds { double: bool, flops: f64 },
+    /// So many bytes read from each source, and written.
+    Streams { sources: usize, source_bytes: usize, target_bytes: usize },
+}
+
+impl Need {
+    /// Whether memory is what limits: such a row also passes by its share of the limit.
+    pub(crate) fn is_memory(self) -> bool {
+        matches!(self, Need::Streams { .. })
+    }
+}
+
 /// A limit with its arrays allocated.
 pub(crate) enum Limit {
-    /// So many operations of multiply-adds.
+    /// See [`Need::MultiplyAdds`].
     Arithmetic { double: bool, flops: f64 },
-    /// So many bytes read and written.
+    /// See [`Need::Streams`].
     Memory(Streams),
 }
 
 impl Limit {
-    pub(crate) fn multiply_adds(double: bool, flops: f64) -> Limit {
-        Limit::Arithmetic { double, flops }
-    }
-
-    pub(crate) fn streams(sources: usize, source_bytes: usize, target_bytes: usize) -> Limit {
-        Limit::Memory(Streams::new(sources, source_bytes, target_bytes))
-    }
-
-    /// Whether memory is what limits: such a row also passes by its share of the limit.
-    pub(crate) fn is_memory(&self) -> bool {
-        matches!(self, Limit::Memory(_))
+    pub(crate) fn new(need: Need) -> Limit {
+        match need {
+            Need::MultiplyAdds { double, flops } => Limit::Arithmetic { double, flops },
+            Need::Streams { sources, source_bytes, target_bytes } => {
+                Limit::Memory(Streams::new(sources, source_bytes, target_bytes))
+            }
+        }
     }
 
     /// Seconds for the row at the machine's rate, if this machine's is known.

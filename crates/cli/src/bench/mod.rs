@@ -3,14 +3,16 @@
 //!
 //! `rows` is the table, `work` what a row runs, `rust_peers` and `worker` the contestants from Rust
 //! and Python, `limit` the machine itself. The contestants of a row run in turn, round after
-//! round, since other work comes and goes on a machine; `outcome` judges, `report` and `chart`
-//! show. Needs no Python; with `--peers` it starts one and asks it for NumPy's and PyTorch's times.
+//! round, since other work comes and goes on a machine; `outcome` judges, `report`, `chart` and
+//! `page` show, and `kept` remembers, so that a run may be interrupted. Needs no Python; with `--peers` it starts one and asks it for NumPy's and PyTorch's times.
 
 mod chart;
 mod clock;
 mod growth;
+mod kept;
 mod limit;
 mod outcome;
+mod page;
 mod report;
 mod rows;
 mod rust_peers;
@@ -20,9 +22,11 @@ mod worker;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clock::{Times, window};
+use kept::Kept;
+use limit::{Limit, Need};
 use outcome::{Contestant, Outcome, Side, Verdict};
 use report::Table;
 use rows::Row;
@@ -62,9 +66,19 @@ pub(crate) struct Options {
     /// A folder of CSV files with rows that were measured elsewhere, to join the table.
     #[arg(long)]
     join: Option<PathBuf>,
-    /// Where the CSV file and the charts go.
+    /// Where the CSV file and the charts go. Rows that this build has measured there are kept.
     #[arg(long, default_value = "target/bench")]
     out: PathBuf,
+    /// Measures also the rows that this build has measured.
+    #[arg(long)]
+    again: bool,
+    /// Measures nothing: shows all rows that the CSV file has, of whichever build.
+    #[arg(long)]
+    kept: bool,
+    /// A page of documentation whose parts between `<!-- bench NAME -->` and `<!-- end bench -->`
+    /// get the figures.
+    #[arg(long)]
+    markdown: Option<PathBuf>,
 }
 
 /// Seconds that a contestant is timed for in a round if its call is shorter.
@@ -95,22 +109,63 @@ pub(crate) fn run(out: &mut impl Write, options: &Options) -> io::Result<()> {
         Some(script) => Some(Worker::start(&options.python, script, options.threads)?),
         None => None,
     };
-    head(out, options, rounds, worker.as_mut())?;
+    let contest = contest(options, worker.as_mut())?;
+    let stamp = kept::stamp(&contest)?;
+    let table = rows::rows();
+    let mut kept = Kept::read(&options.out, &table)?;
+    let is_kept =
+        |kept: &Kept, row: &Row| !options.again && kept.of_build(&row.name(), &stamp).is_some();
+    let left: Vec<&Row> = chosen.iter().filter(|row| !is_kept(&kept, row)).collect();
+    head(out, &contest, rounds, options.kept, (&kept, chosen.len(), &left))?;
     let joined = join(options.join.as_deref())?;
+    if options.kept {
+        kept.put(joined)?;
+        let outcomes = kept.in_order(&table);
+        let names: Vec<String> = outcomes.iter().map(|outcome| outcome.row.clone()).collect();
+        let mut lines = Table::begin(out, &names)?;
+        outcomes.iter().try_for_each(|outcome| lines.line(out, outcome))?;
+        return finish(out, options, &contest, &outcomes, &outcomes);
+    }
     let names = chosen.iter().map(Row::name).chain(joined.iter().map(|other| other.row.clone()));
-    let mut table = Table::begin(out, &names.collect::<Vec<_>>())?;
-    let mut outcomes = Vec::new();
+    let mut lines = Table::begin(out, &names.collect::<Vec<_>>())?;
+    let mut shown = Vec::new();
     for row in &chosen {
-        let outcome = measure(row, worker.as_mut(), rounds, length)?;
-        table.line(out, &outcome)?;
-        outcomes.push(outcome);
+        let outcome = match kept.of_build(&row.name(), &stamp).filter(|_| !options.again) {
+            Some(outcome) => outcome.clone(),
+            None => {
+                let started = Instant::now();
+                let mut outcome = measure(row, worker.as_mut(), rounds, length)?;
+                outcome.build.clone_from(&stamp);
+                outcome.round = started.elapsed().as_secs_f64() / rounds as f64;
+                kept.put(vec![outcome.clone()])?;
+                outcome
+            }
+        };
+        lines.line(out, &outcome)?;
+        shown.push(outcome);
     }
+    kept.put(joined.clone())?;
     for outcome in joined {
-        table.line(out, &outcome)?;
-        outcomes.push(outcome);
+        lines.line(out, &outcome)?;
+        shown.push(outcome);
     }
-    summary(out, &outcomes)?;
-    write_files(&options.out, &outcomes)
+    finish(out, options, &contest, &shown, &kept.in_order(&table))
+}
+
+/// Says how many of the shown rows pass; charts and the page are of all that are known.
+fn finish(
+    out: &mut impl Write,
+    options: &Options,
+    contest: &str,
+    shown: &[Outcome],
+    all: &[Outcome],
+) -> io::Result<()> {
+    summary(out, shown)?;
+    write_charts(&options.out, all)?;
+    match &options.markdown {
+        Some(path) => page::write(path, all, contest),
+        None => Ok(()),
+    }
 }
 
 /// The outcomes of rows that were measured elsewhere: all CSV files of a folder.
@@ -139,23 +194,37 @@ fn choose(options: &Options) -> Vec<Row> {
     rows::rows().into_iter().filter(wanted).collect()
 }
 
-/// What was measured on what, with whom.
-fn head(
-    out: &mut impl Write,
-    options: &Options,
-    rounds: usize,
-    worker: Option<&mut Worker>,
-) -> io::Result<()> {
+/// What is measured with whom: rows of another contest are measured again.
+fn contest(options: &Options, worker: Option<&mut Worker>) -> io::Result<String> {
     let peers = match worker {
         Some(worker) => worker.versions()?,
         None => "Python's peers not checked".to_owned(),
     };
-    let threads = options.threads;
-    writeln!(
-        out,
-        "tilework {}, {threads} threads, {rounds} rounds; {peers}",
-        env!("CARGO_PKG_VERSION")
-    )?;
+    let quick = if options.quick { ", quick" } else { "" };
+    Ok(format!(
+        "tilework {}, {} threads{quick}; {peers}",
+        env!("CARGO_PKG_VERSION"),
+        options.threads
+    ))
+}
+
+/// What is measured, how long that takes, and what the columns mean.
+fn head(
+    out: &mut impl Write,
+    contest: &str,
+    rounds: usize,
+    nothing: bool,
+    (kept, chosen, left): (&Kept, usize, &[&Row]),
+) -> io::Result<()> {
+    writeln!(out, "{contest}; {rounds} rounds")?;
+    if !nothing {
+        let minutes = kept.estimate(left, rounds).as_secs_f64() / 60.0;
+        writeln!(
+            out,
+            "{chosen} rows, of which {} are kept from a run before; about {minutes:.1} minutes",
+            chosen - left.len()
+        )?;
+    }
     writeln!(out, "a ratio is the peer's time over ours; limit is the machine's time over ours")
 }
 
@@ -174,7 +243,8 @@ fn measure(
         Ok(calls)
     };
     let mut native = native().map_err(io::Error::other)?;
-    let mut limit = work::limit(row);
+    let need = work::need(row);
+    let mut limit = need.map(Limit::new);
     let mut limits = Times::default();
     let mut python = Vec::new();
     if let Some(worker) = &mut worker {
@@ -207,7 +277,9 @@ fn measure(
         target: row.target,
         contestants,
         limit: limits,
-        memory_bound: limit.is_some_and(|limit| limit.is_memory()),
+        memory_bound: need.is_some_and(Need::is_memory),
+        build: String::new(),
+        round: 0.0,
     })
 }
 
@@ -217,9 +289,8 @@ fn summary(out: &mut impl Write, outcomes: &[Outcome]) -> io::Result<()> {
     writeln!(out, "{pass} pass, {miss} miss, {unknown} not checked")
 }
 
-/// `bench.csv` and a chart for each group.
-fn write_files(folder: &Path, outcomes: &[Outcome]) -> io::Result<()> {
-    report::csv(&mut fs::File::create(folder.join("bench.csv"))?, outcomes)?;
+/// A chart for each group.
+fn write_charts(folder: &Path, outcomes: &[Outcome]) -> io::Result<()> {
     let mut groups: Vec<&str> = outcomes.iter().map(|outcome| outcome.group.as_str()).collect();
     groups.dedup();
     for group in groups {
@@ -232,7 +303,7 @@ fn write_files(folder: &Path, outcomes: &[Outcome]) -> io::Result<()> {
 
 /// Time against size, as a table, a chart and a CSV file.
 fn grow(out: &mut impl Write, options: &Options, rounds: usize, length: f64) -> io::Result<()> {
-    let (curves, even) = growth::run(out, rounds, length)?;
+    let (curves, spreads) = growth::run(out, rounds, length)?;
     let mut csv = String::from("operation,size,seconds\n");
     for (name, points) in &curves {
         csv.extend(points.iter().map(|(size, seconds)| format!("{name},{size},{seconds:e}\n")));
@@ -242,7 +313,9 @@ fn grow(out: &mut impl Write, options: &Options, rounds: usize, length: f64) -> 
     let chart =
         chart::curves(title, "size (side of the matrices, or elements)", "seconds", &curves);
     fs::write(options.out.join("growth.svg"), chart)?;
-    let verdict =
-        if even { "all sizes keep with their neighbours" } else { "some sizes stand out" };
-    writeln!(out, "{verdict}")
+    let verdict = growth::verdict(&spreads);
+    if let Some(path) = &options.markdown {
+        page::put(path, &[("growth".to_owned(), verdict.clone())])?;
+    }
+    write!(out, "{verdict}")
 }

@@ -50,6 +50,10 @@ pub(crate) struct Outcome {
     pub(crate) limit: Times,
     /// Whether that is a limit of memory.
     pub(crate) memory_bound: bool,
+    /// What measured it: see `kept`. Empty for rows that were measured elsewhere.
+    pub(crate) build: String,
+    /// Seconds that a round of all contestants took; 0 where nobody knows.
+    pub(crate) round: f64,
 }
 
 /// Of the limit of memory: enough, whatever the peers do.
@@ -138,6 +142,8 @@ mod tests {
             contestants: contestants.collect(),
             limit: Times::default(),
             memory_bound: true,
+            build: String::new(),
+            round: 0.0,
         };
         if let Some(limit) = limit {
             outcome.limit.push(limit);

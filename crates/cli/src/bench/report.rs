@@ -7,17 +7,21 @@ use super::outcome::{Contestant, Outcome, Side};
 
 /// The columns of the CSV, one line a contestant of a row. Whoever measures rows elsewhere and
 /// wants them in the table writes the first six (times in milliseconds).
-const COLUMNS: &str = "group,row,contestant,best_ms,median_ms,target,ratio,share_of_limit,verdict";
+const COLUMNS: &str = "group,row,contestant,best_ms,median_ms,target,ratio,share_of_limit,verdict,\
+                       build,round_s";
 
 /// Peers with columns of their own in the table.
 const PEERS: [&str; 4] = ["numpy", "torch", "matrixmultiply", "ndarray"];
 
-fn figure(value: Option<f64>) -> String {
+/// Those of them that are called from Rust.
+const RUST_PEERS: [&str; 2] = ["matrixmultiply", "ndarray"];
+
+pub(crate) fn figure(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"))
 }
 
 /// Milliseconds with three digits that say something.
-fn milliseconds(seconds: f64) -> String {
+pub(crate) fn milliseconds(seconds: f64) -> String {
     let ms = seconds * 1e3;
     let digits = (2.0 - ms.log10().floor()).clamp(0.0, 6.0) as usize;
     format!("{ms:.digits$}")
@@ -89,10 +93,11 @@ pub(crate) fn csv(out: &mut impl Write, outcomes: &[Outcome]) -> io::Result<()> 
     for outcome in outcomes {
         let (target, verdict) = (outcome.target.ratio, outcome.verdict().word());
         let share = outcome.share().map_or_else(String::new, |share| format!("{share:.3}"));
+        let (build, round) = (&outcome.build, outcome.round);
         for contestant in &outcome.contestants {
             writeln!(
                 out,
-                "{},{},{},{:.6},{:.6},{target},{:.3},{share},{verdict}",
+                "{},{},{},{:.6},{:.6},{target},{:.3},{share},{verdict},{build},{round:.2}",
                 outcome.group,
                 outcome.row,
                 contestant.name,
@@ -105,7 +110,7 @@ pub(crate) fn csv(out: &mut impl Write, outcomes: &[Outcome]) -> io::Result<()> 
             let (best, median) = (outcome.limit.best() * 1e3, outcome.limit.median() * 1e3);
             writeln!(
                 out,
-                "{},{},limit,{best:.6},{median:.6},{target},,,",
+                "{},{},limit,{best:.6},{median:.6},{target},,,,{build},{round:.2}",
                 outcome.group, outcome.row
             )?;
         }
@@ -113,7 +118,8 @@ pub(crate) fn csv(out: &mut impl Write, outcomes: &[Outcome]) -> io::Result<()> 
     Ok(())
 }
 
-/// Outcomes from CSV with at least the first six columns, lines of one row side by side.
+/// Outcomes from CSV with at least the first six columns, lines of one row side by side. Names without
+/// a meaning here are those of Python's contestants.
 pub(crate) fn parse(text: &str) -> Result<Vec<Outcome>, String> {
     let mut outcomes: Vec<Outcome> = Vec::new();
     for (number, line) in text.lines().enumerate().skip(1) {
@@ -138,6 +144,8 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Outcome>, String> {
                 contestants: Vec::new(),
                 limit: super::clock::Times::default(),
                 memory_bound: false,
+                build: fields.get(9).map_or(String::new(), |&build| build.to_owned()),
+                round: fields.get(10).and_then(|round| round.parse().ok()).unwrap_or(0.0),
             });
         }
         let Some(outcome) = outcomes.last_mut() else { continue };
@@ -146,6 +154,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Outcome>, String> {
         } else {
             let contestant = match name {
                 "tilework" => Contestant::new(name, Side::Ours),
+                _ if RUST_PEERS.contains(&name) => Contestant::new(name, Side::Rust),
                 _ => Contestant::from_python(name),
             };
             outcome.contestants.push(contestant);

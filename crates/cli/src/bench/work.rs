@@ -1,4 +1,4 @@
-//! The kinds of work that rows measure: our own call, the limit of the machine for it, and the
+//! The kinds of work that rows measure: our own call, what it asks of the machine, and the
 //! names under which `bench/peers.py` knows it. Peers from Rust are in `rust_peers.rs`.
 
 use tilework::{
@@ -6,7 +6,7 @@ use tilework::{
     apply_into, concat, s,
 };
 
-use super::limit::Limit;
+use super::limit::Need;
 use super::rows::Row;
 
 /// What is measured.
@@ -254,12 +254,12 @@ fn copy_of(view: Array, out: bool) -> Result<Call> {
     Ok(Box::new(move || target.assign(&view)))
 }
 
-/// What the machine allows for a row, where that is known.
-pub(crate) fn limit(row: &Row) -> Option<Limit> {
+/// What a row asks of the machine, where that is known.
+pub(crate) fn need(row: &Row) -> Option<Need> {
     let count: usize = row.shape.iter().product();
     let bytes = count * row.dtype.size();
     let streams = |sources, source_bytes, target_bytes| {
-        Some(Limit::streams(sources, source_bytes, target_bytes))
+        Some(Need::Streams { sources, source_bytes, target_bytes })
     };
     match row.work {
         Work::Matmul { .. } if row.dtype == DType::Float32 || row.dtype == DType::Float64 => {
@@ -268,7 +268,7 @@ pub(crate) fn limit(row: &Row) -> Option<Limit> {
                 return streams(1, m.max(n) * k * row.dtype.size(), 0);
             }
             let flops = 2 * batch.iter().product::<usize>() * m * k * n;
-            Some(Limit::multiply_adds(row.dtype == DType::Float64, flops as f64))
+            Some(Need::MultiplyAdds { double: row.dtype == DType::Float64, flops: flops as f64 })
         }
         Work::Map { id, .. } => streams(id.row().arity, bytes, bytes),
         Work::Cast { to } => streams(1, bytes, count * to.size()),
