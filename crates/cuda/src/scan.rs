@@ -1,4 +1,5 @@
-//! Running reductions, in one pass: tiles tell each other what they come to.
+//! Running reductions, in one pass: a warp for each short row; tiles of longer ones tell each other what
+//! they come to.
 //!
 //! Which tile has which elements, and how states are merged, depends on the sizes alone. Called by
 //! `device.rs`.
@@ -34,17 +35,33 @@ pub(crate) fn run(
     let axis = Rows::new([from, to], request.axis)?;
     let (rows, count) = (axis.count, axis.len);
     let dtypes = (input.dtype(), output.dtype());
-    let tiles = count.div_ceil(THREADS * ROUNDS * each(dtypes));
+    let each = each(dtypes);
+    // Rows that a warp can hold have one each.
+    let short = count <= 32 * ROUNDS * each;
+    let tiles = count.div_ceil(THREADS * ROUNDS * each);
     let width = Width::of(count.max(rows), [launch::elements(&input), launch::elements(&output)])
         .for_axes(axis.nest.lens.len());
-    let key = [Room::Scan as u8, width as u8, request.fold as u8, dtypes.0 as u8, dtypes.1 as u8];
-    let module = cuda.module(name, &key, || Ok(text(request.fold, dtypes, width)))?;
+    let fold = request.fold;
+    let kind = [width as u8, short as u8, fold as u8, dtypes.0 as u8, dtypes.1 as u8];
+    let key = [&[Room::Scan as u8], &kind[..]].concat();
+    let module = cuda.module(name, &key, || Ok(text(fold, dtypes, short, width)))?;
 
     let mut shape: Vec<u8> =
         [rows, count].iter().flat_map(|&number| width.bytes(number as u64)).collect();
     shape.extend((tiles as u32).to_le_bytes());
     shape.resize(shape.len().next_multiple_of(8), 0);
     shape.extend(axis.steps.iter().flat_map(|&step| (step as i64).to_le_bytes()));
+    let args = Args::new()
+        .bytes(&axis.nest.encode(width))
+        .bytes(&shape)
+        .pointer(launch::source(&input, session))
+        .pointer(launch::target(&request.output, session));
+    if short {
+        let grid = launch::grid(name, [rows.div_ceil(THREADS / 32), 1], THREADS)?;
+        let function = cuda.function(name, &module, c"short_rows")?;
+        // SAFETY: the source declares these arguments, and the loops are those of checked layouts.
+        return unsafe { cuda.launch(name, function, grid, args) };
+    }
     let grid = launch::grid(name, [rows * tiles, 1], THREADS)?;
     // A state and a mark for each tile, group and field.
     let groups = tiles.div_ceil(GROUP);
@@ -55,15 +72,9 @@ pub(crate) fn run(
     };
     let states = scratch.as_ref().map_or(0, |block| block.address);
     let marks = states + (slots * STATE) as Address;
-    let args = Args::new()
-        .bytes(&axis.nest.encode(width))
-        .bytes(&shape)
-        .pointer(launch::source(&input, session))
-        .pointer(launch::target(&request.output, session))
-        .bytes([states, marks].map(u64::to_le_bytes).as_flattened());
+    let args = args.bytes([states, marks].map(u64::to_le_bytes).as_flattened());
     let function = cuda.function(name, &module, c"scan")?;
-    // SAFETY: the source declares these arguments; the loops are those of checked layouts, and the
-    // scratch has room for a state and a mark of each slot.
+    // SAFETY: as above, and the scratch has room for a state and a mark of each slot.
     unsafe { cuda.launch(name, function, grid, args) }
 }
 
@@ -72,8 +83,8 @@ fn each((input, output): (DType, DType)) -> usize {
     (16 / input.size().max(output.size())).clamp(1, 4)
 }
 
-fn text(fold: FoldId, dtypes: (DType, DType), width: Width) -> String {
-    let define = format!("#define EACH {}\n", each(dtypes));
+fn text(fold: FoldId, dtypes: (DType, DType), short: bool, width: Width) -> String {
+    let define = format!("#define EACH {}\n#define SHORT {}\n", each(dtypes), short as u8);
     let begin = fold_text(fold, dtypes.0, dtypes.1, width);
     [&begin, &define, include_str!("kernels/scan.cu"), source::END].concat()
 }
@@ -87,12 +98,16 @@ mod tests {
         let sample = [
             (FoldId::Sum, DType::Float32, DType::Float32, Width::Narrow),
             (FoldId::Prod, DType::Int16, DType::Int64, Width::Wide),
+            (FoldId::Sum, DType::Float64, DType::Float64, Width::Deep),
             (FoldId::Max, DType::BFloat16, DType::BFloat16, Width::Narrow),
             (FoldId::Min, DType::Complex64, DType::Complex64, Width::Narrow),
         ];
-        let texts = sample.map(|(fold, from, to, width)| {
-            (format!("{fold:?} of {from}"), text(fold, (from, to), width))
+        let both = [false, true].map(|short| {
+            sample.map(|(fold, from, to, width)| {
+                let name = format!("{fold:?} of {from}, short rows: {short}");
+                (name, text(fold, (from, to), short, width))
+            })
         });
-        crate::check::compiles(texts.into());
+        crate::check::compiles(both.into_iter().flatten().collect());
     }
 }
