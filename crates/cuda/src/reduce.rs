@@ -21,6 +21,8 @@ const STEPS: [usize; 2] = [64, 256];
 const STEPS_ACROSS: usize = 512;
 /// Blocks that keep any card busy: with more of them, pieces may be longer.
 const BUSY: usize = 2048;
+/// Threads that merge pieces: as in `kernels/reduce.cu`.
+const FINISHERS: usize = 1024;
 /// Pieces that a grid can have.
 const MAX_PIECES: usize = 65_535;
 /// Bytes of the largest state of a fold.
@@ -80,16 +82,17 @@ pub(crate) fn run(
         Width::of(outputs.max(count), [launch::elements(&input), launch::elements(&output)])
             .for_axes(nest.kept().axes().max(reduced.axes()));
     let dtypes = (input.dtype(), output.dtype());
-    let fold = request.fold;
+    let (fold, one_loop) = (request.fold, reduced.axes() == 1);
     let key = [
         Room::Reduce as u8,
         width as u8,
         together as u8,
+        one_loop as u8,
         fold as u8,
         dtypes.0 as u8,
         dtypes.1 as u8,
     ];
-    let module = cuda.module(name, &key, || Ok(text(fold, dtypes, together, width)))?;
+    let module = cuda.module(name, &key, || Ok(text(fold, dtypes, together, one_loop, width)))?;
 
     let kept = Nest::new(nest.kept()).encode(width);
     let partial = match shape.pieces {
@@ -115,7 +118,7 @@ pub(crate) fn run(
     // scratch has room for a state of each piece.
     unsafe { cuda.launch(name, function, grid, args)? };
     if shape.pieces > 1 {
-        let lanes = shape.pieces.next_power_of_two().min(THREADS);
+        let lanes = shape.pieces.next_power_of_two().min(FINISHERS);
         let args = Args::new()
             .bytes(&kept)
             .bytes(&shape.encode(width))
@@ -123,7 +126,7 @@ pub(crate) fn run(
             .number(correction)
             .pointer(out)
             .pointer(scratch);
-        let grid = launch::grid(name, [outputs.div_ceil(THREADS / lanes), 1], THREADS)?;
+        let grid = launch::grid(name, [outputs.div_ceil(FINISHERS / lanes), 1], FINISHERS)?;
         let function = cuda.function(name, &module, c"finish")?;
         // SAFETY: as above.
         unsafe { cuda.launch(name, function, grid, args)? };
@@ -176,8 +179,15 @@ pub(crate) fn fold_text(fold: FoldId, input: DType, output: DType, width: Width)
     )
 }
 
-fn text(fold: FoldId, dtypes: (DType, DType), together: usize, width: Width) -> String {
-    let define = format!("#define ACROSS {together}\n");
+fn text(
+    fold: FoldId,
+    dtypes: (DType, DType),
+    together: usize,
+    one_loop: bool,
+    width: Width,
+) -> String {
+    let loops = if one_loop { 1 } else { 0 };
+    let define = format!("#define ACROSS {together}\n#define LOOPS {loops}\n");
     let begin = fold_text(fold, dtypes.0, dtypes.1, width);
     [&begin, &define, include_str!("kernels/reduce.cu"), source::END].concat()
 }
@@ -197,7 +207,7 @@ mod tests {
             let width = [Width::Narrow, Width::Wide, Width::Deep][k % 3];
             for together in [0, most_together(dtype.size())] {
                 let name = format!("{fold:?} of {dtype}, across: {together}");
-                sources.push((name, text(fold, (dtype, output), together, width)));
+                sources.push((name, text(fold, (dtype, output), together, together == 0, width)));
             }
         }
         crate::check::compiles(sources);

@@ -148,9 +148,27 @@ template <class F> struct Several {
         for (int k = 0; k < N; k++) if (k < count) s = F::step(s, x[k], at.number(k));
         return s;
     }
+    // Merged into what was there before.
+    template <class V, int N, int W> FN void into(typename F::State& sum, const V (&x)[N], int count, Runs<W> at) {
+        sum = F::merge(sum, of(x, count, at));
+    }
 };
-// The best of them, and then its number.
+// The more extreme of two, of which a NaN is the most.
+template <bool LARGEST, class V> FN V further(V a, V b) { return Extreme<V, LARGEST>::beats(b, a) ? b : a; }
+template <bool LARGEST> FN f32 further(f32 a, f32 b) {
+    if (LARGEST) asm("max.NaN.f32 %0, %0, %1;" : "+f"(a) : "f"(b));
+    else asm("min.NaN.f32 %0, %0, %1;" : "+f"(a) : "f"(b));
+    return a;
+}
+// The best of them, and then its number: elements come in order, and few groups have a better one.
 template <class V, bool LARGEST> struct SeveralExtremes {
+    template <int N, int W> FN void into(Found<V>& sum, const V (&x)[N], int count, Runs<W> at) {
+        V top = x[0];
+#pragma unroll
+        for (int k = 1; k < N; k++) top = k < count ? further<LARGEST>(top, x[k]) : top;
+        if ((count > 0) & ((sum.at < 0) | Extreme<V, LARGEST>::beats(top, sum.value)))
+            sum = Extreme<V, LARGEST>::merge(sum, of(x, count, at));
+    }
     template <int N, int W> FN Found<V> of(const V (&x)[N], int count, Runs<W> at) {
         V best = x[0];
         int found = 0;
@@ -182,6 +200,9 @@ template <class V> struct Several<Var<V> > {
         }
         Moments s = {(f64)count, mean, squares};
         return s;
+    }
+    template <int N, int W> FN void into(Moments& sum, const V (&x)[N], int count, Runs<W> at) {
+        sum = Var<V>::merge(sum, of(x, count, at));
     }
 };
 struct ScaledSum { f64 max, sum; };

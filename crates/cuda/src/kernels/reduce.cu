@@ -1,15 +1,17 @@
 // Reductions: `lanes` threads share an output and merge their states in a tree. Which lane takes
 // which element depends on the sizes alone, so that a result never depends on the load or on where
 // its data lie. Declared before: S, the input's element; R, the result's; F, the fold; ACROSS, 0 or
-// the neighbouring outputs that a thread has where neighbouring threads have such, not elements.
+// the neighbouring outputs that a thread has where neighbouring threads have such, not elements; LOOPS,
+// 1 where elements lie along one loop, 0 where nobody knows.
 
 #define THREADS 256
+#define FINISHERS 1024
 // Elements that a lane takes at once; their state is merged into its sum, so that rounding errors
 // grow slowly. Neighbours come in runs of 16 bytes.
 #define GROUP 8
 #define RUN (sizeof(S) < 2 ? 8 : 16 / (int)sizeof(S))
-// Groups that are on their way at once where a lane has runs.
-#define AHEAD 2
+// Groups that are on their way at once where a lane has runs: more where each takes long to merge.
+#define AHEAD (sizeof(F::State) > 16 ? 4 : 2)
 
 typedef F::State State;
 
@@ -29,22 +31,33 @@ FN State lane_above(State s, u32 lanes) {
     memcpy(&s, words, sizeof(State));
     return s;
 }
-// The state of `lanes` lanes that are `step` apart, in the first of them: neighbours, or of other warps.
-FN State tree(State s, u32 lane, u32 lanes, u32 step) {
-    __shared__ __align__(16) unsigned char memory[THREADS * sizeof(State)];
+// The state of `lanes` lanes that are `step` apart, in the first of them: neighbours, or of other warps. A
+// block has T threads.
+template <int T> FN State tree(State s, u32 lane, u32 lanes, u32 step) {
+    __shared__ __align__(16) unsigned char memory[T * sizeof(State)];
     State* states = (State*)memory;
     if (step == 1) {
         for (u32 d = min(lanes, 32) / 2; d > 0; d /= 2) s = F::merge(s, lane_above(s, d));
         if (lanes <= 32) return s;
         states[threadIdx.x] = s;
         __syncthreads();
-        for (u32 d = 32; lane == 0 && d < lanes; d += 32) s = F::merge(s, states[threadIdx.x + d]);
+        if (lane >= 32) return s;
+        // Warps become lanes.
+        s = lane < lanes / 32 ? states[threadIdx.x + lane * 31] : F::init();
+        for (u32 d = lanes / 64; d > 0; d /= 2) s = F::merge(s, lane_above(s, d));
         return s;
     }
     states[threadIdx.x] = s;
     __syncthreads();
     for (u32 d = 1; lane == 0 && d < lanes; d++) s = F::merge(s, states[threadIdx.x + d * step]);
     return s;
+}
+
+FN bool is_one_loop(const Nest<I, 1>& reduced) { return LOOPS == 1 || reduced.axes == 1; }
+// Where an element lies: one loop needs no division, which would be most of the code.
+FN void find(const Nest<I, 1>& reduced, I number, I (&at)[1]) {
+    if (LOOPS == 1) at[0] = reduced.offsets[0] + number * reduced.strides[0][0];
+    else locate(reduced, number, at);
 }
 
 // What a lane sees of a piece: runs of W elements, in groups. Along one loop several whole groups
@@ -56,7 +69,7 @@ template <int W> FN State lane_of(
     I first = begin + lane * W, apart = shape.lanes * W, step = shape.lanes * GROUP;
     I stride = reduced.strides[0][0], offset = reduced.offsets[0];
     bool whole = W == 1 || (stride == 1 && (u64)(in + offset + begin) % alignof(Pack<S, W>) == 0);
-    if (reduced.axes == 1 && whole) {
+    if (is_one_loop(reduced) && whole) {
         for (; first + (RUNS - 1) * apart + W <= end; first += GROUPS * step) {
             Pack<S, W> own[RUNS];
 #pragma unroll
@@ -70,7 +83,7 @@ template <int W> FN State lane_of(
 #pragma unroll
                 for (int e = 0; e < GROUP; e++) x[e] = enter(own[(group * GROUP + e) / W].at[e % W]);
                 Runs<W> at = {(i64)(first + group * step), (i64)apart};
-                sum = F::merge(sum, Several<F>::of(x, GROUP, at));
+                Several<F>::into(sum, x, GROUP, at);
             }
         }
     }
@@ -82,12 +95,12 @@ template <int W> FN State lane_of(
             I number = first + e / W * apart + e % W;
             if (number >= end) continue;
             I at[1];
-            locate(reduced, number, at);
+            find(reduced, number, at);
             x[e] = enter(in[at[0]]);
             count++;
         }
         Runs<W> at = {(i64)first, (i64)apart};
-        sum = F::merge(sum, Several<F>::of(x, count, at));
+        Several<F>::into(sum, x, count, at);
     }
     return sum;
 }
@@ -101,7 +114,7 @@ template <int W, bool ALL> FN void group_across(
     for (int e = 0; e < GROUP; e++) {
         I number = first + e * apart, at[1] = {reduced.offsets[0] + number * reduced.strides[0][0]};
         if (!ALL && number >= end) continue;
-        if (!ALL) locate(reduced, number, at);
+        if (!ALL) find(reduced, number, at);
         own[e] = *(const Pack<S, W>*)(in + at[0]);
         count++;
     }
@@ -111,14 +124,14 @@ template <int W, bool ALL> FN void group_across(
 #pragma unroll
         for (int e = 0; e < GROUP; e++) if (e < count) x[e] = enter(own[e].at[w]);
         Runs<1> at = {(i64)first, (i64)apart};
-        sum[w] = F::merge(sum[w], Several<F>::of(x, count, at));
+        Several<F>::into(sum[w], x, count, at);
     }
 }
 // What a lane sees of a piece for each of W outputs.
 template <int W> FN void lane_across(
     const Nest<I, 1>& reduced, const Shape& shape, const S* in, u32 lane, I begin, I end, State (&sum)[W]) {
     I first = begin + lane, apart = shape.lanes, step = apart * GROUP;
-    for (; reduced.axes == 1 && first + (GROUP - 1) * apart < end; first += step)
+    for (; is_one_loop(reduced) && first + (GROUP - 1) * apart < end; first += step)
         group_across<W, true>(reduced, in, first, apart, end, sum);
     for (; first < end; first += step) group_across<W, false>(reduced, in, first, apart, end, sum);
 }
@@ -144,7 +157,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
 #pragma unroll
     for (int w = 0; w < W; w++) {
         if (w > 0) __syncthreads();
-        State all = tree(sum[w], lane, shape.lanes, ACROSS ? group : 1);
+        State all = tree<THREADS>(sum[w], lane, shape.lanes, ACROSS ? group : 1);
         if (!alive || lane != 0) continue;
         if (shape.pieces == 1) {
             if (w > 0) locate(kept, output + w, at);
@@ -156,18 +169,25 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
 }
 
 // The pieces of an output, merged by `lanes` threads of a block.
-extern "C" __global__ void __launch_bounds__(THREADS) finish(
+extern "C" __global__ void __launch_bounds__(FINISHERS) finish(
     const __grid_constant__ Nest<I, 2> kept, const Shape shape, u32 lanes, f64 correction, R* out,
     const State* partial) {
     u32 lane = threadIdx.x % lanes;
-    I output = (I)blockIdx.x * (THREADS / lanes) + threadIdx.x / lanes, at[2];
+    I output = (I)blockIdx.x * (FINISHERS / lanes) + threadIdx.x / lanes, at[2];
     State sum = F::init();
     if (output < shape.outputs) {
-        for (u32 k = lane; k < shape.pieces; k += lanes) {
-            sum = F::merge(sum, partial[output * shape.pieces + k]);
+        // Several on their way at once.
+        const int FEW = 8;
+        const State* from = partial + output * shape.pieces;
+        for (u32 first = lane; first < shape.pieces; first += FEW * lanes) {
+            State some[FEW];
+#pragma unroll
+            for (int q = 0; q < FEW; q++) some[q] = first + q * lanes < shape.pieces ? from[first + q * lanes] : F::init();
+#pragma unroll
+            for (int q = 0; q < FEW; q++) sum = F::merge(sum, some[q]);
         }
     }
-    sum = tree(sum, lane, lanes, 1);
+    sum = tree<FINISHERS>(sum, lane, lanes, 1);
     if (lane != 0 || output >= shape.outputs) return;
     locate(kept, output, at);
     out[at[1]] = leave(F::finish(sum, (f64)shape.count, correction));
