@@ -7,30 +7,15 @@
 #define DEEP 16         // of k in a tile
 #define RUN (16 / (int)sizeof(S))
 
-// Which tiles of 64 rows and columns hold what the tensor cores would get wrong: a mark for each 32
-// of k, those of the rows first. A product that mends others skips the blocks without one.
-struct Marks {
-    const u8* at;       // none: every block is computed
-    u32 rows, tiles;    // tiles of rows, and of rows and columns together
-    u32 deep;           // marks of a tile
-};
-FN bool is_marked(const Marks& marks, u32 batch, u32 row, u32 rows, u32 column, u32 columns) {
-    const u8* all = marks.at + (u64)batch * marks.tiles * marks.deep;
-    u32 last_row = min((row + rows - 1) / 64, marks.rows - 1);
-    u32 last_column = min((column + columns - 1) / 64, marks.tiles - marks.rows - 1);
-    const u8* of_rows = all + (u64)(row / 64) * marks.deep;
-    const u8* of_columns = all + (u64)(marks.rows + column / 64) * marks.deep;
-    bool found = false;
-    for (u32 k = threadIdx.x; k < (last_row - row / 64 + 1) * marks.deep; k += blockDim.x) found |= of_rows[k];
-    for (u32 k = threadIdx.x; k < (last_column - column / 64 + 1) * marks.deep; k += blockDim.x)
-        found |= of_columns[k];
-    return __syncthreads_or(found);
-}
-
-// Copies of 16 bytes; and of any number, of which the first `inside` bytes are read and the others zero.
+// Copies of 16 bytes; of an element; and of any number, of which the first `inside` bytes are read and the
+// others zero.
 FN void copy_run(S* to, const S* from) {
     u32 address = (u32)__cvta_generic_to_shared(to);
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+}
+FN void copy_one(S* to, const S* from) {
+    u32 address = (u32)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(sizeof(S)) : "memory");
 }
 template <int BYTES> FN void copy(S* to, const S* from, int inside) {
     u32 address = (u32)__cvta_generic_to_shared(to);
@@ -94,6 +79,9 @@ template <class Tile, int SIDE, int T> struct Carrier {
         } else if (runs) {
             int inside = min(max(rows - row, 0), RUN) * (int)sizeof(S);
             carry<RUN, 0, T * RUN / SIDE>(to, depths, inside);
+        } else if (along && rows >= SIDE && depths >= DEEP) {
+#pragma unroll
+            for (int q = 0; q < SIDE * DEEP / T; q++) copy_one(to.place(row + q * (T / DEEP), depth), from + q * apart);
         } else if (along) {
             carry<1, T / DEEP, 0>(to, depths, sizeof(S));
         } else {
@@ -166,17 +154,14 @@ struct Results {
 };
 
 // One tile of the product: of k, the piece that the third direction of the grid says. Where there are
-// several, each goes to `partial`, as dense matrices. A block has several tiles only if they are marked
-// or not, which all its threads find out together.
+// several, each goes to `partial`, as dense matrices.
 template <class Core> FN void multiply_async(
-    u32 tile, const Nest<u64, 3>& batch, const Product& p, const Marks& marks, const S* a, const S* b, S* c,
-    S* partial) {
+    const Nest<u64, 3>& batch, const Product& p, const S* a, const S* b, S* c, S* partial) {
     const int HIGH = Core::HIGH, WIDE = Core::WIDE;
     u32 number = blockIdx.y, piece = blockIdx.z, row, column;
-    tile_of<8>(tile, (p.m + HIGH - 1) / HIGH, (p.n + WIDE - 1) / WIDE, row, column);
+    tile_of<8>(blockIdx.x, (p.m + HIGH - 1) / HIGH, (p.n + WIDE - 1) / WIDE, row, column);
     row *= HIGH;
     column *= WIDE;
-    if (marks.at && !is_marked(marks, number, row, HIGH, column, WIDE)) return;
     u64 at[3];
     locate(batch, (u64)(p.first + number), at);
     a += at[0] + row * p.a.row;
@@ -201,27 +186,6 @@ template <int SIDE, int ACROSS_PAD, int ALONG_PAD> struct Lying<true, SIDE, ACRO
 
 #define PRODUCT(Core) \
     extern "C" __global__ void __launch_bounds__(Core::THREADS, Core::TOGETHER) blocks( \
-        const __grid_constant__ Nest<u64, 3> batch, const Product p, const Marks marks, const S* a, const S* b, \
-        S* c, S* partial) { \
-        u32 tiles = (p.m + Core::HIGH - 1) / Core::HIGH * ((p.n + Core::WIDE - 1) / Core::WIDE); \
-        for (u32 tile = blockIdx.x; tile < tiles; tile += gridDim.x) \
-            multiply_async<Core>(tile, batch, p, marks, a, b, c, partial); \
+        const __grid_constant__ Nest<u64, 3> batch, const Product p, const S* a, const S* b, S* c, S* partial) { \
+        multiply_async<Core>(batch, p, a, b, c, partial); \
     }
-
-// The pieces of k: few of them are added by a thread, many by 8 warps together.
-template <u32 SHARE> FN void add_pieces(const Nest<u64, 3>& batch, const Product& p, const S* partial, S* c) {
-    const u32 EACH = 256 / SHARE;
-    u64 number = (u64)blockIdx.x * EACH + threadIdx.x % EACH, each = (u64)p.m * p.n;
-    S sum = sum_pieces<SHARE>(partial + blockIdx.y * p.pieces * each + number, each, p.pieces, number < each);
-    if (number >= each || threadIdx.x >= EACH) return;
-    u64 at[3];
-    locate(batch, (u64)(p.first + blockIdx.y), at);
-    c[at[2] + number / p.n * p.c.row + number % p.n * p.c.column] = sum;
-}
-#define PIECES(name, SHARE) \
-    extern "C" __global__ void __launch_bounds__(256) name( \
-        const __grid_constant__ Nest<u64, 3> batch, const Product p, const S* partial, S* c) { \
-        add_pieces<SHARE>(batch, p, partial, c); \
-    }
-PIECES(few_pieces, 1)
-PIECES(many_pieces, 8)

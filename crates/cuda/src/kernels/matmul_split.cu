@@ -2,29 +2,23 @@
 // tails, in tiles as the tensor cores read them, so that one thread brings a tile by a single copy.
 // Heads times heads are summed over 16 of k and then in float32, since the tensor core rounds
 // towards zero; that sum is added to a second one every 512. The cross products, which are small,
-// have a sum of their own. Declared before, with `matmul.cu` and `hopper.cu`: S, f32; GROUPS, groups
-// of four warps in a block, each with 64 x 64 of the result; STAGES.
+// have a sum of their own. Declared before, with `matmul.cu`, `matmul_heads.cu` and `hopper.cu`: S, f32; GROUPS, groups
+// of four warps in a block, each with 64 x 64 of the result; STAGES; SPLITS for the kernel that splits,
+// which is compiled beside the other one.
 
 #define SIDE 64         // rows of a tile
 #define DEPTHS 32       // of k in a tile: 128 bytes
 #define HEADS 8192      // bytes of a tile's heads; tails follow
 #define STAGE ((GROUPS + 1) * 2 * HEADS)
 
-// Splits are exact, and products neither overflow nor underflow, for numbers of these sizes and zero.
-FN bool is_tame(f32 x) {
-    const u32 least = (127 - 50) << 23, most = (127 + 50) << 23;
-    u32 size = __float_as_uint(x) & 0x7fffffff;
-    return size == 0 || size - least <= most - least;
-}
-FN f32 head(f32 x) { return __uint_as_float((__float_as_uint(x) + 0x1000) & 0xffffe000); }
-
 struct Split {
     u32 rows, tiles;    // tiles of the left operand's rows, and with the right one's columns
     u32 deep;           // tiles along k, an even number
 };
 
+#ifdef SPLITS
 // One tile of one operand for each block: along k, over the tiles, over the batches. Says which hold
-// numbers that are not tame.
+// wild numbers.
 extern "C" __global__ void __launch_bounds__(256) split(
     const __grid_constant__ Nest<u64, 3> batch, const Product p, const Split s, const S* a, const S* b,
     f32* out, u8* marks) {
@@ -42,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(256) split(
         u32 number = q * 256 + threadIdx.x;
         u32 r = deep == 1 ? number / DEPTHS : number % SIDE, d = deep == 1 ? number % DEPTHS : number / SIDE;
         f32 x = row + r < rows && k + d < p.k ? from[r * step + d * deep] : 0;
-        wild |= !is_tame(x);
+        wild |= is_wild(x);
         own[r][d] = x;
     }
     wild = __syncthreads_or(wild);
@@ -56,14 +50,14 @@ extern "C" __global__ void __launch_bounds__(256) split(
 #pragma unroll
         for (int e = 0; e < 4; e++) {
             f32 x = own[r][d + e];
-            heads.at[e] = head(x);
-            tails.at[e] = head(x - heads.at[e]);
+            heads.at[e] = __uint_as_float(head(x));
+            tails.at[e] = __uint_as_float(head(x - heads.at[e]));
         }
         ((Pack<f32, 4>*)to)[chunk] = heads;
         ((Pack<f32, 4>*)to)[SIDE * DEPTHS / 4 + chunk] = tails;
     }
 }
-
+#else
 // d + a b, or a b, of 64 x 8 by 8 x 64.
 FN void multiply_tiles(f32 (&d)[32], u64 a, u64 b, bool add) {
     asm volatile("{ .reg .pred add; setp.ne.b32 add, %34, 0;\n"
@@ -162,17 +156,24 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1) product(
 
         u32 row = (down * GROUPS + group) * SIDE + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4;
         column = column * SIDE + threadIdx.x % 4 * 2;
+        S* first = c + at[2] + row * p.c.row + column * p.c.column;
+        if (pairs && row + 8 < p.m && column + 57 < p.n) {
+            i64 down = 8 * p.c.row;
+            // Large results are not read again soon, so they are the first to leave the cache.
+#pragma unroll
+            for (int i = 0; i < 32; i += 2)
+                asm volatile("st.global.cs.v2.f32 [%0], {%1, %2};"
+                    ::"l"(first + (i / 2 % 2 ? down : 0) + i / 4 * 8), "f"(total[i]), "f"(total[i + 1]) : "memory");
+            continue;
+        }
 #pragma unroll
         for (int i = 0; i < 32; i += 2) {
-            u32 y = row + i / 2 % 2 * 8, x = column + i / 4 * 8;
-            S* to = c + at[2] + y * p.c.row + x * p.c.column;
-            if (y >= p.m || x >= p.n) continue;
-            if (pairs && x + 1 < p.n) {
-                *(Pack<S, 2>*)to = {total[i], total[i + 1]};
-            } else {
-                to[0] = total[i];
-                if (x + 1 < p.n) to[p.c.column] = total[i + 1];
-            }
+            u32 y = i / 2 % 2 * 8, x = i / 4 * 8;
+            S* to = first + y * p.c.row + x * p.c.column;
+            if (row + y >= p.m || column + x >= p.n) continue;
+            to[0] = total[i];
+            if (column + x + 1 < p.n) to[p.c.column] = total[i + 1];
         }
     }
 }
+#endif

@@ -4,13 +4,6 @@
 // anew with plain steps. 4 warps of 32 x 32. A thread's rows (columns) of a tile are slots, one in each 8;
 // its depths are 2 t and 2 t + 1 of each 8. Where tiles lie across, the slots of four 8s lie side by side.
 
-FN u32 head(u32 x) { return (x + 0x1000) & 0xffffe000; }
-// Splits are exact, and products neither overflow nor underflow, for numbers of these sizes and zero.
-FN bool is_wild(u32 x) {
-    const u32 least = (127 - 50) << 23, most = (127 + 50) << 23;
-    u32 size = x & 0x7fffffff;
-    return size - least > most - least && size != 0;
-}
 template <class Tile> struct Slots;
 template <int SIDE, int PAD> struct Slots<Across<SIDE, PAD> > {
     static const int RUN_OF = 4;  // columns of the result that lie side by side in a thread
@@ -78,8 +71,7 @@ struct Tripled {
         for (int q = 0; q < 2 * N; q++) {
             u32 all = x[q / 2][q % 2];
             x[q / 2][q % 2] = head(all);
-            // The tensor core does not look at the last bits.
-            tails[q / 2][q % 2] = __float_as_uint(__uint_as_float(all) - __uint_as_float(head(all))) + 0x1000;
+            tails[q / 2][q % 2] = tail(__uint_as_float(all), head(all));
         }
         return found;
     }

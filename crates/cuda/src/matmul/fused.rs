@@ -1,14 +1,14 @@
 //! float32 and float64 by asynchronous copies: fused steps in register tiles, and for float64 on
-//! tensor cores. Few tiles with a long sum are cut along k, and the pieces added in order.
+//! tensor cores. Few tiles with a long sum are cut along k, and the pieces added in order; many pieces
+//! of float32 are summed by `thin` on Hopper.
 
 use std::sync::Arc;
 
 use tilework_error::Result;
 use tilework_ops::DType;
 
-use super::{MAX_BLOCKS, Product, SCRATCH, begin};
+use super::{MAX_BLOCKS, Product, SCRATCH, begin, thin};
 use crate::compile::Module;
-use crate::driver::Address;
 use crate::source;
 
 /// As in `kernels/matmul_async.cu`: k of a tile, and the most elements of a row that it is padded to.
@@ -22,10 +22,14 @@ const LARGE: usize = 128;
 const PIECE: usize = 128;
 const LONGEST: usize = 512;
 /// Pieces that one thread adds.
-const FEW: usize = 16;
+pub(super) const FEW: usize = 16;
 
 const PATCHES: &str = include_str!("../kernels/matmul_patches.cu");
-const TRIPLED: &str = include_str!("../kernels/matmul_tripled.cu");
+const TRIPLED: &str = concat!(
+    include_str!("../kernels/matmul_heads.cu"),
+    include_str!("../kernels/matmul_tripled.cu")
+);
+pub(super) const PIECES: &str = include_str!("../kernels/matmul_pieces.cu");
 const DOUBLES: &str = include_str!("../kernels/matmul_doubles.cu");
 
 /// A core of the kernel: its source, rows and columns of its tiles, its threads, and tiles that are on
@@ -49,6 +53,8 @@ impl Core {
             (DType::Float32, false, _) => (TRIPLED, side, side, 128, 4),
             _ => (PATCHES, side, side, side * side / 64, 4),
         };
+        // Copies one by one take less time than registers for tiles that lie along the sum.
+        let along = if dtype == DType::Float32 && large { [false; 2] } else { along };
         Core { source, high, wide, threads, stages, along }
     }
 
@@ -58,57 +64,53 @@ impl Core {
     }
 }
 
-/// Where the marks of a product lie that this one mends: see `Marks` of the kernel.
-pub(super) struct Marks {
-    pub(super) at: Address,
-    pub(super) rows: usize,
-    pub(super) tiles: usize,
-    pub(super) deep: usize,
-}
-
 pub(super) fn suits(p: &Product<'_>) -> Result<bool> {
     let dtype = matches!(p.dtype, DType::Float32 | DType::Float64);
     Ok(dtype && p.k > 0 && p.cuda.facts()?.capability >= (8, 0))
 }
 
-pub(super) fn run(p: &Product<'_>, marks: Option<Marks>) -> Result<()> {
+pub(super) fn run(p: &Product<'_>) -> Result<()> {
     let (size, card) = (p.dtype.size(), p.cuda.facts()?.multiprocessors as usize);
     let results = p.m * p.n * p.batches * size;
     let small = Core::new(p.dtype, false, along(p));
     let piece = piece(p.k, p.tiles(small.high, small.wide) * p.batches, card, p.dtype);
     let fits = p.k.div_ceil(piece) * results <= SCRATCH;
-    let large = marks.is_some() || !fits || p.tiles(LARGE, LARGE) * p.batches >= card;
+    let large = !fits || p.tiles(LARGE, LARGE) * p.batches >= card;
     let (core, piece) = match large {
         true => (Core::new(p.dtype, true, along(p)), p.k),
         false => (small, piece),
     };
     let pieces = p.k.div_ceil(piece);
-
-    let module = module(p, large)?;
+    if thin::suits(p, pieces)? {
+        return thin::run(p, piece);
+    }
+    let module = module(p, large, core.along)?;
     let partial = (pieces > 1).then(|| p.cuda.allocate_block(pieces * results)).transpose()?;
     let scratch = partial.as_ref().map_or(0, |block| block.address);
-    // Of a product that is mended, most tiles need nothing, and a few blocks find that out.
-    let tiles = p.tiles(core.high, core.wide);
-    let tiles = if marks.is_some() { tiles.min(2 * card) } else { tiles };
-    let marks = marks.unwrap_or(Marks { at: 0, rows: 0, tiles: 0, deep: 0 });
-    let mut words = marks.at.to_le_bytes().to_vec();
-    let counts = [marks.rows, marks.tiles, marks.deep, 0];
-    words.extend(counts.iter().flat_map(|&count| (count as u32).to_le_bytes()));
     let [a, b, c] = p.blocks;
-    let args = p.args(piece).bytes(&words).pointer(a).pointer(b).pointer(c).pointer(scratch);
+    let args = p.args(piece).pointer(a).pointer(b).pointer(c).pointer(scratch);
+    let tiles = p.tiles(core.high, core.wide);
     let grid = p.grid([tiles, p.batches, pieces], core.threads, core.shared(size))?;
     // SAFETY: the source declares these arguments; elements beyond the edges of the matrices are
     // neither read nor written, all others are positions of checked layouts, and the scratch has
     // room for a result of each piece.
     unsafe { p.launch(&module, c"blocks", grid, args)? };
-    if pieces == 1 {
-        return Ok(());
-    }
-    let args = p.args(piece).pointer(scratch).pointer(c);
-    let (function, each) = if pieces > FEW { (c"many_pieces", 32) } else { (c"few_pieces", 256) };
+    if pieces == 1 { Ok(()) } else { add_pieces(p, &module, piece, scratch) }
+}
+
+/// Adds the pieces of a product, which lie in the scratch.
+pub(super) fn add_pieces(
+    p: &Product<'_>,
+    module: &Module,
+    piece: usize,
+    scratch: u64,
+) -> Result<()> {
+    let many = p.k.div_ceil(piece) > FEW;
+    let args = p.args(piece).pointer(scratch).pointer(p.blocks[2]);
+    let (function, each) = if many { (c"many_pieces", 32) } else { (c"few_pieces", 256) };
     let grid = p.grid([(p.m * p.n).div_ceil(each), p.batches, 1], 256, 0)?;
-    // SAFETY: as above.
-    unsafe { p.launch(&module, function, grid, args) }
+    // SAFETY: the source declares these arguments, and the scratch has a result of each piece.
+    unsafe { p.launch(module, function, grid, args) }
 }
 
 /// Which operands lie with neighbours along the sum.
@@ -116,9 +118,8 @@ fn along(p: &Product<'_>) -> [bool; 2] {
     [p.a.column == 1, p.b.row == 1]
 }
 
-/// The kernel for large or small tiles, which a product that may need mending loads before it writes.
-pub(super) fn module(p: &Product<'_>, large: bool) -> Result<Arc<Module>> {
-    let along = along(p);
+/// The kernel for large or small tiles.
+fn module(p: &Product<'_>, large: bool, along: [bool; 2]) -> Result<Arc<Module>> {
     let key = [b'F', large as u8, along[0] as u8, along[1] as u8];
     p.module(&key, || text(p.dtype, large, along))
 }
@@ -142,7 +143,9 @@ pub(super) fn text(dtype: DType, large: bool, along: [bool; 2]) -> String {
         ("ALONG_B", along_b),
     ];
     let frame = include_str!("../kernels/matmul_async.cu");
-    [begin(dtype, &defines).as_str(), frame, core.source, source::END].concat()
+    // Large tiles have whole sums.
+    let pieces = if large { "" } else { PIECES };
+    [begin(dtype, &defines).as_str(), frame, core.source, pieces, source::END].concat()
 }
 
 #[cfg(test)]

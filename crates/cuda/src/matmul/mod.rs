@@ -9,6 +9,7 @@ mod fused;
 mod half;
 mod plain;
 mod split;
+mod thin;
 mod vector;
 
 use std::ffi::CStr;
@@ -119,7 +120,7 @@ impl Product<'_> {
             return half::run(self);
         }
         if fused::suits(self)? {
-            return fused::run(self, None);
+            return fused::run(self);
         }
         plain::run(self)
     }
@@ -234,7 +235,11 @@ mod tests {
 
     #[test]
     fn products_of_hopper_compile() {
-        let mut texts = vec![("split".to_owned(), split::text())];
+        let mut texts: Vec<_> = split::PARTS
+            .iter()
+            .map(|part| (format!("{part:?} of a split product"), part.text()))
+            .collect();
+        texts.push(("thin".to_owned(), thin::text()));
         for across in [[false, false], [true, false], [false, true], [true, true]] {
             let text = half::hopper_text(DType::BFloat16, across);
             texts.push((format!("half of Hopper {across:?}"), text));

@@ -1,14 +1,15 @@
 //! float32 on Hopper's tensor cores: operands are split into TF32 heads and tails beforehand, a panel
 //! at a time, so that the scratch is bounded. Where a panel holds numbers that the split would get
-//! wrong (infinities, NaN, very large and very small ones), `fused` computes those tiles anew.
+//! wrong (infinities, NaN, very large and very small ones), a third kernel computes those tiles anew.
+//! Each is a source of its own, and the three are compiled at once.
 
 use std::sync::Arc;
+use std::thread::ScopedJoinHandle;
 
 use tilework_error::Result;
 use tilework_ops::DType;
 
-use super::fused::{self, Marks};
-use super::{Product, SCRATCH, begin};
+use super::{Product, SCRATCH, begin, fused};
 use crate::compile::Module;
 use crate::source;
 
@@ -19,8 +20,10 @@ const STAGES: usize = 4;
 const SIDE: usize = 64;
 const DEPTHS: usize = 32;
 const TILE: usize = 2 * SIDE * DEPTHS * 4;
-/// What the key of the module ends with.
-const ROOM: &[u8] = b"S";
+/// As in `kernels/matmul_mend.cu`: rows and columns of a tile that is mended, its threads, and bytes.
+const MENDED: usize = 128;
+const MENDERS: usize = 256;
+const MEND_SHARED: usize = 3 * 2 * 16 * (MENDED + 4) * 4;
 /// Tiles of rows and columns that a panel should have room for, or splitting takes too long.
 const PANEL: usize = 16;
 /// Fewer products than this, or shorter sums, are done before the operands are split.
@@ -79,23 +82,10 @@ pub(super) fn suits(p: &Product<'_>) -> Result<bool> {
 
 pub(super) fn run(p: &Product<'_>) -> Result<()> {
     let Some(panels) = Panels::new([p.m, p.n, p.k], p.batches) else {
-        return fused::run(p, None);
+        return fused::run(p);
     };
-    // Whatever can fail does so before the result is written; the first time, both sources are
-    // compiled at once.
-    if !p.cuda.is_loaded(&p.key(ROOM)) {
-        std::thread::scope(|scope| {
-            // Where the system has no thread to give, the other source waits its turn below.
-            let mends = || fused::module(p, true);
-            let mends = std::thread::Builder::new().spawn_scoped(scope, mends);
-            let own = module(p);
-            if let Ok(mends) = mends {
-                mends.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            }
-            own
-        })?;
-    }
-    fused::module(p, true)?;
+    // Whatever can fail does so before the result is written.
+    let modules = modules(p)?;
     let most = p.part([0, 0], [panels.rows, panels.columns]);
     let (rows, columns) = Panels::tiles(&most);
     let tiles = (rows + columns) * panels.deep * panels.batches;
@@ -107,17 +97,23 @@ pub(super) fn run(p: &Product<'_>) -> Result<()> {
                 let mut part = p.part([row, column], [panels.rows, panels.columns]);
                 part.first += first;
                 part.batches = panels.batches.min(p.batches - first);
-                panel(&part, panels.deep, scratch.address, marks.address)?;
+                panel(&part, &modules, panels.deep, scratch.address, marks.address)?;
             }
         }
     }
     Ok(())
 }
 
-fn panel(p: &Product<'_>, deep: usize, scratch: u64, marks: u64) -> Result<()> {
+fn panel(
+    p: &Product<'_>,
+    [splits, multiplies, mends]: &[Arc<Module>; 3],
+    deep: usize,
+    scratch: u64,
+    marks: u64,
+) -> Result<()> {
     let (rows, columns) = Panels::tiles(p);
     let tiles = rows + columns;
-    let module = module(p)?;
+    let card = p.cuda.facts()?.multiprocessors as usize;
     let [a, b, c] = p.blocks;
     let split: Vec<u8> =
         [rows, tiles, deep].iter().flat_map(|&count| (count as u32).to_le_bytes()).collect();
@@ -126,31 +122,77 @@ fn panel(p: &Product<'_>, deep: usize, scratch: u64, marks: u64) -> Result<()> {
     // SAFETY: the source declares these arguments; elements beyond the edges of the matrices are
     // not read, all others are positions of checked layouts, and the scratch has room for the
     // tiles, and the marks for one of each.
-    unsafe { p.launch(&module, c"split", grid, args)? };
+    unsafe { p.launch(splits, c"split", grid, args)? };
 
     let args = p.args(p.k).bytes(&split).pointer(scratch).pointer(c);
-    let blocks = (rows / GROUPS * columns).min(p.cuda.facts()?.multiprocessors as usize);
     // Tiles begin at multiples of 1024.
     let shared = STAGES * (GROUPS + 1) * TILE + 1024;
+    let blocks = (rows / GROUPS * columns).min(card);
     let grid = p.grid([blocks, p.batches, 1], 128 * (GROUPS + 1), shared)?;
     // SAFETY: as above; elements beyond the edges of the result are not written.
-    unsafe { p.launch(&module, c"product", grid, args)? };
-    fused::run(p, Some(Marks { at: marks, rows, tiles, deep }))
+    unsafe { p.launch(multiplies, c"product", grid, args)? };
+
+    // Most tiles need no mending, and a few blocks find that out.
+    let mut words = marks.to_le_bytes().to_vec();
+    words.extend([rows, tiles, deep, 0].iter().flat_map(|&count| (count as u32).to_le_bytes()));
+    let args = p.args(p.k).bytes(&words).pointer(a).pointer(b).pointer(c);
+    let blocks = p.tiles(MENDED, MENDED).min(2 * card);
+    let grid = p.grid([blocks, p.batches, 1], MENDERS, MEND_SHARED)?;
+    // SAFETY: as above.
+    unsafe { p.launch(mends, c"mend", grid, args) }
 }
 
-fn module(p: &Product<'_>) -> Result<Arc<Module>> {
-    p.module(ROOM, text)
+/// A source of a split product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Splits,
+    Multiplies,
+    Mends,
 }
 
-pub(super) fn text() -> String {
-    let defines = [("GROUPS", GROUPS.to_string()), ("STAGES", STAGES.to_string())];
-    [
-        begin(DType::Float32, &defines).as_str(),
-        include_str!("../kernels/hopper.cu"),
-        include_str!("../kernels/matmul_split.cu"),
-        source::END,
-    ]
-    .concat()
+pub(super) const PARTS: [Part; 3] = [Part::Splits, Part::Multiplies, Part::Mends];
+
+impl Part {
+    pub(super) fn text(self) -> String {
+        if self == Part::Mends {
+            let kernel = include_str!("../kernels/matmul_mend.cu");
+            return [begin(DType::Float32, &[]).as_str(), kernel, source::END].concat();
+        }
+        let mut defines = vec![("GROUPS", GROUPS.to_string()), ("STAGES", STAGES.to_string())];
+        if self == Part::Splits {
+            defines.push(("SPLITS", String::new()));
+        }
+        [
+            begin(DType::Float32, &defines).as_str(),
+            include_str!("../kernels/hopper.cu"),
+            include_str!("../kernels/matmul_heads.cu"),
+            include_str!("../kernels/matmul_split.cu"),
+            source::END,
+        ]
+        .concat()
+    }
+}
+
+/// The kernels, in the order of [`PARTS`]; the first time all are compiled at once.
+fn modules(p: &Product<'_>) -> Result<[Arc<Module>; 3]> {
+    let [splits, multiplies, mends] = PARTS;
+    let module = |part: Part| p.module(&[b'S', part as u8], || part.text());
+    let loaded = |part: &Part| p.cuda.is_loaded(&p.key(&[b'S', *part as u8]));
+    if PARTS.iter().all(loaded) {
+        return Ok([module(splits)?, module(multiplies)?, module(mends)?]);
+    }
+    std::thread::scope(|scope| {
+        let start = |part| std::thread::Builder::new().spawn_scoped(scope, move || module(part));
+        let beside = [start(splits), start(mends)];
+        let own = module(multiplies)?;
+        let [splits, mends] = beside.map(|started| started.ok().map(ScopedJoinHandle::join));
+        let whole = |joined: Option<std::thread::Result<Result<Arc<Module>>>>, part| match joined {
+            Some(done) => done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            // The system had no thread to give.
+            None => module(part),
+        };
+        Ok([whole(splits, PARTS[0])?, own, whole(mends, PARTS[2])?])
+    })
 }
 
 #[cfg(test)]

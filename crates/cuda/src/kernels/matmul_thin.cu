@@ -1,0 +1,179 @@
+// float32 products of few tiles and long sums on Hopper's tensor cores: a group of four warps has 64 x 64
+// of the result and a piece of k, and splits what it reads into heads and tails itself: of the left operand
+// in registers, of the right one into shared memory, as the tensor cores read it. Sums are those of
+// `matmul_split.cu`. Where a block meets numbers for which the split is not exact, it begins anew with plain
+// steps. Declared before, with `matmul.cu`, `matmul_heads.cu` and `hopper.cu`: S, f32; STAGES.
+
+#define SIDE 64
+#define DEPTHS 32       // of k in a tile
+#define PITCH 40        // of a row of the left operand's tile
+#define RAW_LEFT (SIDE * PITCH)
+#define RAW (RAW_LEFT + DEPTHS * SIDE)
+#define HEADS 8192      // bytes of a tile's heads; tails follow
+
+FN void copy_four(f32* to, const f32* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
+}
+FN void copy_one(f32* to, const f32* from, bool there) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+        ::"r"(shared_address(to)), "l"(from), "r"(there ? 4 : 0) : "memory");
+}
+// An operand's part: rows (columns) of the result, and steps along them and along k. LEFT tiles lie along k,
+// right ones along the result.
+template <bool LEFT> struct Operand {
+    const f32* from;
+    i64 step, deep;
+    u32 rows;
+    bool runs;
+
+    FN Operand make(const f32* first, i64 step, i64 deep, u32 rows) {
+        i64 beside = LEFT ? deep : step, apart = LEFT ? step : deep;
+        bool runs = beside == 1 && apart % 4 == 0 && (u64)first % 16 == 0 && rows >= SIDE;
+        Operand o = {first, step, deep, rows, runs};
+        return o;
+    }
+    FN f32* place(f32* tile, int row, int depth) { return LEFT ? tile + row * PITCH + depth : tile + depth * SIDE + row; }
+    __device__ __forceinline__ void bring(f32* tile, u32 begin, u32 depths) const {
+        const f32* here = from + begin * deep;
+        if (runs && depths >= DEPTHS) {
+#pragma unroll
+            for (int q = 0; q < SIDE * DEPTHS / 4 / 128; q++) {
+                int number = (q * 128 + threadIdx.x) * 4;
+                int row = LEFT ? number / DEPTHS : number % SIDE, depth = LEFT ? number % DEPTHS : number / SIDE;
+                copy_four(place(tile, row, depth), here + row * step + depth * deep);
+            }
+            return;
+        }
+        bool along = deep == 1;
+#pragma unroll 1
+        for (int q = 0; q < SIDE * DEPTHS / 128; q++) {
+            int number = q * 128 + threadIdx.x;
+            int row = along ? number / DEPTHS : number % SIDE, depth = along ? number % DEPTHS : number / SIDE;
+            bool there = row < rows && depth < depths;
+            copy_one(place(tile, row, depth), there ? here + row * step + depth * deep : from, there);
+        }
+    }
+};
+
+// d + a b, or a b, of 64 x 8 by 8 x 64; a from registers.
+FN void multiply_thin(f32 (&d)[32], const u32 (&a)[4], u64 b, bool add) {
+    asm volatile("{ .reg .pred add; setp.ne.b32 add, %37, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {" PLACES_32 "}, {%32,%33,%34,%35}, %36, add, 1, 1; }"
+        : KEPT_32(d, 0) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add));
+}
+
+extern "C" __global__ void __launch_bounds__(128, 2) thin(
+    const __grid_constant__ Nest<u64, 3> batch, const Product p, const f32* a, const f32* b, f32* partial) {
+    extern __shared__ unsigned char memory[];
+    u32 base = (shared_address(memory) + 1023) & ~1023u;
+    unsigned char* split = memory + (base - shared_address(memory));
+    f32* raw = (f32*)(split + 2 * HEADS);
+    u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, row, column;
+    tile_of<8>(blockIdx.x, (p.m + SIDE - 1) / SIDE, (p.n + SIDE - 1) / SIDE, row, column);
+    row *= SIDE;
+    column *= SIDE;
+    u64 at[3];
+    locate(batch, (u64)(p.first + blockIdx.y), at);
+    u32 begin = blockIdx.z * p.piece, depths = min(p.k - begin, p.piece);
+    a += at[0] + row * p.a.row + begin * p.a.column;
+    b += at[1] + column * p.b.column + begin * p.b.row;
+    auto left = Operand<true>::make(a, p.a.row, p.a.column, p.m - row);
+    auto right = Operand<false>::make(b, p.b.column, p.b.row, p.n - column);
+    int steps = (depths + DEPTHS - 1) / DEPTHS;
+
+    f32 some[32], cross[32], sum[32];
+#pragma unroll
+    for (int i = 0; i < 32; i++) some[i] = cross[i] = sum[i] = 0;
+    bool wild = false;
+    u64 heads = describe(base, 1024, 16), tails = heads + (HEADS >> 4);
+#pragma unroll 1
+    for (int step = 1 - STAGES; step < steps; step++) {
+        if (step >= 0) {
+            asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+            __syncthreads();
+        }
+        int next = step + STAGES - 1;
+        if (next < steps) {
+            f32* tile = raw + next % STAGES * RAW;
+            left.bring(tile, next * DEPTHS, depths - next * DEPTHS);
+            right.bring(tile + RAW_LEFT, next * DEPTHS, depths - next * DEPTHS);
+        }
+        asm volatile("cp.async.commit_group;" ::: "memory");
+        if (step < 0) continue;
+        const f32* tile = raw + step % STAGES * RAW;
+        // The right operand: of each 8 of k the even ones and then the odd ones, 4 at a time.
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+            u32 n = threadIdx.x % SIDE, chunk = threadIdx.x / SIDE + 2 * q;
+            const f32* from = tile + RAW_LEFT + (chunk / 2 * 8 + chunk % 2) * SIDE + n;
+            Pack<u32, 4> h, t;
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                f32 x = from[2 * e * SIDE];
+                wild |= is_wild(x);
+                h.at[e] = head(x);
+                t.at[e] = tail(x, h.at[e]);
+            }
+            u32 to = n * 128 + (chunk ^ n % 8) * 16;
+            *(Pack<u32, 4>*)(split + to) = h;
+            *(Pack<u32, 4>*)(split + HEADS + to) = t;
+        }
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        u32 h[4][4], t[4][4];
+#pragma unroll
+        for (int q = 0; q < 8; q++) {
+            int block = q / 2, half = q % 2;
+            Pack<f32, 2> x = *(const Pack<f32, 2>*)(tile + (warp * 16 + lane / 4 + half * 8) * PITCH + block * 8 + lane % 4 * 2);
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                wild |= is_wild(x.at[e]);
+                h[block][e * 2 + half] = head(x.at[e]);
+                t[block][e * 2 + half] = tail(x.at[e], h[block][e * 2 + half]);
+            }
+        }
+        __syncthreads();
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            group_begin();
+#pragma unroll
+            for (int k = 0; k < 2; k++) {
+                const int block = half * 2 + k;
+                multiply_thin(some, h[block], heads + 2 * block, k > 0);
+                multiply_thin(cross, h[block], tails + 2 * block, true);
+                multiply_thin(cross, t[block], heads + 2 * block, true);
+            }
+            group_end();
+            group_wait<0>();
+#pragma unroll
+            for (int i = 0; i < 32; i++) sum[i] += some[i];
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < 32; i++) sum[i] += cross[i];
+    u32 y = warp * 16 + lane / 4, x = lane % 4 * 2;
+    if (__syncthreads_or(wild)) {
+#pragma unroll
+        for (int i = 0; i < 32; i++) sum[i] = 0;
+#pragma unroll 1
+        for (u32 k = 0; k < depths; k++) {
+#pragma unroll
+            for (int i = 0; i < 32; i++) {
+                u32 r = y + i / 2 % 2 * 8, c = x + i / 4 * 8 + i % 2;
+                if (row + r < p.m && column + c < p.n)
+                    sum[i] = mac(a[r * p.a.row + k * p.a.column], b[c * p.b.column + k * p.b.row], sum[i]);
+            }
+        }
+    }
+    partial += ((u64)blockIdx.y * p.pieces + blockIdx.z) * p.m * p.n;
+#pragma unroll
+    for (int i = 0; i < 32; i += 2) {
+        u32 r = row + y + i / 2 % 2 * 8, c = column + x + i / 4 * 8;
+        f32* to = partial + (u64)r * p.n + c;
+        if (r >= p.m || c >= p.n) continue;
+        if (p.n % 2 == 0) *(Pack<f32, 2>*)to = {sum[i], sum[i + 1]};
+        else {
+            to[0] = sum[i];
+            if (c + 1 < p.n) to[1] = sum[i + 1];
+        }
+    }
+}
