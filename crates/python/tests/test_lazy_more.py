@@ -1,5 +1,6 @@
 """Systems, gradients, partial reductions, progress and interruption, streaming."""
 
+import copy
 import inspect
 import pickle
 import threading
@@ -354,6 +355,19 @@ def test_an_axis_is_given_once() -> None:
     for wrong in [lambda: k.sum(axis=1, dim=0), lambda: k.sum(1, axis=1), lambda: k.Kmin(1, 0, dim=1)]:
         with pytest.raises(TypeError, match="the axis is given twice"):
             wrong()
+
+
+def test_tensors_travel_as_text_and_arrays() -> None:
+    x, y = X.astype("float32"), Y.astype("float32")
+    xi = Vi(x)
+    k = (-xi.sqdist(Vj(y)) * Pm([0.5])).exp() * Vj(1, 3)
+    assert copy.copy(k) is k
+    for again in [pickle.loads(pickle.dumps(k)), copy.deepcopy(k)]:
+        assert repr(again) == repr(k)
+        np.testing.assert_array_equal(again.sum(axis=1)(B.astype("float32")), k.sum(axis=1)(B.astype("float32")))
+    assert pickle.loads(pickle.dumps(Pm([0.5, 2]) * xi)).sum(axis=0).dtype == tw.float32
+    with pytest.raises(ValueError, match="none of the variables"):
+        tw._core._restore_lazy("Vi(0,3)", [], [], False)
 
 
 def test_methods_tell_their_signatures() -> None:

@@ -14,7 +14,7 @@ use crate::dice::Dice;
 pub(crate) const EXCUSED: &[(&str, &str)] = &[
     (
         "nothing to get wrong",
-        "only reduction arguments symbols constant expr dim batch_axes extents array formula \
+        "only reduction arguments parts symbols constant expr dim batch_axes extents array formula \
          arrays rows converged",
     ),
     (
@@ -177,6 +177,16 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
         let indices = (d.roll(2) == 0).then(|| y.clone());
         let state = (d.size() as u64, x.clone(), indices);
         done(Partial::from_arrays(reduction(d), shape, d.dtype(), state)?.finish())
+    }),
+    ("from_parts", |d, x, y| {
+        let (mut parts, other) = (formula(d, x, y)?.parts()?, text(d));
+        match d.roll(4) {
+            0 => parts.formula = other,
+            1 => parts.arrays.push((Category::ALL[d.roll(3)], y.clone())),
+            2 => parts.arrays.truncate(d.roll(2)),
+            _ => {}
+        }
+        done(LazyTensor::from_parts(&parts)?.sum(d.roll(3)))
     }),
     ("reduction_grad", |d, x, y| {
         let variable = LazyTensor::vi(x)?;

@@ -7,12 +7,14 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
 use tilework::Device;
-use tilework::pairs::{Along, Category, LazyArg, LazyTensor};
+use tilework::formula::Variable;
+use tilework::pairs::{Along, Category, LazyArg, LazyTensor, Parts};
 
 use super::operand::{Operand, made_of, number, required_array};
 use super::settings::Settings;
 use crate::args::register;
 use crate::array::PyArray;
+use crate::convert::ArrayArg;
 use crate::dtype::{self, PyDType};
 use crate::errors::OrRaise;
 use crate::run::run;
@@ -188,6 +190,28 @@ impl PyLazy {
         format!("{:?}", self.0)
     }
 
+    // A tensor never changes, and its variables are what gradients are taken towards.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let restore = py.import("tilework._core")?.getattr("_restore_lazy")?;
+        let Parts { formula, symbols, arrays, weak } = self.0.parts().py()?;
+        let symbols: Vec<(usize, usize, usize)> = symbols
+            .into_iter()
+            .map(|symbol| (symbol.position, symbol.dim, symbol.category as usize))
+            .collect();
+        let arrays: Vec<(usize, PyArray)> = arrays
+            .into_iter()
+            .map(|(category, array)| (category as usize, PyArray(array)))
+            .collect();
+        Ok((restore, (formula, symbols, arrays, weak).into_pyobject(py)?))
+    }
+
     fn __bool__(&self) -> PyResult<bool> {
         let message = "bool: a LazyTensor has no truth value; reduce it first";
         Err(PyValueError::new_err(message))
@@ -285,13 +309,17 @@ fn range(rows: Option<&Bound<'_, PyAny>>, n: usize) -> PyResult<std::ops::Range<
     Ok(0..rows.extract::<usize>()?.min(n))
 }
 
+/// The category of a number.
+fn category(number: usize) -> PyResult<Category> {
+    Category::ALL.get(number).copied().ok_or_else(|| {
+        let message = format!("the category {number} is not 0 (i), 1 (j) or 2 (parameter)");
+        PyValueError::new_err(message)
+    })
+}
+
 /// A symbolic variable.
-fn symbol(position: usize, dim: usize, category: usize) -> PyResult<PyLazy> {
-    let Some(category) = Category::ALL.get(category) else {
-        let message = format!("the category {category} is not 0 (i), 1 (j) or 2 (parameter)");
-        return Err(PyValueError::new_err(message));
-    };
-    LazyTensor::symbolic(position, dim, *category).py().map(PyLazy)
+fn symbol(position: usize, dim: usize, of: usize) -> PyResult<PyLazy> {
+    LazyTensor::symbolic(position, dim, category(of)?).py().map(PyLazy)
 }
 
 /// An array as a variable of this category, or the symbolic variable of an index and a dimension.
@@ -371,9 +399,32 @@ fn var(x: &Bound<'_, PyAny>, dim: Option<usize>, cat: usize) -> PyResult<PyLazy>
     }
 }
 
+/// The tensor of a pickle: text, symbolic variables and arrays with their categories.
+#[pyfunction]
+#[pyo3(signature = (formula, symbols, arrays, weak, /))]
+fn _restore_lazy(
+    formula: String,
+    symbols: Vec<(usize, usize, usize)>,
+    arrays: Vec<(usize, ArrayArg)>,
+    weak: bool,
+) -> PyResult<PyLazy> {
+    let symbols = symbols
+        .into_iter()
+        .map(|(position, dim, of)| Ok(Variable { position, dim, category: category(of)? }));
+    let arrays = arrays.into_iter().map(|(of, array)| Ok((category(of)?, array.0)));
+    let parts = Parts {
+        formula,
+        symbols: symbols.collect::<PyResult<_>>()?,
+        arrays: arrays.collect::<PyResult<_>>()?,
+        weak,
+    };
+    LazyTensor::from_parts(&parts).py().map(PyLazy)
+}
+
 /// Adds the class and the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyLazy>()?;
     register!(module: vi, vj, pm, var);
+    module.add_function(wrap_pyfunction!(_restore_lazy, module)?)?;
     Ok(())
 }

@@ -120,7 +120,7 @@ impl LazyTensor {
         LazyTensor { expr, bound, extent, numbered: ForkOnce::new() }
     }
 
-    fn variable(name: &str, array: &Array, category: Category) -> Result<LazyTensor> {
+    pub(super) fn variable(name: &str, array: &Array, category: Category) -> Result<LazyTensor> {
         let array = if array.ndim() == 0 && category == Category::Parameter {
             array.reshape(&[1])?
         } else {

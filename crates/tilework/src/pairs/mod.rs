@@ -33,6 +33,7 @@ mod variable;
 pub use call::{Options, Outline, Reduced};
 pub use genred::Genred;
 pub use lazy::{Along, LazyArg, LazyTensor};
+pub use number::Parts;
 pub use partial::Partial;
 pub use solve::{Solution, Solve, conjugate_gradient};
 pub use tilework_backend::{Accuracy, Named, Progress, Scheme, SumScheme};
