@@ -121,10 +121,10 @@ impl LazyTensor {
     /// ```
     /// use tilework::Array;
     /// use tilework::pairs::LazyTensor;
-    /// let x = Array::from_nested(&[[0.0f64], [1.0]])?;
+    /// let x = Array::from_nested(&[[0.0f64, 3.0], [1.0, 2.0]])?;
     /// let d = LazyTensor::vi(&x)?.sqdist(&LazyTensor::vj(&x)?)?;
     /// let parts = d.parts()?;
-    /// assert_eq!((parts.formula.as_str(), parts.arrays.len()), ("SqDist(Vi(0,1), Vj(1,1))", 2));
+    /// assert_eq!((parts.formula.as_str(), parts.arrays.len()), ("SqDist(Vi(0,2), Vj(1,2))", 2));
     /// let again = LazyTensor::from_parts(&parts)?;
     /// assert_eq!(again.sum(1)?.to_vec::<f64>()?, d.sum(1)?.to_vec::<f64>()?);
     /// # Ok::<(), tilework::Error>(())
