@@ -1,7 +1,7 @@
 //! What reductions over pairs promise in numbers: the error that `explain` names, exact counts,
-//! exponents of any size, infinities.
+//! exponents of any size, infinities, weights of what has none.
 
-use tilework::pairs::{Accuracy, Genred, LazyTensor, Options, SumScheme};
+use tilework::pairs::{Accuracy, Genred, LazyTensor, Options, Scheme, SumScheme};
 use tilework::{Array, DType, Device, Rng};
 
 use crate::pairs::floats;
@@ -171,6 +171,56 @@ pub fn infinite_sums(device: Device) {
                 let got = sum.call_with(&[&a, &c], &options).and_then(|sums| sums.only());
                 for value in floats(&got.expect("sum")) {
                     assert_eq!(value, expected, "{sums:?} {m} {odd}");
+                }
+            }
+        }
+    }
+}
+
+/// A pair whose exponent is minus infinity has the factor 0, as in a dense evaluation: finite weights
+/// of it do not count, others make the sum NaN.
+pub fn masked_weights(device: Device) {
+    let n = 600usize;
+    let aliases = ["a = Vi(1)", "c = Vj(1)", "w = Vj(1)"];
+    let column = |numbers: &[f32]| {
+        let column = Array::from_slice(numbers).and_then(|c| c.reshape(&[n as isize, 1]));
+        column.and_then(|c| c.to_device(device)).expect("array")
+    };
+    for name in ["LogSumExp", "LogSumExpWeight", "SumSoftMaxWeight", "Max_SumShiftExpWeight"] {
+        let call = Genred::with("a + c", &aliases, name, 1, None, Some("w")).expect(name);
+        for (masked, m) in [(1, 3), (1, 64), (n, 3), (n, 64)] {
+            let mut exponents = vec![0.0f32; n];
+            exponents[n - masked..].fill(f32::NEG_INFINITY);
+            let a = Array::full_on(device, &[m, 1], 0.0, DType::Float32).expect("full");
+            for odd in [-3.0f32, f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
+                let mut weights = vec![1.0f32; n];
+                weights[n - 1] = odd;
+                let arrays = [&a, &column(&exponents), &column(&weights)];
+                for scheme in [Scheme::OneD, Scheme::TwoD] {
+                    let options = Options { scheme, ..Options::default() };
+                    let got = call.call_with(&arrays, &options).and_then(|got| got.only());
+                    let count = (n - masked) as f64;
+                    let expected = match name {
+                        _ if odd.is_infinite() || odd.is_nan() => f64::NAN,
+                        "SumSoftMaxWeight" if masked == n => f64::NAN,
+                        "SumSoftMaxWeight" => 1.0,
+                        "Max_SumShiftExpWeight" => count,
+                        _ => count.ln(),
+                    };
+                    for row in floats(&got.expect(name)).chunks_exact(if name.starts_with("Max") {
+                        2
+                    } else {
+                        1
+                    }) {
+                        let value = row[row.len() - 1];
+                        let same = value == expected
+                            || (value - expected).abs() <= 1e-6 * expected.abs()
+                            || value.is_nan() && expected.is_nan();
+                        assert!(
+                            same,
+                            "{name} {masked} of {m} {odd} {scheme:?}: {value} {expected}"
+                        );
+                    }
                 }
             }
         }

@@ -110,6 +110,12 @@ fn infinite_sums() {
 }
 
 #[test]
+fn masked_weights() {
+    pairs_bounds::masked_weights(Device::cpu());
+    pairs_bounds::masked_weights(Device::reference());
+}
+
+#[test]
 fn threads() {
     pairs::threads(Device::cpu());
 }

@@ -365,11 +365,10 @@ impl PairFoldId {
                 let mut to = values.len();
                 for component in (0..shape.dim).rev() {
                     let max = values[component * own];
-                    let nothing = max == A::of(f64::NEG_INFINITY);
                     for k in (first..own).rev() {
                         let sum = values[component * own + k];
                         to -= 1;
-                        values[to] = if nothing { max } else { max + sum.by(f64::ln) };
+                        values[to] = max + sum.by(f64::ln);
                     }
                 }
                 &mut values[to..]
@@ -441,14 +440,16 @@ fn insert<A: Real>(
 
 /// Adds sums that are scaled by exp(-exponent).
 fn shift_into<A: Real>(state: &mut [A], exponent: A, sums: &[A]) {
-    if exponent == A::of(f64::NEG_INFINITY) {
-        return;
-    }
     let held = state[0];
     // NaN wins, and stays.
     let max = if held.is_nan() || held > exponent { held } else { exponent };
-    // Equal infinities would give inf - inf; their scale factor is one.
-    let factor = |of: A| if of == max { A::ONE } else { (of - max).by(f64::exp) };
+    // Equal infinities would give inf - inf: their scale factor is one, and that of minus infinity,
+    // the exponential of which is 0, is 0. So is what it does to a weight, if that is finite.
+    let factor = |of: A| match of {
+        _ if of == A::of(f64::NEG_INFINITY) => A::ZERO,
+        _ if of == max => A::ONE,
+        _ => (of - max).by(f64::exp),
+    };
     let (keep, take) = (factor(held), factor(exponent));
     state[0] = max;
     for (held, sum) in state[1..].iter_mut().zip(sums) {

@@ -37,7 +37,7 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
                     for (to, (sum, factor)) in
                         to.values[place..].iter_mut().step_by(width).zip(sums)
                     {
-                        *to = if *factor == A::ZERO { A::ZERO } else { *sum * *factor };
+                        *to = *sum * *factor;
                     }
                 }
             }
