@@ -34,8 +34,10 @@ pub trait Named: Copy + PartialEq + 'static {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum SumScheme {
-    /// In blocks and pairs in the dtype of the formula: the error grows with the logarithm of the
-    /// count.
+    /// In blocks and pairs in the dtype of the formula: at most 256 terms one after the other, and
+    /// the sums of such blocks in pairs. Relative to the sum of absolute terms, the error is at most
+    /// 256 + log2(N / 256) roundings (1.6e-5 in float32). Terms whose roundings mostly go the same
+    /// way, as those of equal ones, come to a quarter of it (4e-6), others stay far below.
     #[default]
     Blocks,
     /// In blocks with compensation: the error is that of one rounding, and no dtype wider than the

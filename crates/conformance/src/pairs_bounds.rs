@@ -1,4 +1,4 @@
-//! What reductions over pairs promise in numbers: the error that `explain` names, exact counts,
+//! What reductions over pairs promise in numbers: the errors of forms and of sums, exact counts,
 //! exponents of any size, infinities, weights of what has none.
 
 use tilework::pairs::{Accuracy, Genred, LazyTensor, Options, Scheme, SumScheme};
@@ -222,6 +222,26 @@ pub fn masked_weights(device: Device) {
                         );
                     }
                 }
+            }
+        }
+    }
+}
+
+/// Sums of equal terms, whose roundings go the same way, are as exact as `SumScheme::Blocks` says.
+pub fn equal_terms(device: Device) {
+    let aliases = ["a = Vi(1)", "c = Vj(1)"];
+    let sum = Genred::new("a * c", &aliases, "Sum", 1).expect("formula");
+    // The second is among the worst there are for 256 terms one after the other.
+    for value in [0.1f32, 1.984_756_5, 1.3] {
+        for (m, n) in [(2, 64), (2, 256), (64, 256), (64, 511), (64, 40_000), (20, 40_000)] {
+            let full = |rows: usize, value: f64| {
+                Array::full_on(device, &[rows, 1], value, DType::Float32).expect("full")
+            };
+            let got = sum.call(&[&full(m, 1.0), &full(n, f64::from(value))]).expect("sum");
+            let exact = f64::from(value) * n as f64;
+            for got in floats(&got) {
+                let error = (got / exact - 1.0).abs();
+                assert!(error <= 4e-6, "{n} times {value}: an error of {error:e}");
             }
         }
     }

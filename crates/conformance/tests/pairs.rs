@@ -110,6 +110,11 @@ fn infinite_sums() {
 }
 
 #[test]
+fn equal_terms() {
+    pairs_bounds::equal_terms(Device::cpu());
+}
+
+#[test]
 fn masked_weights() {
     pairs_bounds::masked_weights(Device::cpu());
     pairs_bounds::masked_weights(Device::reference());
