@@ -45,10 +45,12 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
             tiles += &format!(", {} of them side by side for every i", plan.spread);
         }
         line("tiles", tiles);
-        let ranges = request.n.div_ceil(self.range.max(1)).max(1);
-        let scheme = match ranges {
+        let scheme = match self.ranges {
             1 => "1D: every i sees all j in one go".to_owned(),
-            _ => format!("2D: {ranges} ranges of {} j, merged in order", self.range),
+            ranges => {
+                let (_, first) = self.ranges(0, 0);
+                format!("2D: {ranges} ranges of {} j or a block more, merged in order", first.len())
+            }
         };
         line("scheme", scheme);
         let sums = match request.sums {

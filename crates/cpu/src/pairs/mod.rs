@@ -46,7 +46,7 @@ use jit::{Folding, Outcome};
 use lanes::Summed;
 use nearest::Search;
 use plan::Plan;
-use products::Number;
+use products::{Number, VECTORS};
 use rows::{Rows, Sink};
 
 /// Pieces that a call should have, so that no thread waits long for another.
@@ -66,8 +66,14 @@ const LONG_RANGE: usize = 1 << 30;
 /// Tiles of i that share the blocks of j of a piece, at most.
 const TILES: usize = 4;
 
-/// Pieces of i that a call should have before tiles share one; so many need no ranges of j.
+/// Pieces of i that a call should have before tiles share one: in a search, whose pieces each prepare
+/// all points of j, and elsewhere. So many as in a search need no ranges of j.
 const PIECES_OF_I: usize = 16;
+const MANY_PIECES_OF_I: usize = 32;
+
+/// Vectors of i at which pieces are cut, but for the end of the last one: what a panel of products
+/// has, and what a loop takes in turn.
+const GRAIN: usize = VECTORS;
 
 /// Pairs that are not worth a second thread.
 const FEW_PAIRS: usize = 1 << 14;
@@ -174,10 +180,11 @@ struct Job<'r, T, A> {
     m: usize,
     /// All pairs of the call.
     pairs: usize,
-    /// i in a piece.
-    block: usize,
-    /// j in a piece.
-    range: usize,
+    /// i at which pieces are cut.
+    grain: usize,
+    /// Pieces that i and j are cut into, as evenly as whole grains and whole blocks of j are.
+    blocks: usize,
+    ranges: usize,
     stop: AtomicBool,
     done: AtomicU64,
     told: Mutex<Instant>,
@@ -215,16 +222,18 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
         plan.columns = plan.columns.filter(|columns| columns.fits::<T>(&operands, batch.len()));
         plan.normal = operands.normal;
         let batches: usize = batch.iter().product();
-        let tiles = match plan.spread {
-            1 => (m / (plan.lanes * PIECES_OF_I)).clamp(1, TILES),
-            _ => m.div_ceil(plan.lanes),
-        };
-        let block = plan.lanes * tiles;
-        let pieces = usize::max(1, batches * m.div_ceil(block));
         let search = Search::of(request, operands.tape, m);
+        let grain = GRAIN * vector;
+        let blocks = match (plan.spread, &search) {
+            (1, Some(_)) => even_pieces(m, plan.lanes, PIECES_OF_I),
+            (1, None) => even_pieces(m, plan.lanes, MANY_PIECES_OF_I),
+            _ => 1,
+        };
+        let blocks = blocks.min(m.div_ceil(grain));
+        let pieces = usize::max(1, batches * blocks);
         let least = match search {
             Some(_) => SEARCH_RANGE,
-            None => (RANGE_PAIRS / block.clamp(1, m.max(1))).max(RANGE),
+            None => (RANGE_PAIRS / m.div_ceil(blocks.max(1)).max(1)).max(RANGE),
         };
         // Few i: ranges of j are pieces too, by size only.
         let ranges = match request.scheme {
@@ -233,8 +242,9 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
             _ if pieces >= PIECES_OF_I => 1,
             _ => (PIECES / pieces).min(n / least),
         };
-        let ranges = ranges.max(n.div_ceil(LONG_RANGE)).max(1);
-        let range = n.div_ceil(ranges).next_multiple_of(plan.block);
+        // One block more than the least even share is what a range has at most.
+        let ranges = ranges.max(n.div_ceil(LONG_RANGE - plan.block));
+        let ranges = ranges.min(n.div_ceil(plan.block)).max(1);
         let pairs = batches.saturating_mul(m).saturating_mul(n);
         let code = match () {
             () if pairs < FEW_PAIRS => Err("so few pairs are not worth it".to_owned()),
@@ -255,8 +265,9 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
             batches,
             m,
             pairs,
-            block,
-            range,
+            grain,
+            blocks,
+            ranges,
             stop: AtomicBool::new(false),
             done: AtomicU64::new(0),
             told: Mutex::new(Instant::now()),
@@ -266,8 +277,7 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
     }
 
     fn run(&self) -> Result<()> {
-        let blocks = self.m.div_ceil(self.block.max(1));
-        let ranges = usize::max(1, self.request.n.div_ceil(self.range.max(1)));
+        let (blocks, ranges) = (self.blocks, self.ranges);
         // Partial states by piece, where a row has several.
         let partial: Vec<Mutex<Option<Rows<A>>>> = match ranges {
             1 => Vec::new(),
@@ -315,9 +325,8 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
 
     /// The i and the j of a piece.
     fn ranges(&self, block: usize, range: usize) -> (Range<usize>, Range<usize>) {
-        let ends = self.m.min((block + 1) * self.block);
-        let js = range * self.range..self.request.n.min((range + 1) * self.range);
-        (block * self.block..ends, js)
+        let rows = share(self.m, self.grain, self.blocks, block);
+        (rows, share(self.request.n, self.plan.block, self.ranges, range))
     }
 
     /// The index of a batch.
@@ -336,8 +345,9 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
             states.finish();
         }
         let sinks = (self.values.as_ref(), self.indices.as_ref());
+        let (rows, _) = self.ranges(block, 0);
         // SAFETY: the session is held, and rows of different pieces are different.
-        unsafe { states.write(sinks, &self.batch_index(batch), block * self.block) }
+        unsafe { states.write(sinks, &self.batch_index(batch), rows.start) }
     }
 
     /// Notes that so many pairs are done; an error if the work is to be stopped.
@@ -359,6 +369,24 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
             true => Err(Error::interrupted(self.request.fold.row().name, "stopped on request")),
         }
     }
+}
+
+/// Pieces of i: so many that tiles of `lanes` share one only where there are `many` of them, and a
+/// number that threads can share evenly.
+fn even_pieces(m: usize, lanes: usize, many: usize) -> usize {
+    let tiles = (m / (lanes * many)).clamp(1, TILES);
+    let pieces = m.div_ceil(lanes * tiles);
+    if pieces < PIECES_OF_I { pieces.next_power_of_two() } else { pieces.next_multiple_of(4) }
+}
+
+/// The share of `count` things that one of some parts has, cut at multiples of `grain` as evenly as
+/// that goes.
+fn share(count: usize, grain: usize, parts: usize, part: usize) -> Range<usize> {
+    let end = |parts_before: usize| {
+        let grains = count.div_ceil(grain) as u128 * parts_before as u128 / parts.max(1) as u128;
+        count.min(grains as usize * grain)
+    };
+    end(part)..end(part + 1)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -46,7 +46,7 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
             return Ok(states);
         }
         let plan = &self.plan;
-        let tiles = self.block / plan.lanes;
+        let tiles = self.ranges(block, range).0.len().div_ceil(plan.lanes);
         let elements = plan.pairs.max(plan.block).max(plan.lanes).next_multiple_of(64);
         let buffer = elements * 8;
         let [once, i, j, pair, given, panel] = plan.bytes;
@@ -247,17 +247,15 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
     ) -> usize {
         let (tile, lanes, spread) = (block.tile, code.lanes(), self.plan.spread);
         let (all, count) = ((tile.lanes * spread).div_ceil(lanes), block.rows / spread);
-        let groups = all.div_ceil(code.vectors());
-        let (least, more) = (all / groups, all % groups);
-        if !code.is_ready(least) || more > 0 && !code.is_ready(least + 1) {
+        let groups = groups(all, code.vectors());
+        if !groups.clone().all(|vectors| code.is_ready(vectors)) {
             return 0;
         }
         let mut hits = Hits(MaybeUninit::uninit());
         let hits = hits.0.as_mut_ptr().cast::<u8>();
         let mut rows = states.rows();
         let mut vector = 0;
-        for group in 0..groups {
-            let vectors = least + usize::from(group < more);
+        for vectors in groups {
             let lane = vector * lanes;
             let across = lane / spread * size_of::<T>();
             let step = tile.lanes * size_of::<T>();
@@ -365,8 +363,45 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
     }
 }
 
+/// How many of `all` vectors each call takes, at most `most`, as evenly as pairs of them go: an odd one
+/// would be alone with its latency.
+fn groups(all: usize, most: usize) -> impl Iterator<Item = usize> + Clone {
+    let (groups, unit) = (all.div_ceil(most), 2 - most % 2);
+    let units = all.div_ceil(unit);
+    (0..groups).map(move |group| {
+        let end = |before: usize| all.min(units * before / groups * unit);
+        end(group + 1) - end(group)
+    })
+}
+
 /// The lanes of the states that values of a tile go to, row after row.
 fn lanes_of(pairs: &Frame<'_, '_>, spread: usize) -> Range<usize> {
     let lanes = if pairs.across { spread } else { pairs.lanes };
     pairs.i * lanes..(pairs.i + 1) * lanes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::groups;
+
+    #[test]
+    fn vectors_are_taken_in_pairs() {
+        for (all, most, expected) in [
+            (16, 4, &[4, 4, 4, 4][..]),
+            (11, 4, &[4, 4, 3]),
+            (10, 4, &[2, 4, 4]),
+            (9, 4, &[2, 4, 3]),
+            (5, 4, &[2, 3]),
+            (3, 2, &[2, 1]),
+            (3, 1, &[1, 1, 1]),
+        ] {
+            assert_eq!(groups(all, most).collect::<Vec<_>>(), expected, "{all} by {most}");
+        }
+        for all in 1..100 {
+            for most in 1..=4 {
+                assert_eq!(groups(all, most).sum::<usize>(), all);
+                assert!(groups(all, most).all(|vectors| (1..=most).contains(&vectors)));
+            }
+        }
+    }
 }
