@@ -24,7 +24,7 @@ pub fn errors_are_within_their_bounds(device: Device) {
         let sum = Genred::new(&text, &ALIASES, "Sum", 1).expect(&text);
         for width in [0.3, 1.0, 2.0, 4.0] {
             // Every point is its own neighbour, so that no sum is 0.
-            let normal = rng.normal(&[300, 3], DType::Float32).expect("normal");
+            let normal = rng.normal(&[1050, 3], DType::Float32).expect("normal");
             let points = normal.multiply(width).expect("width");
             let halves =
                 [0.5, -0.5].map(|x| Array::full_on(Device::cpu(), &[1], x, DType::Float32));

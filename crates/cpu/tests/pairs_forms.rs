@@ -245,7 +245,7 @@ fn check<T: Number>(case: &Case<T>, k: usize, then: Then) {
 }
 
 fn exact<T: Number>() {
-    for (m, n, components) in [(33, 2100, 3), (70, 1100, 10), (40, 513, 64), (32, 3100, 2)] {
+    for (m, n, components) in [(33, 6200, 3), (70, 2300, 10), (40, 513, 64), (32, 8200, 2)] {
         for case in cases::<T>(m, n, components) {
             check(&case, 1, Then::Nothing);
             check(&case, 10, Then::Nothing);
@@ -328,7 +328,7 @@ fn gaussian_error<T: Number>(case: &Case<T>, s: f64, accuracy: Accuracy) -> [(f6
 #[test]
 fn expanded_squares_keep_their_bound() {
     let wide = [(300, 517, 64), (257, 1000, 33), (300, 300, 96), (256, 300, 301)];
-    for (m, n, components) in wide.into_iter().chain([(300, 517, 3), (257, 1000, 10)]) {
+    for (m, n, components) in wide.into_iter().chain([(300, 3517, 3), (257, 4100, 10)]) {
         let form = if components < 16 { "expanded square in" } else { "expanded square given" };
         let case = &cases::<f32>(m, n, components)[0];
         for (error, how) in gaussian_error(case, components as f64, Accuracy::Declared) {
@@ -347,7 +347,7 @@ fn expanded_squares_keep_their_bound() {
 #[test]
 fn expanded_squares_are_not_used_where_they_would_cancel() {
     for components in [3, 16] {
-        let all = cases::<f32>(300, 400, components);
+        let all = cases::<f32>(300, 3500, components);
         for (case, s) in
             [(&all[1], 1e-4), (&all[4], 1.0), (&all[8], 16.0), (&all[10], 16.0), (&all[11], 16.0)]
         {
@@ -370,7 +370,7 @@ fn expanded_squares_are_not_used_where_they_would_cancel() {
 #[test]
 fn exponents_with_a_summand_are_expanded_too() {
     // The score of optimal transport: (g - d2) / eps under a logsumexp.
-    let case = &cases::<f32>(300, 700, 3)[0];
+    let case = &cases::<f32>(300, 3500, 3)[0];
     let mut build = Builder::new();
     let slot = Slot { dtype: DType::Float32, len: 3 };
     let (x, y) = (build.input(slot, Per::I), build.input(slot, Per::J));
@@ -381,10 +381,10 @@ fn exponents_with_a_summand_are_expanded_too() {
     let eighth = build.constant(Scalar::new(0.125f32), 1);
     let score = build.apply(Id::Multiply, &[score, eighth]).unwrap();
     let tape = build.finish(&[score]).unwrap();
-    let of_j: Vec<f32> = (0..700).map(|j| (j % 5) as f32).collect();
-    let inputs = [array(&[300, 3], &case.x), array(&[700, 3], &case.y), array(&[700, 1], &of_j)];
+    let of_j: Vec<f32> = (0..3500).map(|j| (j % 5) as f32).collect();
+    let inputs = [array(&[300, 3], &case.x), array(&[3500, 3], &case.y), array(&[3500, 1], &of_j)];
     let answer = |accuracy| {
-        let (fold, k, sizes) = (PairFoldId::LogSumExp, 1, (300, 700));
+        let (fold, k, sizes) = (PairFoldId::LogSumExp, 1, (300, 3500));
         ask::<f32>(&Ask { tape: &tape, fold, k, inputs: &inputs, sizes, start: 0, accuracy })
     };
     let (declared, strict) = (answer(Accuracy::Declared), answer(Accuracy::Strict));

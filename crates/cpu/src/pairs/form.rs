@@ -32,6 +32,10 @@ const NARROW: usize = 3;
 /// i and j below which packing does not pay.
 const FEW: usize = 256;
 
+/// Pairs below which an expanded square in the loop saves less than it costs to be decided on and
+/// packed for.
+const FEW_PAIRS: usize = 1 << 20;
+
 /// i and j from which a look at all points pays.
 const MANY: usize = 4096;
 
@@ -93,7 +97,9 @@ impl<T: Number> Form<T> {
             _ => return Err("direct: there are batches".into()),
         };
         let bytes = (m + n).saturating_mul((candidate.components + 1) * size_of::<T>());
-        if m < FEW || n < FEW || bytes > MOST_BYTES {
+        let narrow = matches!(candidate.kind, Kind::Expanded(_));
+        let few = m < FEW || n < FEW || narrow && m.saturating_mul(n) < FEW_PAIRS;
+        if few || bytes > MOST_BYTES {
             return Err(format!("direct: {m} x {n} does not pay to be packed").into());
         }
         let (mut steepest, mut normal) = (0.0, false);

@@ -34,9 +34,13 @@ const FEW_ROWS: usize = 32;
 /// Distances to choose from, for each that is kept, below which most are candidates.
 const CHOICE: usize = 16;
 
-/// Products of a row below which the filter's own work is more than it saves, where one is kept: it
-/// saves about an operation for each, and finding one by the direct form costs little else.
-const FEW_PRODUCTS: usize = 6144;
+/// Operations that the filter must save in a row where one is kept, one for each component of a pair
+/// and one more: its own work.
+const FEW_SAVED: usize = 24 << 10;
+
+/// Points of j gone through twice for each value kept, times operations of a pair: as candidates, as
+/// first points are, they would cost more.
+const BEGUN: usize = 1024;
 
 /// Values kept at most.
 const MOST_KEPT: usize = 64;
@@ -144,7 +148,7 @@ impl<T: Number> Search<T> {
         // A NaN is not in the range.
         let fits = ascending && then.len() <= 3 && (1.0..=LARGEST_SCALE).contains(&scale);
         let components = tape.slot(x).len as usize;
-        let pays = k > 1 || n.saturating_mul(components) >= FEW_PRODUCTS;
+        let pays = k > 1 || n.saturating_mul(components + 1) >= FEW_SAVED;
         (fits && pays && components <= MOST_COMPONENTS).then_some(Search {
             x: x.into(),
             y: y.into(),
@@ -193,7 +197,11 @@ impl<T: Number> Search<T> {
             power * then.roundings()
         });
         let bound = Bound::new(self.components, roundings.sum());
-        for first in piece.js.clone().step_by(block) {
+        let begun = (BEGUN * self.k / (self.components + 2)).next_multiple_of(block).max(block);
+        let begun = piece.js.start..piece.js.end.min(piece.js.start + begun);
+        let begins = begun.clone().step_by(block).map(|first| (first, true));
+        let all = piece.js.clone().step_by(block).map(|first| (first, false));
+        for (first, begins) in begins.chain(all) {
             let count = block.min(piece.js.end - first);
             // SAFETY: points of the piece, and a column has room for `count` of them.
             unsafe { piece.y.load(first, count, self.components, numbers.as_mut_ptr(), pitch) };
@@ -207,12 +215,11 @@ impl<T: Number> Search<T> {
             let columns = Columns { numbers: &numbers, pitch };
             for (panel, x) in panels.numbers.chunks_exact(lanes * self.components).enumerate() {
                 let block = Block { x, y: columns, start: &*halves };
-                // The first block is gone through twice: most of it would be candidates.
-                let begun = first == piece.js.start;
-                if begun {
+                if begins {
                     with_tiles(isa, Begin { block, smallest: kept.smallest(panel) });
+                    continue;
                 }
-                let mut from = 0;
+                let (mut from, begun) = (0, begun.contains(&first));
                 loop {
                     let (smallest, found) = (kept.smallest(panel), &mut found);
                     if !with_tiles(isa, Filter { block, smallest, begun, from, found }) {
@@ -225,7 +232,7 @@ impl<T: Number> Search<T> {
                     }
                 }
             }
-            done((count * piece.rows.len()) as u64)?;
+            done(if begins { 0 } else { count * piece.rows.len() } as u64)?;
         }
         let rows = || -> Result<_> {
             let states = Rows::new(piece.request, piece.rows.len(), piece.js.len() as u64)?;
