@@ -17,12 +17,17 @@ use tilework_simd::{Lanes, Real, TileWork};
 
 use super::Source;
 use super::aligned::Aligned;
+use super::plan::GIVEN_BLOCK;
 use super::products::{Columns, MOST_LANES, Number, Points, VECTORS, products, tile_shape};
 use crate::isa::{Isa, Work, with_isa};
 use crate::pool;
 
-/// Points of j in a block of columns, and points that are packed at a time.
-const GROUP: usize = 256;
+/// Points of j in a block of columns, and points that are packed at a time: whole blocks of a plan.
+const GROUP: usize = 2 * GIVEN_BLOCK;
+
+/// Numbers between columns of a group beyond its own: room for a tile, and a stride that is no power
+/// of two, which keeps the columns of a tile in different cache sets.
+const BETWEEN: usize = 32;
 
 /// Components of an expanded square that are summed in order; such sums are added up. Errors of long
 /// ones grow with this, not with their length.
@@ -94,7 +99,7 @@ impl<T: Number> Packed<T> {
         count: usize,
         centre: &[T],
     ) -> Result<Self> {
-        let pitch = GROUP + MOST_ROWS + 4;
+        let pitch = GROUP + BETWEEN;
         let order = Order { group: GROUP, pitch, step: pitch * centre.len() };
         // SAFETY: the caller's promise.
         unsafe { Packed::new(isa, points, count, centre, order, Factors::ONE) }

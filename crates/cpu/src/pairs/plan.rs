@@ -44,6 +44,10 @@ const SPREAD_BYTES: usize = 48 << 10;
 /// j in a block, unless a tile needs more or the variables are wide.
 const BLOCK: usize = 256;
 
+/// j in a block where something is given for every pair by products of matrices: whole tiles of them,
+/// and points of j that the first-level cache keeps while all panels of i meet them.
+pub(super) const GIVEN_BLOCK: usize = 10 * MOST_ROWS;
+
 /// Bytes that a block of j may take.
 const BLOCK_BYTES: usize = 256 << 10;
 
@@ -160,8 +164,9 @@ impl<'a> Plan<'a> {
         let given = (0..tape.inputs().len()).any(|slot| sections[slot] == Per::Pair);
         let spread = if given || columns.is_some() { 1 } else { spread(m, n, vector) };
         let unit = units[Per::J as usize].max(1);
+        let longest = if given { GIVEN_BLOCK } else { BLOCK };
         let most_rows = match spread {
-            1 => (BLOCK_BYTES / unit).clamp(pairs / most_lanes, BLOCK),
+            1 => (BLOCK_BYTES / unit).clamp(pairs / most_lanes, longest),
             _ => (SPREAD_BYTES / unit).clamp(spread, SPREAD_BLOCK * spread),
         };
         let lanes = m.min(most_lanes / spread).max(1);
