@@ -6,6 +6,10 @@
 //! the sum; 2 more for logsumexp, 3 for argmin, 1 for the K smallest, D + 1 instead of 1 where the
 //! gradient is summed too, and as many as there are columns of b.
 //! `cargo run --release --example pairs_speed [rounds [part of a row's name [explain]]]`.
+//!
+//! `pairs_speed growth [rounds [part of a work's name]]` prints the time for a pair against N and the
+//! time for a counted operation against D instead, of the sizes that `bench/pairs.py` plots, and which
+//! neighbours differ by more than [`NEIGHBOURS`].
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -33,42 +37,126 @@ const EXPONENT: &str = "-SqDist(x,y) / {d}";
 const BOTH: &str =
     "Concat(Exp(-SqDist(x,y) / {d}) * b, Grad(Exp(-SqDist(x,y) / {d}) * b, x, IntCst(1)))";
 
+/// Neighbouring sizes should take this much more or less for a pair at most.
+const NEIGHBOURS: f64 = 1.3;
+
+/// The row of some work of a name, with its counted operations.
+fn row(
+    (work, formula, reduction, k): (&str, &'static str, &'static str, Option<usize>),
+    dtype: DType,
+    d: usize,
+    (m, n): (usize, usize),
+    columns: usize,
+) -> Row {
+    let exponential = if dtype == DType::Float64 { 15 } else { 9 };
+    let rest = match work {
+        "sum of exp" => 1 + exponential + columns,
+        "logsumexp" => 1 + exponential + 3,
+        "argmin" => 3,
+        "argkmin 10" => 1,
+        _ => 1 + exponential + d + 1,
+    };
+    let name = format!("{work} {dtype} D={d} {m}x{n} b={columns}");
+    let operations = 2 * d + rest;
+    Row { name, formula, reduction, k, dtype, d, m, n, columns, operations }
+}
+
+type Work = (&'static str, &'static str, &'static str, Option<usize>);
+const SUM: Work = ("sum of exp", GAUSS, "Sum", None);
+const LOG: Work = ("logsumexp", EXPONENT, "LogSumExp", None);
+const NEAREST: Work = ("argmin", "SqDist(x,y)", "ArgMin", None);
+const TEN: Work = ("argkmin 10", "SqDist(x,y)", "ArgKMin", Some(10));
+const GRADIENT: Work = ("value and gradient", BOTH, "Sum", None);
+
 fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
-    let mut row = |work: &str, formula, reduction, k, dtype: DType, d: usize, (m, n), columns| {
-        let exponential = if dtype == DType::Float64 { 15 } else { 9 };
-        let rest = match work {
-            "sum of exp" => 1 + exponential + columns,
-            "logsumexp" => 1 + exponential + 3,
-            "argmin" => 3,
-            "argkmin 10" => 1,
-            _ => 1 + exponential + d + 1,
-        };
-        let name = format!("{work} {dtype} D={d} {m}x{n} b={columns}");
-        let operations = 2 * d + rest;
-        rows.push(Row { name, formula, reduction, k, dtype, d, m, n, columns, operations });
-    };
     let (single, double) = (DType::Float32, DType::Float64);
     for (d, n) in [(3, 20_000), (10, 20_000), (64, 10_000)] {
-        row("sum of exp", GAUSS, "Sum", None, single, d, (n, n), 1);
-        row("logsumexp", EXPONENT, "LogSumExp", None, single, d, (n, n), 1);
-        row("argmin", "SqDist(x,y)", "ArgMin", None, single, d, (n, n), 1);
-        row("argkmin 10", "SqDist(x,y)", "ArgKMin", Some(10), single, d, (n, n), 1);
-        row("sum of exp", GAUSS, "Sum", None, double, d, (n, n), 1);
-        row("argmin", "SqDist(x,y)", "ArgMin", None, double, d, (n, n), 1);
+        rows.extend([SUM, LOG, NEAREST, TEN].map(|work| row(work, single, d, (n, n), 1)));
+        rows.extend([SUM, NEAREST].map(|work| row(work, double, d, (n, n), 1)));
     }
-    row("value and gradient", BOTH, "Sum", None, single, 3, (20_000, 20_000), 1);
-    row("sum of exp", GAUSS, "Sum", None, single, 3, (100, 1_000_000), 1);
+    rows.push(row(GRADIENT, single, 3, (20_000, 20_000), 1));
+    rows.push(row(SUM, single, 3, (100, 1_000_000), 1));
     for n in [10, 100] {
-        row("sum of exp", GAUSS, "Sum", None, single, 3, (1_000_000, n), 1);
-        row("logsumexp", EXPONENT, "LogSumExp", None, single, 3, (1_000_000, n), 1);
-        row("argmin", "SqDist(x,y)", "ArgMin", None, single, 3, (1_000_000, n), 1);
+        rows.extend([SUM, LOG, NEAREST].map(|work| row(work, single, 3, (1_000_000, n), 1)));
     }
-    row("sum of exp", GAUSS, "Sum", None, single, 2, (6_000, 6_000), 1);
-    row("logsumexp", EXPONENT, "LogSumExp", None, single, 2, (3_000, 3_000), 1);
-    row("sum of exp", GAUSS, "Sum", None, single, 3, (10_000, 10_000), 16);
-    row("sum of exp", GAUSS, "Sum", None, single, 3, (10_000, 10_000), 100);
+    rows.push(row(SUM, single, 2, (6_000, 6_000), 1));
+    rows.push(row(LOG, single, 2, (3_000, 3_000), 1));
+    rows.push(row(SUM, single, 3, (10_000, 10_000), 16));
+    rows.push(row(SUM, single, 3, (10_000, 10_000), 100));
     rows
+}
+
+/// The call of a row and its arrays.
+fn ready(row: &Row, rng: &Rng) -> Result<(Genred, [Array; 3])> {
+    let formula = row.formula.replace("{d}", &row.d.to_string());
+    let aliases = [
+        format!("x = Vi({})", row.d),
+        format!("y = Vj({})", row.d),
+        format!("b = Vj({})", row.columns),
+    ];
+    let aliases: Vec<&str> = aliases.iter().map(String::as_str).collect();
+    let call = Genred::with(&formula, &aliases, row.reduction, 1, row.k, None)?;
+    let arrays = [
+        rng.normal(&[row.m, row.d], row.dtype)?,
+        rng.normal(&[row.n, row.d], row.dtype)?,
+        rng.normal(&[row.n, row.columns], row.dtype)?,
+    ];
+    Ok((call, arrays))
+}
+
+/// Prints how time grows with N and with D. Sizes take turns in every round.
+fn growth(rounds: usize, wanted: &str) -> Result<()> {
+    let works = [SUM, LOG, NEAREST, TEN].into_iter().filter(|work| work.0.contains(wanted));
+    let works: Vec<Work> = works.collect();
+    let by_n = (0..14).map(|k| ((500.0 * 1.4f64.powi(k)).round() as usize, 3));
+    let by_d = [1, 2, 3, 4, 6, 8, 10, 12, 15, 16, 20, 28, 40, 64, 96].map(|d| (6000, d));
+    let mut apart = Vec::new();
+    for (sizes, along) in [(by_n.collect::<Vec<_>>(), "N"), (by_d.to_vec(), "D")] {
+        let mut calls = Vec::new();
+        let rng = Rng::new(1);
+        for &(n, d) in &sizes {
+            for &work in &works {
+                let row = row(work, DType::Float32, d, (n, n), 1);
+                let (call, arrays) = ready(&row, &rng)?;
+                call.call(&arrays.each_ref())?;
+                calls.push((row, call, arrays, f64::INFINITY));
+            }
+        }
+        for _ in 0..rounds {
+            for (row, call, arrays, best) in &mut calls {
+                // Small sizes are repeated, so that the clock is exact.
+                let repeat = (4_000_000 / (row.n * row.n)).max(1);
+                let start = Instant::now();
+                for _ in 0..repeat {
+                    black_box(call.call(&arrays.each_ref())?);
+                }
+                *best = best.min(start.elapsed().as_secs_f64() / repeat as f64);
+            }
+        }
+        let unit = if along == "N" { "a pair" } else { "a counted operation" };
+        println!("{:>6}  ns for {unit}, and of the size before", along);
+        let cost = |number: usize| {
+            let (row, .., best) = &calls[number];
+            let operations = if along == "N" { 1 } else { row.operations };
+            best * 1e9 / ((row.n * row.n) as f64 * operations as f64)
+        };
+        for (k, &(n, d)) in sizes.iter().enumerate() {
+            let size = if along == "N" { n } else { d };
+            print!("{size:>6}");
+            for (w, work) in works.iter().enumerate() {
+                let now = cost(k * works.len() + w);
+                let ratio = if k == 0 { 1.0 } else { now / cost((k - 1) * works.len() + w) };
+                print!("  {:>10} {now:.5} {ratio:.2}", work.0);
+                if !(1.0 / NEIGHBOURS..=NEIGHBOURS).contains(&ratio) {
+                    apart.push(format!("{along} {} {size}: {ratio:.2}", work.0));
+                }
+            }
+            println!();
+        }
+    }
+    println!("more than {NEIGHBOURS} apart: {}", apart.join("; "));
+    Ok(())
 }
 
 /// Fused operations on one lane that the machine does a second with all threads.
@@ -106,27 +194,21 @@ fn first(array: &Array, rows: usize) -> Result<Array> {
 }
 
 fn main() -> Result<()> {
-    let rounds: usize = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(5);
-    let wanted = std::env::args().nth(2).unwrap_or_default();
-    let explained = std::env::args().nth(3).is_some();
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let grows = arguments.first().is_some_and(|first| first == "growth");
+    arguments.drain(..usize::from(grows));
+    let rounds: usize = arguments.first().and_then(|n| n.parse().ok()).unwrap_or(5);
+    let wanted = arguments.get(1).cloned().unwrap_or_default();
+    let explained = arguments.get(2).is_some();
     set_num_threads(std::thread::available_parallelism().map_or(1, |n| n.get()));
+    if grows {
+        return growth(rounds, &wanted);
+    }
     let rng = Rng::new(1);
     let rows: Vec<Row> = rows().into_iter().filter(|row| row.name.contains(&wanted)).collect();
     let mut work = Vec::new();
     for row in &rows {
-        let formula = row.formula.replace("{d}", &row.d.to_string());
-        let aliases = [
-            format!("x = Vi({})", row.d),
-            format!("y = Vj({})", row.d),
-            format!("b = Vj({})", row.columns),
-        ];
-        let aliases: Vec<&str> = aliases.iter().map(String::as_str).collect();
-        let call = Genred::with(&formula, &aliases, row.reduction, 1, row.k, None)?;
-        let arrays = [
-            rng.normal(&[row.m, row.d], row.dtype)?,
-            rng.normal(&[row.n, row.d], row.dtype)?,
-            rng.normal(&[row.n, row.columns], row.dtype)?,
-        ];
+        let (call, arrays) = ready(row, &rng)?;
         let start = Instant::now();
         call.call(&[&first(&arrays[0], 100)?, &arrays[1], &arrays[2]])?;
         work.push((call, arrays, start.elapsed().as_secs_f64(), f64::INFINITY));
