@@ -17,7 +17,8 @@ pub enum Distribution {
     Uniform,
     /// Standard normal, as float32 or float64.
     Normal,
-    /// Integers `low .. low + span`, as int64; each value's probability is off by less than 2^-64.
+    /// Integers `low .. low + span`, as int64; each value's probability is off by less than 2^-64 of
+    /// itself.
     Integers {
         /// The smallest.
         low: i64,
@@ -112,12 +113,15 @@ pub fn normal_f32(words: [u32; 4]) -> f32 {
     ((-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()) as f32
 }
 
-/// An integer from `low .. low + span`.
+/// An integer from `low .. low + span`: the span times a fraction of 128 bits, since with 64 some of
+/// many values would be twice as likely as others.
 #[inline(always)]
 pub fn integer(words: [u32; 4], low: i64, span: u64) -> i64 {
+    let (high, more) = (bits(words), words[2] as u64 | (words[3] as u64) << 32);
+    let times = |part: u64| part as u128 * span as u128;
     let offset = match span {
-        0 => bits(words),
-        _ => ((bits(words) as u128 * span as u128) >> 64) as u64,
+        0 => high,
+        _ => ((times(high) + (times(more) >> 64)) >> 64) as u64,
     };
     low.wrapping_add(offset as i64)
 }
@@ -150,6 +154,15 @@ mod tests {
         let dice = Distribution::Integers { low: 1, span: 6 };
         let values: Vec<i64> = (0..n).map(|k| dice.evaluate(7, k, DType::Int64).get()).collect();
         assert_eq!((values.iter().min(), values.iter().max()), (Some(&1), Some(&6)));
+        // Three quarters of all integers: each third of them is drawn as often as the others.
+        let wide = Distribution::Integers { low: 0, span: 3 << 62 };
+        let mut thirds = [0; 3];
+        for k in 0..n {
+            thirds[(wide.evaluate(7, k, DType::UInt64).get::<u64>() % 3) as usize] += 1;
+        }
+        let even = n as f64 / 3.0;
+        let off = thirds.map(|count| (count as f64 / even - 1.0).abs());
+        assert!(off.iter().all(|off| *off < 0.02), "{thirds:?}");
         let square =
             (0..n).map(|k| normal_f32(block(9, k)) as f64).map(|x| x * x).sum::<f64>() / n as f64;
         assert!((square - 1.0).abs() < 0.02);

@@ -14,8 +14,11 @@ FN f32 normal_f32(const u32 (&w)[4]) {
     const f64 scale = 1.0 / 4294967296;
     return (f32)box_muller(((f64)w[0] + 1) * scale, (f64)w[1] * scale);
 }
+// The span times a fraction of 128 bits.
 FN i64 integer(const u32 (&w)[4], i64 low, u64 span) {
-    u64 offset = span == 0 ? bits(w) : __umul64hi(bits(w), span);
+    u64 high = bits(w), more = w[2] | (u64)w[3] << 32;
+    u64 below = high * span, sum = below + __umul64hi(more, span);
+    u64 offset = span == 0 ? high : __umul64hi(high, span) + (sum < below);
     return (i64)((u64)low + offset);
 }
 
