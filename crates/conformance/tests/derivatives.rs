@@ -41,6 +41,44 @@ fn evaluate(op: Id, operands: &[f64]) -> f64 {
     op.evaluate(&scalars).expect("derivatives use operations on reals").get()
 }
 
+/// The same in float32, where cancellation shows.
+#[derive(Default)]
+struct Narrow(Numbers);
+
+impl Algebra for Narrow {
+    fn constant(&self, value: f64) -> u32 {
+        self.0.push((value as f32).into())
+    }
+
+    fn apply(&self, op: Id, operands: &[u32]) -> u32 {
+        let scalars: Vec<Scalar> =
+            operands.iter().map(|&id| Scalar::new(self.0.value(id) as f32)).collect();
+        self.0.push(op.evaluate(&scalars).expect("an operation on reals").get())
+    }
+
+    fn choose(&self, mask: u32, then: u32, otherwise: u32) -> u32 {
+        self.0.choose(mask, then, otherwise)
+    }
+}
+
+#[test]
+fn the_slope_of_sinc_does_not_cancel() {
+    for size in [1e-30f32, 1e-5, 1e-4, 3e-4, 1e-2, 0.1, 0.3, 0.4999, 0.5, 0.6, 2.0] {
+        for a in [size, -size] {
+            let numbers = Narrow::default();
+            let of = |value: f64| Term::new(&numbers, numbers.0.push(value));
+            let y = (f64::from(a).sin() / f64::from(a)) as f32;
+            let slope = (Id::SinXDivX.row().grad)(&[of(a.into())], of(y.into()), of(1.0))[0];
+            let (got, a) = (numbers.0.value(slope.id()), f64::from(a));
+            let exact = match a.abs() < 0.02 {
+                true => a * (a * a / 30.0 - 1.0 / 3.0),
+                false => (a.cos() - a.sin() / a) / a,
+            };
+            assert!((got / exact - 1.0).abs() < 4e-6, "{a}: {got} is not {exact}");
+        }
+    }
+}
+
 /// Whether a small step in one operand jumps: differences say nothing there.
 fn is_smooth(op: Id, x: &[f64], k: usize, h: f64) -> bool {
     let at = |d: f64| {
