@@ -336,10 +336,11 @@ impl Moments {
         }
     }
 
-    /// Mean square distance, over count minus `correction`; NaN where that is not positive.
+    /// Mean square distance, over count minus `correction`, or over zero where that is negative: as in
+    /// NumPy infinite, or NaN if there is no distance.
     pub fn variance(self, correction: f64) -> f64 {
         let degrees = self.count - correction;
-        if degrees > 0.0 { self.squares / degrees } else { f64::NAN }
+        self.squares / if degrees < 0.0 { 0.0 } else { degrees }
     }
 }
 
