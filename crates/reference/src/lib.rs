@@ -104,19 +104,14 @@ fn scan(session: &Session<'_>, request: &Scan<'_>) -> Result<()> {
 }
 
 fn matmul(session: &Session<'_>, request: &Matmul<'_>) -> Result<()> {
+    if request.kernel == MatmulKernel::Tiled {
+        return tiled_matmul(session, request);
+    }
     let (a, b, c) = (request.a.layout(), request.b.layout(), request.output.layout());
-    let (a, b, c) = match request.kernel {
-        MatmulKernel::Best | MatmulKernel::Naive | MatmulKernel::Pieces => {
-            (a.clone(), b.clone(), c.clone())
-        }
-        // An array of tiles is a matrix in another order: [rows][columns][t][t] read as
-        // [rows][t][columns][t].
-        MatmulKernel::Tiled => return tiled_matmul(session, request),
-    };
     let axes = c.ndim();
     let (inner, dtype) = (a.shape()[axes - 1], request.a.dtype());
     let wide = dtype.sums_in();
-    for (index, position) in indices(&c).zip(positions(&c)) {
+    for (index, position) in indices(c).zip(positions(c)) {
         let (batch, row, column) = (&index[..axes - 2], index[axes - 2], index[axes - 1]);
         let mut sum = Scalar::zero(wide);
         for k in 0..inner {
@@ -129,6 +124,7 @@ fn matmul(session: &Session<'_>, request: &Matmul<'_>) -> Result<()> {
     Ok(())
 }
 
+/// An array of tiles is a matrix in another order: [rows][columns][t][t] read as [rows][t][columns][t].
 fn tiled_matmul(session: &Session<'_>, request: &Matmul<'_>) -> Result<()> {
     let (a, b, c) = (request.a.layout(), request.b.layout(), request.output.layout());
     let (inner, t, dtype) = (a.shape()[1], c.shape()[3], request.a.dtype());
