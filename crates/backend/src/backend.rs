@@ -1,6 +1,7 @@
 //! The contract itself: what a backend offers, and the doors through which it is used: [`run`],
 //! [`explain`], [`upload`] and [`download`]. Each takes the guards of all blocks, asks the backend and
-//! lets the guards go, and gives its caller's name to what fails.
+//! lets the guards go, and gives its caller's name to what fails. [`Held`] does several things with a
+//! block under one guard.
 
 use std::fmt;
 
@@ -13,8 +14,8 @@ use crate::request::Request;
 use crate::session::Session;
 use crate::storage::Storage;
 
-/// Bytes that are handed on in one piece where a device is filled.
-const PIECE: usize = 1 << 22;
+/// Bytes that go to or from a device in one piece, where they do not go as a whole.
+pub const PIECE: usize = 4 << 20;
 
 /// Writes the bytes of a piece, which begins at this place of the whole.
 pub type Fill<'a> = &'a mut dyn FnMut(usize, &mut [u8]) -> Result<()>;
@@ -138,17 +139,34 @@ pub trait Backend: Send + Sync + 'static {
 /// it can be stopped.
 ///
 /// An error if the request's blocks are not all on the backend's device.
-pub fn run(backend: &dyn Backend, operation: &'static str, request: &Request<'_>) -> Result<()> {
+///
+/// # Safety
+/// The request is valid: shapes, dtypes and axes are as its fields say, and nothing overlaps that must
+/// not. Backends check nothing of that again. Its blocks were made by the backend, or are memory that
+/// the backend reaches.
+#[inline]
+pub unsafe fn run(
+    backend: &dyn Backend,
+    operation: &'static str,
+    request: &Request<'_>,
+) -> Result<()> {
     let mut session = Session::new(operation);
     session.open(request, backend.id())?;
+    run_in(&session, backend, request)
+}
+
+fn run_in(session: &Session<'_>, backend: &dyn Backend, request: &Request<'_>) -> Result<()> {
     if session.is_stoppable() {
-        return interrupt::stoppable(operation, || backend.run(&session, request));
+        return interrupt::stoppable(session.operation(), || backend.run(session, request));
     }
-    backend.run(&session, request)
+    backend.run(session, request)
 }
 
 /// How a request would be done; the same guards are taken as for doing it.
-pub fn explain(
+///
+/// # Safety
+/// As for [`run`].
+pub unsafe fn explain(
     backend: &dyn Backend,
     operation: &'static str,
     request: &Request<'_>,
@@ -171,6 +189,7 @@ pub fn upload(
     if !to.is_writable() {
         return Err(Error::read_only(operation, "the memory is read-only; copy the array first"));
     }
+    check_memory(backend, operation, to)?;
     let mut session = Session::new(operation);
     session.hold(to, Access::Write, backend.id())?;
     backend.upload(&session, bytes, to, at)
@@ -185,9 +204,57 @@ pub fn download(
     bytes: &mut [u8],
 ) -> Result<()> {
     check_inside(operation, from, at, bytes.len())?;
-    let mut session = Session::new(operation);
-    session.hold(from, Access::Read, backend.id())?;
-    backend.download(&session, from, at, bytes)
+    Held::new(backend, operation, from)?.download(at, bytes)
+}
+
+/// A block that is held for reading, over several copies out of it or requests that read it: all of
+/// them see it before, or all after, what others write.
+pub struct Held<'a> {
+    backend: &'a dyn Backend,
+    block: &'a Storage,
+    session: Session<'a>,
+}
+
+impl<'a> Held<'a> {
+    /// Holds a block of the backend's device, as an operation of this name does.
+    pub fn new(
+        backend: &'a dyn Backend,
+        operation: &'static str,
+        block: &'a Storage,
+    ) -> Result<Held<'a>> {
+        check_memory(backend, operation, block)?;
+        let mut session = Session::new(operation);
+        session.hold(block, Access::Read, backend.id())?;
+        Ok(Held { backend, block, session })
+    }
+
+    /// Copies bytes from a place in the block to the host.
+    pub fn download(&self, at: usize, bytes: &mut [u8]) -> Result<()> {
+        check_inside(self.session.operation(), self.block, at, bytes.len())?;
+        self.backend.download(&self.session, self.block, at, bytes)
+    }
+
+    /// Runs a request that reads this block and writes what is new.
+    ///
+    /// # Panics
+    /// If the request touches another block that others know: taking its guard here could wait for
+    /// somebody who waits for this one.
+    ///
+    /// # Safety
+    /// As for [`run`].
+    pub unsafe fn run(&self, request: &Request<'_>) -> Result<()> {
+        let session = Session::within(&self.session, self.block, request);
+        run_in(&session, self.backend, request)
+    }
+}
+
+/// That a block which names a device lies in its memory: a name is all that one needs to make one.
+fn check_memory(backend: &dyn Backend, operation: &str, block: &Storage) -> Result<()> {
+    if block.is_on_host() == (backend.memory() == Memory::Host) {
+        return Ok(());
+    }
+    let message = format!("the block is not in the memory of {}", backend.id());
+    Err(Error::device(operation, message))
 }
 
 fn check_inside(operation: &str, storage: &Storage, at: usize, bytes: usize) -> Result<()> {

@@ -79,7 +79,7 @@ pub(crate) fn can_stop() -> bool {
 }
 
 /// Whether somebody is to be asked on this thread.
-fn is_watched() -> bool {
+pub(crate) fn is_watched() -> bool {
     let watch = WATCH.take();
     let watched = watch.is_some();
     WATCH.set(watch);

@@ -17,7 +17,9 @@ mod session;
 mod storage;
 mod view;
 
-pub use backend::{Backend, DeviceId, Fill, Memory, Properties, download, explain, run, upload};
+pub use backend::{
+    Backend, DeviceId, Fill, Held, Memory, PIECE, Properties, download, explain, run, upload,
+};
 pub use host::{empty_cache, try_filled, try_room, try_zeroed};
 pub use interrupt::interruptible;
 pub use mapped::{Mapping, map_file, release_pages};
@@ -27,6 +29,8 @@ pub use request::{
     Gather, Indices, Map, Matmul, MatmulKernel, Nonzero, Operand, Random, Reduce, Request, Scan,
     Scatter, Search, Sort,
 };
-pub use session::{Session, UserRead, UserWrite, in_the_middle, without_waiting};
+pub use session::{
+    Session, UserRead, UserWrite, in_the_middle, wait_only_watched, without_waiting,
+};
 pub use storage::Storage;
 pub use view::{Fresh, Target, View, ViewRef};

@@ -8,6 +8,7 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tilework_error::{Error, Result};
 
@@ -51,6 +52,19 @@ pub fn without_waiting<T>(work: impl FnOnce() -> Result<T>) -> Option<Result<T>>
     })
 }
 
+/// Whether only threads inside of `interruptible` wait.
+static MUST_BE_WATCHED: AtomicBool = AtomicBool::new(false);
+
+/// From now on no thread of this process waits for another operation but inside of
+/// [`crate::interruptible`]; elsewhere operations that would have to wait fail.
+///
+/// For a program whose threads hold something that running operations need, as a Python module's do,
+/// and let go of it wherever they call `interruptible`: what was forgotten fails instead of stopping
+/// all of them for ever.
+pub fn wait_only_watched() {
+    MUST_BE_WATCHED.store(true, Relaxed);
+}
+
 /// Does `work` in the middle of an operation that this thread does or waits for: what would wait for
 /// another operation fails, since that might be this one.
 pub fn in_the_middle<T>(work: impl FnOnce() -> T) -> T {
@@ -77,7 +91,12 @@ fn wait(
     mut take: impl FnMut(Waiting<'_>) -> std::result::Result<bool, Conflict>,
 ) -> Result<()> {
     match PATIENCE.get() {
-        Patience::Waits => {}
+        Patience::Waits if interrupt::is_watched() || !MUST_BE_WATCHED.load(Relaxed) => {}
+        Patience::Waits => {
+            let message = "another operation uses the memory, and this thread, which nobody \
+                           watches, must not wait for it; this is a bug, please report it";
+            return Err(Error::borrowed(operation, message));
+        }
         Patience::Fails => {
             let message = "an operation that is under way uses the memory, and a handler that \
                            interrupts one cannot wait for it";
@@ -106,6 +125,8 @@ pub struct Session<'a> {
     /// What its caller does, for messages.
     operation: &'static str,
     guards: OpGuards<'a>,
+    /// The lock of a block that the longer operation, which this is part of, holds for reading.
+    held: Option<&'a BlockLock>,
     /// The locks of targets that nobody else knows, which need no guards; a request has two at
     /// most.
     fresh: [Option<&'a BlockLock>; 2],
@@ -122,6 +143,7 @@ impl<'a> Session<'a> {
             operation,
             // A constant, for the reason given in `View::boxed`.
             guards: const { OpGuards::new() },
+            held: None,
             fresh: [None; 2],
             writes_shared: false,
             _one_thread: PhantomData,
@@ -142,6 +164,23 @@ impl<'a> Session<'a> {
             }),
         }
         self.take(here, elsewhere)
+    }
+
+    /// A session for a request all of whose blocks are new but this one, which it reads and which
+    /// `outer` holds.
+    pub(crate) fn within(
+        outer: &Session<'_>,
+        block: &'a Storage,
+        request: &Request<'a>,
+    ) -> Session<'a> {
+        outer.assert_reads(block);
+        let held = Some(&block.block().lock);
+        let mut session = Session { held, ..Session::new(outer.operation) };
+        request.each_view(&mut |storage, access, fresh| match fresh {
+            true => session.add_fresh(storage),
+            false => assert!(access == Access::Read && storage.is_same(block), "one block is held"),
+        });
+        session
     }
 
     /// Takes the guard of one block, which is on the device `here`.
@@ -179,18 +218,22 @@ impl<'a> Session<'a> {
         here: DeviceId,
         elsewhere: &mut Option<DeviceId>,
     ) {
-        let lock = &storage.block().lock;
         if !fresh {
-            self.guards.wish(lock, access);
+            self.guards.wish(&storage.block().lock, access);
             self.writes_shared |= access == Access::Write;
-        } else if self.fresh[0].is_none() {
-            self.fresh[0] = Some(lock);
         } else {
-            self.fresh[1] = Some(lock);
+            self.add_fresh(storage);
         }
         if storage.device() != here {
             *elsewhere = Some(storage.device());
         }
+    }
+
+    /// Adds a target that nobody else knows.
+    #[inline]
+    fn add_fresh(&mut self, storage: &'a Storage) {
+        let place = usize::from(self.fresh[0].is_some());
+        self.fresh[place] = Some(&storage.block().lock);
     }
 
     /// The name of the operation that it was opened for, for messages.
@@ -213,7 +256,8 @@ impl<'a> Session<'a> {
         if self.fresh.iter().flatten().any(|fresh| std::ptr::eq(*fresh, lock)) {
             return Some(Access::Write);
         }
-        self.guards.access(lock)
+        let held = self.held.filter(|held| std::ptr::eq(*held, lock));
+        self.guards.access(lock).or(held.map(|_| Access::Read))
     }
 
     /// That this session may read the block.

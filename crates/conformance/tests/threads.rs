@@ -58,13 +58,38 @@ fn operations_on_one_block_never_mix() {
 #[test]
 fn transfers_are_whole() {
     for device in devices() {
-        let n = if device == Device::reference() { 1000 } else { 3 << 20 };
+        let (n, there) = match device == Device::reference() {
+            true => (1000, Device::cpu()),
+            false => (3 << 20, Device::reference()),
+        };
         let x = Array::zeros_on(device, &[n], DType::Int64).expect("zeros");
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| (0..20).try_for_each(|k| x.fill(k)));
             while !writer.is_finished() {
                 let copy = x.to_vec::<i64>().expect("to_vec");
                 assert!(copy.iter().all(|value| *value == copy[0]), "a torn read on {device}");
+                let copy = x.to_device(there).and_then(|x| x.to_vec::<i64>()).expect("to_device");
+                assert!(copy.iter().all(|value| *value == copy[0]), "torn from {device}");
+            }
+            writer.join().expect("no panic").expect("fill");
+        });
+    }
+}
+
+/// What a mask that changes is counted as is what is listed of it.
+#[test]
+fn masks_are_counted_and_listed_at_once() {
+    for device in devices() {
+        let (n, rounds) = if device == Device::reference() { (200, 500) } else { (20_000, 5000) };
+        let mask = Array::zeros_on(device, &[n], DType::Bool).expect("zeros");
+        let all: Vec<i64> = (0..n as i64).collect();
+        std::thread::scope(|scope| {
+            let change = |_| mask.fill(true).and_then(|()| mask.fill(false));
+            let writer = scope.spawn(move || (0..rounds).try_for_each(change));
+            while !writer.is_finished() {
+                let found = mask.argwhere().and_then(|found| found.to_vec::<i64>());
+                let found = found.expect("argwhere");
+                assert!(found.is_empty() || found == all, "{} of {n} on {device}", found.len());
             }
             writer.join().expect("no panic").expect("fill");
         });

@@ -6,16 +6,20 @@
 //! scale 1, exponential 9 (float32) or 15 (float64), sum 1, logsumexp 2 more, argmin 3, argKmin 1.
 //! Data are standard normal. `strict` is the same without forms.
 
+#[path = "../tests/valid/mod.rs"]
+mod valid;
+
 use std::time::{Duration, Instant};
 
 use tilework_backend::{
-    Accuracy, PairReduce, Request, Scheme, Storage, SumScheme, Target, UserWrite, View, run,
+    Accuracy, PairReduce, Request, Scheme, Storage, SumScheme, Target, UserWrite, View,
 };
 use tilework_cpu::Cpu;
 use tilework_cpu::limits::multiply_adds;
 use tilework_layout::Layout;
 use tilework_ops::{DType, Id, PairFoldId, Scalar};
 use tilework_tape::{Builder, Per, Slot, Tape};
+use valid::run;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {

@@ -3,9 +3,7 @@
 mod map_support;
 
 use map_support::*;
-use tilework_backend::{
-    Gather, Indices, Nonzero, Random, Request, Scatter, Target, View, ViewRef, run,
-};
+use tilework_backend::{Gather, Indices, Nonzero, Random, Request, Scatter, Target, View, ViewRef};
 use tilework_cpu::Cpu;
 use tilework_layout::Layout;
 use tilework_ops::{DType, Distribution, Scalar};

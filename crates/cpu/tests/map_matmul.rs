@@ -4,7 +4,7 @@
 mod map_support;
 
 use map_support::*;
-use tilework_backend::{Matmul, MatmulKernel, Request, Target, View, run};
+use tilework_backend::{Matmul, MatmulKernel, Request, Target, View};
 use tilework_cpu::Cpu;
 use tilework_layout::Layout;
 use tilework_ops::{Complex, DType, Scalar};

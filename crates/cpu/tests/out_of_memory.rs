@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use map_support::*;
 use tilework_backend::{
     Accuracy, Fresh, Matmul, MatmulKernel, PairReduce, Reduce, Request, Scan, Scheme, Sort,
-    Storage, SumScheme, Target, View, empty_cache, run,
+    Storage, SumScheme, Target, View, empty_cache,
 };
 use tilework_cpu::{Cpu, pool};
 use tilework_error::{Error, Result};

@@ -2,16 +2,17 @@
 //! the direct form's values and indices to the last bit, on data made to mislead the filter.
 
 mod rng;
+mod valid;
 
 use rng::Rng;
 use tilework_backend::{
     Accuracy, PairReduce, Request, Scheme, Storage, SumScheme, Target, UserRead, UserWrite, View,
-    explain, run,
 };
 use tilework_cpu::Cpu;
 use tilework_layout::Layout;
 use tilework_ops::{DType, Element, Id, PairFoldId, Scalar};
 use tilework_tape::{Builder, Per, Slot, SlotId, Tape};
+use valid::{explain, run};
 
 /// Numbers that the tests compute in.
 trait Number: Element<V = Self, Raw = Self> + PartialOrd {

@@ -4,7 +4,7 @@
 mod reduce_support;
 
 use reduce_support::*;
-use tilework_backend::{Fresh, Reduce, Request, Storage, View, run};
+use tilework_backend::{Fresh, Reduce, Request, Storage, View};
 use tilework_cpu::{Cpu, pool};
 use tilework_layout::Layout;
 use tilework_ops::{DType, FoldId, Scalar};

@@ -1,14 +1,16 @@
 //! Sorting and searching on the CPU backend against the standard library's stable sort.
 
 mod rng;
+mod valid;
 
 use std::cmp::Ordering;
 
 use rng::Rng;
-use tilework_backend::{Fresh, Request, Search, Sort, Storage, UserRead, UserWrite, View, run};
+use tilework_backend::{Fresh, Request, Search, Sort, Storage, UserRead, UserWrite, View};
 use tilework_cpu::{Cpu, pool};
 use tilework_layout::{Layout, positions};
 use tilework_ops::{Complex, DType, Element, Kind, Number, Scalar, Value, with_element};
+use valid::run;
 
 /// Numbers with ties, zeros of both signs, infinities and NaN.
 fn number(random: &mut Rng) -> f64 {

@@ -9,14 +9,12 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
-use tilework_backend::{Fill, Storage};
+use tilework_backend::{Fill, PIECE, Storage};
 use tilework_error::Result;
 
 use crate::device::Cuda;
 use crate::driver::{Address, Answer, Driver, Handle};
 
-/// Bytes of a buffer.
-const PIECE: usize = 4 << 20;
 /// Bytes up to which the driver makes its own copy, without a buffer.
 const SMALL: usize = 4 << 10;
 /// How many pairs of buffers are kept.

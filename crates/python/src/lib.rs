@@ -38,6 +38,8 @@ use pyo3::prelude::*;
 /// The native part of tilework; use it through the package.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // Whoever forgets `run` fails where it would have to wait, instead of waiting with the GIL.
+    tilework_backend::wait_only_watched();
     errors::register(module)?;
     dtype::register(module)?;
     device::register(module)?;

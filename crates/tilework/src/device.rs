@@ -9,8 +9,7 @@ use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 use tilework_backend::{
-    Backend, DeviceId, Fill, Fresh, Memory, Properties, Request, Storage, download, explain, run,
-    upload,
+    Backend, DeviceId, Fill, Fresh, Held, Memory, Properties, Request, Storage, download, upload,
 };
 use tilework_cpu::Cpu;
 use tilework_error::{Error, Result};
@@ -18,6 +17,8 @@ use tilework_fork::{ForkMutex, ForkOnce};
 use tilework_layout::Layout;
 use tilework_ops::DType;
 use tilework_reference::Reference;
+
+use crate::door::{explain, run};
 
 /// Where an array lives and operations run: `cpu`, `reference`, `cuda:0`.
 ///
@@ -160,6 +161,11 @@ impl Device {
 
     pub(crate) fn explain(self, operation: &'static str, request: &Request<'_>) -> Result<String> {
         explain(*self.0, operation, request)
+    }
+
+    /// A block of this device, held for reading by an operation of several steps.
+    pub(crate) fn held<'a>(self, operation: &'static str, block: &'a Storage) -> Result<Held<'a>> {
+        Held::new(*self.0, operation, block)
     }
 
     pub(crate) fn upload(

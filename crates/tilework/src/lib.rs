@@ -8,11 +8,12 @@
 //! # Ok::<(), tilework::Error>(())
 //! ```
 
-// One file maps files, and says why.
+// One file maps files, and one hands requests to backends; both say why.
 #![deny(unsafe_code)]
 
 mod array;
 mod device;
+mod door;
 mod interop;
 mod io;
 pub mod pairs;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use tilework::{
     Arg, Array, DType, Device, Direction, Error, FInfo, FoldId, IInfo, Id, Kind, Nan, PadMode,
-    Properties, Rng, apply, apply_into, concat, s, stack,
+    Properties, Rng, Storage, apply, apply_into, concat, s, stack,
 };
 
 const FLOATS: [DType; 4] = [DType::Float16, DType::BFloat16, DType::Float32, DType::Float64];
@@ -49,6 +49,25 @@ fn norms_accumulate_like_sums() {
     assert!((cubes.item::<f64>().unwrap() / 2f64.powi(63) - 1.0).abs() < 1e-12);
 }
 
+/// As in NumPy, what is divided by no degrees of freedom, or fewer, is infinite, or NaN if it is zero.
+#[test]
+fn variances_without_degrees_of_freedom() {
+    for device in [Device::cpu(), Device::reference()] {
+        let x = Array::from_slice_on(device, &[1.0f64, 2.0]).unwrap();
+        let var = |x: &Array, correction: f64| {
+            let var = x.reduce(FoldId::Var, (), tilework::KeepDims::No, correction).unwrap();
+            var.item::<f64>().unwrap()
+        };
+        assert_eq!(
+            [0.0, 1.0, 2.0, 3.0].map(|c| var(&x, c)),
+            [0.25, 0.5, f64::INFINITY, f64::INFINITY]
+        );
+        assert!(var(&x, f64::NAN).is_nan());
+        assert!(var(&Array::ones_on(device, &[1], DType::Float32).unwrap(), 1.0).is_nan());
+        assert!(var(&Array::ones_on(device, &[0], DType::Float64).unwrap(), 0.0).is_nan());
+    }
+}
+
 /// Classes count from the end if they are negative, also where the dtype is too narrow for the sum.
 #[test]
 fn negative_classes_count_from_the_end() {
@@ -68,6 +87,18 @@ fn nothing_is_picked_along_an_axis_of_nothing() {
     let one = Array::zeros(&[1, 5], DType::Float32).unwrap();
     let picks = Array::zeros(&[0, 3], DType::Int64).unwrap();
     assert_eq!(one.take_along_axis(&picks, 1).unwrap().shape(), [0, 3]);
+}
+
+/// A block says which device it is of, which anybody can say.
+#[test]
+fn blocks_in_other_memory_than_their_device_are_refused() {
+    let mut memory = [0u8; 8];
+    let cpu = tilework::Device::cpu().id();
+    // SAFETY: nobody reads or writes the block, and it ends before the memory.
+    let block = unsafe { Storage::on_device(cpu, memory.as_mut_ptr(), 8, Box::new(())) };
+    let layout = tilework::Layout::contiguous(&[1]).unwrap();
+    let array = Array::from_storage(block.unwrap(), layout, DType::Float64);
+    assert!(matches!(array, Err(Error::Device(_))), "{array:?}");
 }
 
 #[test]

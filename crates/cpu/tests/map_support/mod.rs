@@ -5,15 +5,18 @@
 
 #[path = "../rng/mod.rs"]
 mod rng;
+#[path = "../valid/mod.rs"]
+mod valid;
 
 pub(crate) use rng::Rng;
 
-use tilework_backend::{Map, Operand, Request, Storage, Target, UserRead, UserWrite, View, run};
+use tilework_backend::{Map, Operand, Request, Storage, Target, UserRead, UserWrite, View};
 use tilework_cpu::Cpu;
 use tilework_error::Result;
 use tilework_layout::{Layout, positions};
 use tilework_ops::{Class, DType, Id, Kind, Row, Scalar, Tolerance};
 use tilework_tape::Tape;
+pub(crate) use valid::run;
 
 /// A view on a block of its own whose elements are `values` in row-major order.
 pub(crate) fn array(layout: Layout, dtype: DType, values: &[Scalar]) -> View {

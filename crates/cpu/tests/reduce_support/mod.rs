@@ -5,16 +5,19 @@
 
 #[path = "../rng/mod.rs"]
 mod rng;
+#[path = "../valid/mod.rs"]
+mod valid;
 
 pub(crate) use rng::Rng;
 
-use tilework_backend::{Fresh, Reduce, Request, Scan, Storage, UserRead, UserWrite, View, run};
+use tilework_backend::{Fresh, Reduce, Request, Scan, Storage, UserRead, UserWrite, View};
 use tilework_cpu::Cpu;
 use tilework_layout::{Layout, positions};
 use tilework_ops::{
     Complex, DType, Element, Entry, Fold, FoldColumn, FoldId, Gives, Number, Scalar, fold_column,
     with_element,
 };
+pub(crate) use valid::run;
 
 /// What elements look like.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,15 +3,12 @@
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Range};
 
-use tilework_backend::{UserRead, UserWrite, try_zeroed};
+use tilework_backend::{PIECE, UserRead, UserWrite, try_zeroed};
 use tilework_error::{Error, Result, tuple};
 use tilework_layout::{Positions, positions};
 use tilework_ops::{Element, Scalar};
 
 use super::Array;
-
-/// How many bytes go to or from a device in one piece.
-pub(crate) const PIECE: usize = 1 << 22;
 
 impl Array {
     /// The elements as a slice, for reading. The array must be in row-major order.

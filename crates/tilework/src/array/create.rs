@@ -220,10 +220,12 @@ impl Array {
         }
         let compact = self.compact()?;
         let size = self.dtype().size();
+        // Over all pieces, so that none of them sees a write that others do not.
+        let held = compact.device.held("to_device", compact.storage())?;
         let block = device.receive("to_device", self.len() * size, &mut |at, piece| {
-            let from = compact.offset() * size + at;
-            compact.device.download("to_device", compact.storage(), from, piece)
+            held.download(compact.offset() * size + at, piece)
         })?;
+        drop(held);
         let fresh = Fresh::row_major(block, self.shape(), self.dtype())?;
         Ok(Array::from_fresh(fresh, device))
     }

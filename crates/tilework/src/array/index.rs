@@ -4,7 +4,7 @@
 //! that arrays index are brought to the front, where a gather or a scatter finds them.
 
 use smallvec::SmallVec;
-use tilework_backend::{Gather, Indices, Nonzero, Request, Scatter, Target, ViewRef};
+use tilework_backend::{Gather, Indices, Request, Scatter, Target, ViewRef};
 use tilework_error::{Error, Result, tuple};
 use tilework_layout::{Dims, Index, broadcast_shapes, normalize_axis};
 use tilework_ops::DType;
@@ -230,29 +230,6 @@ impl Array {
                 Array::count_for(operation, self.device, shape[k] as usize)?.reshape(&shape)
             })
             .collect()
-    }
-
-    /// The indices of elements that are not zero, one int64 array for each axis.
-    pub fn nonzero(&self) -> Result<Vec<Array>> {
-        if self.ndim() == 0 {
-            return Err(Error::shape(
-                "nonzero",
-                "an array of no axes has no indices; ravel it first",
-            ));
-        }
-        let found = self.argwhere()?;
-        (0..self.ndim()).map(|axis| found.slice(&[Index::from(..), Index::from(axis)])).collect()
-    }
-
-    /// The indices of elements that are not zero, one row each, in row-major order.
-    pub fn argwhere(&self) -> Result<Array> {
-        let mask = self.to_dtype(DType::Bool)?;
-        let count = mask.count_nonzero(())?.item::<i64>()? as usize;
-        let mut fresh =
-            self.device.allocate("nonzero", &[count, self.ndim()], DType::Int64, false)?;
-        let (input, output) = (mask.borrow(), fresh.target());
-        self.device.run("nonzero", &Request::Nonzero(Nonzero { input, output }))?;
-        Ok(Array::from_fresh(fresh, self.device))
     }
 
     /// Splits an index into a view and arrays; None if there is no array among the entries.

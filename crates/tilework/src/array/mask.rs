@@ -1,4 +1,4 @@
-//! Masks that are a whole index: `x[mask]` and `x[mask] = value`.
+//! Masks that are a whole index, `x[mask]` and `x[mask] = value`, and the indices of what is not zero.
 //!
 //! Most masks have the shape of the array, or of its first axes. Where these can be seen as one axis,
 //! the mask picks from that one, with one array of indices in place of several; and a single value is
@@ -7,16 +7,17 @@
 
 use std::iter;
 
-use tilework_backend::Target;
-use tilework_error::Result;
-use tilework_layout::Dims;
-use tilework_ops::DType;
+use tilework_backend::{Nonzero, Reduce, Request, Target};
+use tilework_error::{Error, Result};
+use tilework_layout::{Dims, Index};
+use tilework_ops::{DType, FoldId};
 use tilework_tape::{Builder, Per, Slot};
 
 use super::Array;
 use super::index::Indexer;
 use super::map::run_map;
 use super::operands::{Arg, common_device};
+use crate::door::run_held;
 
 impl Array {
     /// The mask of an index that is nothing else, if it has the shape of this array's first axes.
@@ -68,5 +69,37 @@ impl Array {
         let target = Target::shared(operation, self.borrow())?;
         run_map(operation, self.device, &tape, &operands, self.dtype(), target)?;
         Ok(true)
+    }
+
+    /// The indices of elements that are not zero, one int64 array for each axis.
+    pub fn nonzero(&self) -> Result<Vec<Array>> {
+        if self.ndim() == 0 {
+            return Err(Error::shape(
+                "nonzero",
+                "an array of no axes has no indices; ravel it first",
+            ));
+        }
+        let found = self.argwhere()?;
+        (0..self.ndim()).map(|axis| found.slice(&[Index::from(..), Index::from(axis)])).collect()
+    }
+
+    /// The indices of elements that are not zero, one row each, in row-major order.
+    pub fn argwhere(&self) -> Result<Array> {
+        let mask = self.to_dtype(DType::Bool)?;
+        // Held from counting to writing: of a mask that changes in between fewer indices might be
+        // written than there is room for.
+        let held = self.device.held("nonzero", mask.storage())?;
+        let mut count = self.device.allocate("nonzero", &[], DType::Int64, false)?;
+        let (fold, axes) = (FoldId::CountNonzero, (0..self.ndim()).collect::<Dims>());
+        let (input, output) = (mask.borrow(), count.target());
+        let counts = Reduce { fold, input, axes: &axes, correction: 0.0, output };
+        run_held(&held, &Request::Reduce(counts))?;
+        let count = Array::from_fresh(count, self.device).item::<i64>()? as usize;
+        let mut fresh =
+            self.device.allocate("nonzero", &[count, self.ndim()], DType::Int64, false)?;
+        let output = fresh.target();
+        run_held(&held, &Request::Nonzero(Nonzero { input, output }))?;
+        drop(held);
+        Ok(Array::from_fresh(fresh, self.device))
     }
 }

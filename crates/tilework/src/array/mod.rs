@@ -27,14 +27,13 @@ mod show;
 mod textbook;
 mod view;
 
-use tilework_backend::{Fresh, Recycled, Storage, View, ViewRef};
-use tilework_error::Result;
+use tilework_backend::{Fresh, Memory, Recycled, Storage, View, ViewRef};
+use tilework_error::{Error, Result};
 use tilework_layout::{Layout, Overlap, overlap};
 use tilework_ops::DType;
 
 use crate::device::Device;
 
-pub(crate) use access::PIECE;
 pub use access::{Iter, ReadGuard, WriteGuard};
 pub use compare::Nan;
 pub use create::{Indexing, meshgrid};
@@ -79,10 +78,15 @@ impl Array {
         Array { view: fresh.finish(), device }
     }
 
-    /// An array on memory that was made elsewhere; an error if the layout leaves the block or the
-    /// block's device is unknown.
+    /// An array on memory that was made elsewhere; an error if the layout leaves the block, or the
+    /// block's device is unknown or has other memory.
     pub fn from_storage(storage: Storage, layout: Layout, dtype: DType) -> Result<Array> {
         let device = Device::parse(&storage.device().to_string())?;
+        // A block's maker says any name: the host's memory is no card's.
+        if storage.is_on_host() != (device.memory() == Memory::Host) {
+            let message = format!("the block is not in the memory of {device}");
+            return Err(Error::device("from_storage", message));
+        }
         Ok(Array { view: Recycled::try_new(View::new(storage, layout, dtype)?)?, device })
     }
 

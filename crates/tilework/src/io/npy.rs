@@ -8,13 +8,13 @@ use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-use tilework_backend::{UserWrite, try_zeroed};
+use tilework_backend::{PIECE, UserWrite, try_zeroed};
 use tilework_error::Result;
 
 use super::Origin;
 use super::files::{check, replace};
 use super::header::Header;
-use crate::array::{Array, PIECE};
+use crate::array::Array;
 use crate::device::Device;
 
 /// Writes an array to a `.npy` file, replacing what was there: all of it or nothing.
