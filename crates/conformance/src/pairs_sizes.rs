@@ -12,9 +12,10 @@ const ALIASES: [&str; 6] =
 /// Reduction, K, formula, weight.
 type Case = (&'static str, Option<usize>, &'static str, Option<&'static str>);
 
-const CASES: [Case; 13] = [
+const CASES: [Case; 14] = [
     ("Sum", None, "Exp(-SqDist(x,y) * s) * b", None),
     ("Mean", None, "Exp(-SqDist(x,y) * s) * b", None),
+    ("Sum", None, "Exp(-Sqrt(SqDist(x,y))) * b", None),
     ("Sum", None, "Grad(Exp(-SqDist(x,y)) * b, x, b)", None),
     ("Sum", None, "Exp(-SqDist(u,v) * s)", None),
     ("Sum", None, "Exp(-SqDist(x,y) * s) * v", None),

@@ -12,6 +12,8 @@ FN f32 op_exp2_pair_f32(f32 a) { f32 y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(
 FN f32 op_rcp_pair_f32(f32 a) { f32 y; asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(a)); return y; }
 FN f32 op_rsqrt_pair_f32(f32 a) { f32 y; asm("rsqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(a)); return y; }
 FN f32 op_sqrt_pair_f32(f32 a) { f32 y; asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(a)); return y; }
+// The same of numbers whose subnormals count as zero, which saves three instructions.
+FN f32 root_of_exponent(f32 a) { f32 y; asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(a)); return y; }
 
 // In double precision, 1.1 units in the last place: 2^(k / 16) from a table, which is one line of a cache, times
 // a polynomial of degree 6 of the rest, on ten instructions of the units for doubles, which are what is scarce.

@@ -145,12 +145,21 @@ impl Printer<'_, '_> {
         let mut text = format!("    ALONG(k, {len}) {}{{ ", group(inside));
         for slot in made {
             if let Some(step) = self.sections.step(slot) {
-                let number = |operand: SlotId| self.number(operand, "k", inside);
-                let made = tape::expression(self.sections.tape, step, &number)?;
+                let made = self.expression(slot, step, inside)?;
                 write!(text, "{} e{slot} = {made}; ", storage(step.slot.dtype)).ok();
             }
         }
         Ok(text + body + " }\n")
+    }
+
+    /// Number `k` of a step's slot.
+    fn expression(&self, slot: SlotId, step: &Step, inside: Per) -> Result<String> {
+        let number = |operand: SlotId| self.number(operand, "k", inside);
+        let made = tape::expression(self.sections.tape, step, &number)?;
+        Ok(match self.sections.is_root_of_exponent(slot) {
+            true => made.replace("op_sqrt_pair_f32", "root_of_exponent"),
+            false => made,
+        })
     }
 
     /// The slots that have to be made before a number of this one.
@@ -261,8 +270,7 @@ impl Printer<'_, '_> {
                 Err(_) => String::new(),
             },
             Action::Apply(_) | Action::Cast | Action::Select => {
-                let number = |operand: SlotId| self.number(operand, "k", inside);
-                let made = tape::expression(self.sections.tape, step, &number)?;
+                let made = self.expression(slot, step, inside)?;
                 self.along(len, operands, &format!("{to}[k] = {made};"), inside)?
             }
             Action::Extract(start) => copied(operands[0], *start, 0, len)?,

@@ -7,7 +7,7 @@
 //! read by `print`.
 
 use smallvec::SmallVec;
-use tilework_ops::Scalar;
+use tilework_ops::{DType, Id, Scalar};
 use tilework_tape::{Action, Per, SlotId, Step, Tape, Term, Terms};
 
 use super::arguments;
@@ -15,6 +15,9 @@ use super::square::Square;
 
 /// The longest vector that is kept in registers, and whose loops are unrolled.
 pub(super) const LONG: u32 = 64;
+
+/// Numbers by which 2^-63 is multiplied without being seen in an exponent.
+const SMALL: f32 = 16.0;
 
 /// What is known of a tape's slots.
 #[derive(Debug)]
@@ -150,6 +153,34 @@ impl<'a> Sections<'a> {
             }
             _ => None,
         }
+    }
+
+    /// Whether a square root only goes into exponents, as it is or times one of the text's numbers, which are
+    /// small: roots of subnormal numbers, below 2^-63, are then nothing beside the rounding of an exponential.
+    pub(super) fn is_root_of_exponent(&self, slot: SlotId) -> bool {
+        let tape = self.tape;
+        let applies = |slot: SlotId, id: Id| {
+            tape.step_of(slot).is_some_and(|step| step.action == Action::Apply(id))
+        };
+        let only = |slot: SlotId, is: &dyn Fn(SlotId) -> bool| {
+            let users = tape.users(slot);
+            !users.is_empty() && !tape.outputs().contains(&slot) && users.into_iter().all(is)
+        };
+        let exponent = |user: SlotId| applies(user, Id::Exp2Pair);
+        let small = |slot: SlotId| {
+            self.constant(slot).is_some()
+                && f32::from_bits(arguments::bits(tape, slot) as u32).abs() <= SMALL
+        };
+        let scaled = |user: SlotId| {
+            let factors = tape.step_of(user).map_or(&[][..], |step| &step.operands);
+            applies(user, Id::Multiply)
+                && factors.iter().all(|&factor| factor == slot || small(factor))
+                && factors.iter().filter(|factor| **factor == slot).count() == 1
+                && only(user, &exponent)
+        };
+        applies(slot, Id::SqrtPair)
+            && tape.slot(slot).dtype == DType::Float32
+            && only(slot, &|user| exponent(user) || scaled(user))
     }
 
     /// Notes that a slot is needed in a section.
