@@ -1,6 +1,5 @@
 // Parts of a call on Hopper's tensor cores: where a piece of rows and a panel of j have what was made
-// ready for them, and the centre that points are taken about. The head of `pairs_wide.cu` tells the walk
-// and what is declared before.
+// ready for them. The head of `pairs_wide.cu` tells the walk and what is declared before.
 
 #define SIDE 64                         // rows of a tile
 #define TILE_BYTES (SIDE * DEPTHS * 4)  // a head and a tail of every number
@@ -19,35 +18,20 @@ struct Wide {
     u32 goes_on, ends;   // whether panels came before, and whether this is the last
 };
 
-// A component of a point, about the centre.
-FN f32 coordinate(const Inputs& in, const u64 (&at)[OPERANDS], const Wide& w, bool left, i64 row, int d) {
-    const int k = left ? POINT_X : POINT_Y;
-    const Input& from = in.at[k];
-    return ((const f32*)from.base)[(i64)at[k] + row * from.row + d * from.component] - w.centre[d];
-}
+// The points of one side.
+struct Points {
+    const f32* base;
+    i64 row, component;
+    const f32* centre;
 
-// About the mean of the j, of a thousand of them: any centre is right, a good one keeps norms small.
-// A block has 32 components.
-extern "C" __global__ void __launch_bounds__(256) centre(
-    const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Inputs in,
-    const __grid_constant__ Shape shape, f32* to, u32 depth) {
-    __shared__ f32 sums[8][32];
-    u64 at[OPERANDS];
-    locate(batches, (u64)0, at);
-    const Input& y = in.at[POINT_Y];
-    int lane = threadIdx.x % 32, turn = threadIdx.x / 32, d = blockIdx.x * 32 + lane;
-    i64 step = (shape.n + 1023) / 1024;
-    f32 sum = 0;
-    for (i64 j = turn * step; d < depth && j < shape.n; j += 8 * step) {
-        sum += ((const f32*)y.base)[(i64)at[POINT_Y] + j * y.row + d * y.component];
+    FN Points of(const Inputs& in, const u64 (&at)[OPERANDS], const Wide& w, bool left) {
+        const Input& from = left ? in.at[POINT_X] : in.at[POINT_Y];
+        Points points = {(const f32*)from.base + (left ? at[POINT_X] : at[POINT_Y]), from.row, from.component, w.centre};
+        return points;
     }
-    sums[turn][lane] = sum;
-    __syncthreads();
-    if (turn > 0 || d >= depth) return;
-#pragma unroll
-    for (int k = 1; k < 8; k++) sum += sums[k][lane];
-    to[d] = sum / (f32)((shape.n + step - 1) / step);
-}
+    // Component d of point i, about the centre.
+    METHOD f32 at(i64 i, int d) const { return base[i * row + d * component] - centre[d]; }
+};
 
 // The power of two that brings points of one side below 2^10: heads have all of their bits then
 // wherever they count.

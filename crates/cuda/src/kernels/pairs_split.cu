@@ -1,33 +1,5 @@
 // Wide points made ready for `pairs_wide.cu`, whose head tells the walk and what is declared before.
 
-// The largest norms of a batch's points, a warp for each, as in `measure`.
-extern "C" __global__ void __launch_bounds__(256) measure_wide(
-    const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Inputs in,
-    const __grid_constant__ Shape shape, const Wide w, u64* measured) {
-    u64 at[OPERANDS];
-    locate(batches, (u64)0, at);
-    Once p;
-    once(in, at, p);
-    u32 lane = threadIdx.x % 32;
-    u64 most[2] = {0, 0};
-    i64 first = (i64)blockIdx.x * 8 + threadIdx.x / 32, step = (i64)gridDim.x * 8;
-    for (i64 k = first; k < shape.m + shape.n; k += step) {
-        bool left = k < shape.m;
-        f64 norm = 0;
-#pragma unroll 4
-        for (int d = lane; d < w.depth; d += 32) {
-            f64 v = coordinate(in, at, w, left, left ? k : k - shape.m, d);
-            norm = fma(v, v, norm);
-        }
-#pragma unroll
-        for (int q = 16; q > 0; q /= 2) norm += __shfl_xor_sync(~0u, norm, q);
-        u64 bits = (u64)__double_as_longlong(fabs(norm * scale(p)));
-        if (left) most[0] = most[0] > bits ? most[0] : bits;
-        else most[1] = most[1] > bits ? most[1] : bits;
-    }
-    if (lane < 2) atomicMax(&measured[lane], lane == 0 ? most[0] : most[1]);
-}
-
 // Where 8 numbers of a row lie in a tile, whose rows are 128 bytes: tails behind all heads, or beside
 // the heads of their row where half of it is enough for these.
 FN u32 place_of(u32 row, u32 chunk, bool tail) {
@@ -48,19 +20,20 @@ extern "C" __global__ void __launch_bounds__(256) split(
     once(in, at, p);
     i64 first = (i64)blockIdx.x * SIDE, rows = left ? shape.m : shape.n;
     f32 factor = (f32)into_range(choice, left ? 0 : 1, scale(p));
+    Points points = Points::of(in, at, w, left);
     u8* to = (left ? w.rows : w.columns) + (i64)blockIdx.x * w.deep * TILE_BYTES;
-#pragma unroll
+#pragma unroll 1
     for (int q = 0; q < SIDE * lanes / 256; q++) {
         u32 row = (q * 256 + threadIdx.x) / lanes, chunk = threadIdx.x % lanes;
         f64 norm = 0;
-#pragma unroll 2
+#pragma unroll 1
         for (u32 k = 0; k < w.deep; k++, to += TILE_BYTES) {
             u32 d = k * DEPTHS + chunk * 8;
             Pack<f16, 8> heads, tails;
 #pragma unroll
             for (int e = 0; e < 8; e++) {
                 bool inside = first + row < rows && d + e < w.depth;
-                f32 v = inside ? coordinate(in, at, w, left, first + row, d + e) : 0;
+                f32 v = inside ? points.at(first + row, d + e) : 0;
                 norm = fma((f64)v, (f64)v, norm);
                 v *= factor;
                 heads.at[e] = narrow<f16>(v);

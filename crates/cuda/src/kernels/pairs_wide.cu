@@ -14,7 +14,7 @@
 // them, `pairs_wide_sift.cu` looks for the smallest squares, and `pairs_wide_right.cu` multiplies them,
 // as weights, by right-hand sides. A thread has two rows and a quarter of a tile's columns.
 //
-// Declared before, with `hopper.cu`, `pairs_ends.cu`, `pairs_parts.cu` and `pairs_split.cu`: GROUPS, groups
+// Declared before, with `hopper.cu`, `pairs_ends.cu` and `pairs_parts.cu`: GROUPS, groups
 // of four warps that have 64 rows each; COLUMNS of a tile; STAGES; RESIDENT, whether all tiles of a group's
 // rows stay in shared memory; DEPTHS, 64, 32 or 0; LEAVE; SHALLOW (D <= DEPTHS); PARTS of LEAVE in a tile;
 // GROUP, pairs that are folded together; OUTSIDE (the part of |x|^2 is applied after all pairs, or by the
@@ -95,8 +95,9 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1) wide(
         of_i(in, at, p, own.row[r], own.x[r]);
         if (DEPTHS > 0) own.x[r].norm = w.row_norms[own.row[r]];
     }
+    Kept::Aside aside;
     Kept kept;
-    kept.init(own, shape, partial, choice, w, memory + (first_stage + STAGES * STAGE - shared_address(memory)));
+    kept.init(own, shape, partial, choice, w, aside, memory + (first_stage + STAGES * STAGE - shared_address(memory)));
     Tile tile;
     tile.factor = 0;
     if (DEPTHS > 0) {

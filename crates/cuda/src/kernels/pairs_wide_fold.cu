@@ -51,9 +51,10 @@ FN void fold_tile(const Once& p, const OfI (&x)[2], const Tile& tile, const f32 
 }
 
 struct Kept {
+    struct Aside {};
     State s[2];
 
-    METHOD void init(const Own&, const Shape&, const Partial&, const Choice&, const Wide&, void*) {
+    METHOD void init(const Own&, const Shape&, const Partial&, const Choice&, const Wide&, Aside&, void*) {
         EACH(r, 2) s[r].init();
     }
     METHOD void take(const Once& p, const Own& own, const Tile& tile, const f32 (&sum)[PLACES],
@@ -66,10 +67,13 @@ struct Kept {
     }
     METHOD void end(const Inputs& in, const u64 (&at)[OPERANDS], const Own& own, const Shape& shape,
         const Output& values, const Output& indices, const Partial& partial, const Choice&, const Wide& w) {
-        EACH(r, 2) {
-            join_lanes(s[r]);
-            complete(in, at, own.row[r], own.x[r], s[r]);
-            put_state(s[r], r, own, shape, at, values, indices, partial, w);
+        LOOP(r, 2) {
+            State one = s[0];
+            OfI x = own.x[0];
+            if (r) { one = s[1]; x = own.x[1]; }
+            join_lanes(one);
+            complete(in, at, r ? own.row[1] : own.row[0], x, one);
+            put_state(one, r, own, shape, at, values, indices, partial, w);
         }
     }
 };

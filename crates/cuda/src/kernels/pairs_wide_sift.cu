@@ -51,12 +51,14 @@ FN void join_lanes(State& s) {
 }
 
 // What a lane has found of a row: the nearest of its columns by their squares, which lack the part of
-// |x|^2, and two more than are asked for, so that what is left out is almost never needed.
+// |x|^2, and two more than are asked for, so that what is left out is almost never needed. It is looked at
+// seldom, and so lies in memory meanwhile (`Kept`).
 #define FOUND (KEPT + 2)
 struct Found {
     T square[FOUND];
     i32 at[FOUND];
-    METHOD void init() { EACH(k, FOUND) { square[k] = infinity<T>(); at[k] = -1; } }
+    METHOD void read(const volatile Found& from) { EACH(k, FOUND) { square[k] = from.square[k]; at[k] = from.at[k]; } }
+    METHOD void write(volatile Found& to) const { EACH(k, FOUND) { to.square[k] = square[k]; to.at[k] = at[k]; } }
     METHOD void put(T v, i32 j) {
         EACH(up, FOUND) {
             const int k = FOUND - 1 - up, before = k > 0 ? k - 1 : 0;
@@ -115,16 +117,19 @@ struct Kept {
     // What a square may be wrong by; what may be among the smallest of a row; and what of that a lane
     // would keep.
     T bound, reach[2], gate[2];
-    Found found[2];
+    // In memory, and so apart from what stays in registers.
+    typedef volatile Found Aside[2];
+    volatile Found* found;
     Waiting waiting;
 
     METHOD void init(const Own& own, const Shape& shape, const Partial& partial, const Choice& choice,
-        const Wide& w, void* memory) {
+        const Wide& w, Aside& aside, void* memory) {
+        found = aside;
         waiting.init(memory);
         f64 norms = __longlong_as_double(choice.measured[0]) + __longlong_as_double(choice.measured[1]);
         bound = (T)(w.error * norms) + w.least;
         EACH(r, 2) {
-            found[r].init();
+            LOOP(k, FOUND) { found[r].square[k] = infinity<T>(); found[r].at[k] = -1; }
             // The last of the panels before.
             i64 last = (own.range * shape.m + own.row[r]) * VALUES + KEPT - 1;
             bool known = w.goes_on && partial.indices[last] >= 0;
@@ -133,17 +138,23 @@ struct Kept {
     }
     // Puts what waits in its place.
     METHOD void settle() {
-        i32 most = __reduce_max_sync(~0u, waiting.count[0] > waiting.count[1] ? waiting.count[0] : waiting.count[1]);
-        LOOP(k, most) EACH(r, 2) {
-            bool there = k < waiting.count[r];
-            i32 from = waiting.place(r, there ? k : 0);
-            found[r].put(there ? waiting.square[from] : infinity<T>(), waiting.at[from]);
+        LOOP(r, 2) {
+            Found mine;
+            mine.read(found[r]);
+            i32 count = r ? waiting.count[1] : waiting.count[0];
+            i32 most = __reduce_max_sync(~0u, count);
+            LOOP(k, most) {
+                i32 from = waiting.place(r, k < count ? k : 0);
+                mine.put(k < count ? waiting.square[from] : infinity<T>(), waiting.at[from]);
+            }
+            mine.write(found[r]);
+            T all = fmin(r ? reach[1] : reach[0], mine.limit() + 2 * bound), own = fmin(all, mine.square[FOUND - 1]);
+            reach[0] = r ? reach[0] : all;
+            gate[0] = r ? gate[0] : own;
+            reach[1] = r ? all : reach[1];
+            gate[1] = r ? own : gate[1];
         }
-        EACH(r, 2) {
-            waiting.count[r] = 0;
-            reach[r] = fmin(reach[r], found[r].limit() + 2 * bound);
-            gate[r] = fmin(reach[r], found[r].square[FOUND - 1]);
-        }
+        waiting.count[0] = waiting.count[1] = 0;
     }
     METHOD void take(const Once&, const Own&, const Tile& tile, const f32 (&sum)[PLACES], const f32 (&cross)[PLACES]) {
         // Eight columns of a row, and of the other, in turn.
@@ -196,18 +207,16 @@ struct Kept {
     METHOD void end(const Inputs& in, const u64 (&at)[OPERANDS], const Own& own, const Shape& shape,
         const Output& values, const Output& indices, const Partial& partial, const Choice& choice, const Wide& w) {
         settle();
-        EACH(r, 2) {
+        LOOP(r, 2) {
             State s;
             s.init();
-            // By the way of memory, so that the code is there once.
-            i32 places[FOUND];
-            EACH(k, FOUND) places[k] = found[r].at[k];
             LOOP(k, FOUND) {
-                if (places[k] >= 0) put_in_order(s, exact(in, at, own.row[r], own.begin + places[k], w.depth), places[k]);
+                i32 place = found[r].at[k];
+                if (place >= 0) put_in_order(s, exact(in, at, r ? own.row[1] : own.row[0], own.begin + place, w.depth), place);
             }
             join_lanes(s);
             bool full = s.at[KEPT - 1] >= 0, cut = found[r].at[FOUND - 1] >= 0;
-            T farthest = found[r].square[FOUND - 1] + own.x[r].norm;
+            T farthest = found[r].square[FOUND - 1] + (r ? own.x[1].norm : own.x[0].norm);
             if (cut && (!full || !(farthest > s.held[KEPT - 1] + bound))) atomicMax((u64*)choice.measured + 2, (u64)1);
             put_state(s, r, own, shape, at, values, indices, partial, w);
         }

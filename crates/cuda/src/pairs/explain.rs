@@ -87,7 +87,7 @@ impl Job<'_> {
         };
         line("sums", sums.to_owned());
         line("form", self.form(norms, chosen));
-        Ok(text + &print::source(plan)?)
+        Ok(text + &print::sources(plan)?)
     }
 
     /// The form that the data allow, and what it may cost.

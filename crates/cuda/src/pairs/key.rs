@@ -3,24 +3,33 @@
 //! Made at every call, so it is cheaper than printing. Called by `launching`.
 
 use super::plan::Plan;
+use super::print::Unit;
 use super::right::Difference;
 use super::sections::Sections;
 use super::wide::Wide;
 use crate::compile::Room;
 
-/// The key of a plan's kernels: everything that their text depends on.
-pub(super) fn of(plan: &Plan<'_>) -> Vec<u8> {
+/// The key of some of a plan's kernels: everything that their text depends on.
+pub(super) fn of(plan: &Plan<'_>, unit: Unit) -> Vec<u8> {
     let (folding, tiling) = (&plan.folding, plan.tiling);
     let mut key = vec![
         Room::Pairs as u8,
+        unit as u8,
         folding.fold as u8,
         folding.accumulates as u8,
         folding.compensated as u8,
         folding.strict as u8,
         folding.finish as u8,
         folding.output as u8,
-        plan.sections.square.is_some() as u8,
     ];
+    if unit == Unit::Merge {
+        key.push(folding.computes as u8);
+        let inputs = plan.sections.tape.inputs().len();
+        let numbers = [folding.shape.dim, folding.shape.k, folding.shape.weights, inputs];
+        key.extend(numbers.iter().flat_map(|&number| (number as u32).to_le_bytes()));
+        return key;
+    }
+    key.push(plan.sections.square.is_some() as u8);
     let numbers =
         [folding.shape.k, tiling.threads, tiling.rows, tiling.tile, tiling.group, tiling.ahead];
     key.extend(numbers.iter().flat_map(|&number| (number as u32).to_le_bytes()));

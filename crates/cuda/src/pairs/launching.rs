@@ -12,6 +12,7 @@ use tilework_layout::Layout;
 use tilework_tape::Per;
 
 use super::plan::{Cut, Plan, Sizes};
+use super::print::Unit;
 use super::{Expanded, Job, key, print};
 use crate::compile::Module;
 use crate::device::Cuda;
@@ -36,6 +37,14 @@ pub(super) struct Choice {
     pub(super) limit: f64,
 }
 
+impl Choice {
+    /// `Choice` of a plan's kernels.
+    pub(super) fn words(&self, plan: &Plan<'_>) -> Vec<u8> {
+        let expanded = plan.sections.square.is_some();
+        words(&[self.measured, self.limit.to_bits(), expanded.into()])
+    }
+}
+
 const NO_CHOICE: Choice = Choice { measured: 0, limit: 0.0 };
 
 /// What was measured, on the device.
@@ -53,27 +62,41 @@ impl Job<'_> {
         if self.is_long() { Ok(()) } else { self.ask(1.0) }
     }
 
-    /// Loads the kernels of both plans, at the same time if they are to be compiled, and before
+    /// Loads the kernels of both plans, at the same time where several are to be compiled, and before
     /// anything is written.
     fn load(&self, cuda: &Cuda) -> Result<()> {
-        let load = |plan: &Plan<'_>| self.module(cuda, plan).map(drop);
-        let Some(expanded) = &self.expanded else { return Ok(()) };
-        if cuda.is_loaded(&key::of(&expanded.plan)) {
-            return load(&self.direct);
-        }
-        std::thread::scope(|scope| {
-            let other = std::thread::Builder::new().spawn_scoped(scope, || load(&expanded.plan));
-            load(&self.direct)?;
-            match other {
-                // Whoever compiles may not panic; where no thread is to be had, this one compiles.
-                Ok(other) => other.join().unwrap_or_else(|_| load(&expanded.plan)),
-                Err(_) => load(&expanded.plan),
+        let plans = [Some(&self.direct), self.expanded.as_ref().map(|expanded| &expanded.plan)];
+        let units = plans
+            .into_iter()
+            .flatten()
+            .flat_map(|plan| Unit::of(plan).map(move |unit| (plan, unit)));
+        let mut missing: Vec<(&Plan<'_>, Unit, Vec<u8>)> = Vec::new();
+        for (plan, unit) in units {
+            let key = key::of(plan, unit);
+            // Two plans may share what joins their states.
+            if !cuda.is_loaded(&key) && missing.iter().all(|(_, _, other)| *other != key) {
+                missing.push((plan, unit, key));
             }
+        }
+        let load = |(plan, unit, key): &(&Plan<'_>, Unit, Vec<u8>)| {
+            cuda.module(self.name, key, || print::source(plan, *unit)).map(drop)
+        };
+        let Some((first, others)) = missing.split_first() else { return Ok(()) };
+        std::thread::scope(|scope| {
+            let spawn =
+                |other| std::thread::Builder::new().spawn_scoped(scope, move || load(other));
+            let others: Vec<_> = others.iter().map(|other| (other, spawn(other))).collect();
+            load(first)?;
+            // Whoever compiles may not panic; where no thread is to be had, this one compiles.
+            others.into_iter().try_for_each(|(other, thread)| match thread {
+                Ok(thread) => thread.join().unwrap_or_else(|_| load(other)),
+                Err(_) => load(other),
+            })
         })
     }
 
-    pub(super) fn module(&self, cuda: &Cuda, plan: &Plan<'_>) -> Result<Arc<Module>> {
-        cuda.module(self.name, &key::of(plan), || print::source(plan))
+    pub(super) fn module(&self, cuda: &Cuda, plan: &Plan<'_>, unit: Unit) -> Result<Arc<Module>> {
+        cuda.module(self.name, &key::of(plan, unit), || print::source(plan, unit))
     }
 
     fn launch_forms(&self, cuda: &Cuda, session: &Session<'_>) -> Result<()> {
@@ -137,7 +160,7 @@ impl Job<'_> {
         plan: &Plan<'_>,
         largest: Address,
     ) -> Result<()> {
-        let module = self.module(cuda, plan)?;
+        let module = self.module(cuda, plan, Unit::Measure)?;
         let args = Args::new()
             .bytes(&self.batches.encode(Width::Wide))
             .bytes(&self.inputs(session, plan))
@@ -175,7 +198,7 @@ impl Job<'_> {
         choice: Choice,
     ) -> Result<()> {
         let cut = plan.cut;
-        let module = self.module(cuda, plan)?;
+        let module = self.module(cuda, plan, Unit::Pairs)?;
         let rows = self.sizes.batches * self.sizes.m;
         let values = plan.folding.monoid().values(plan.folding.shape);
         let value_bytes =
@@ -189,7 +212,7 @@ impl Job<'_> {
         };
         let partial = block.as_ref().map_or(0, |block| block.address);
         let states = [partial, partial + value_bytes as u64];
-        let ends = |args: Args| self.ends(session, args, states, choice);
+        let ends = |args: Args| self.ends(session, plan, args, states, choice);
         let inputs = self.inputs(session, plan);
         let function = cuda.function(self.name, &module, c"reduce")?;
         let blocks = self.sizes.batches * cut.blocks;
@@ -213,6 +236,7 @@ impl Job<'_> {
             let args = ends(Args::new().bytes(batches).bytes(&self.shape(cut, [0, 0])));
             let blocks = (rows * cut.lanes).div_ceil(MERGE_THREADS);
             let grid = launch::grid(self.name, [blocks, 1], MERGE_THREADS)?;
+            let module = self.module(cuda, plan, Unit::Merge)?;
             let function = cuda.function(self.name, &module, c"merge")?;
             // SAFETY: as above; the stream keeps the order of the two.
             unsafe { cuda.launch(self.name, function, grid, args)? };
@@ -224,6 +248,7 @@ impl Job<'_> {
     pub(super) fn ends(
         &self,
         session: &Session<'_>,
+        plan: &Plan<'_>,
         args: Args,
         states: [Address; 2],
         choice: Choice,
@@ -231,7 +256,7 @@ impl Job<'_> {
         args.bytes(&output(self.request.values.as_ref(), session))
             .bytes(&output(self.request.indices.as_ref(), session))
             .bytes(&words(&states))
-            .bytes(&words(&[choice.measured, choice.limit.to_bits()]))
+            .bytes(&choice.words(plan))
     }
 
     /// Whether the work is waited for, piece by piece.

@@ -5,6 +5,8 @@
 //! are added to where operands begin. States of a piece go on from panel to panel and are merged after
 //! the last. Called by `launching`.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 use tilework_backend::{Session, Target};
 use tilework_error::Result;
@@ -12,6 +14,7 @@ use tilework_tape::Per;
 
 use super::launching::{Choice, is_much, shape, steps, words};
 use super::plan::{Cut, Plan, lanes};
+use super::print::Unit;
 use super::wide::{Parts, RIGHT_BYTES, SIDE};
 use super::{Expanded, Job};
 use crate::compile::Module;
@@ -65,7 +68,7 @@ impl Job<'_> {
         if !plan.sections.by_tiles() && !differences {
             return Ok(centres);
         }
-        let module = self.module(cuda, plan)?;
+        let module = self.module(cuda, plan, Unit::Measure)?;
         let find = cuda.function(self.name, &module, c"centre")?;
         for batch in 0..self.sizes.batches {
             let part = Part { batch, from: [0, 0], rows: self.sizes.m, columns: self.sizes.n };
@@ -89,7 +92,7 @@ impl Job<'_> {
         [largest, centres]: [Address; 2],
     ) -> Result<()> {
         let plan = &expanded.plan;
-        let module = self.module(cuda, plan)?;
+        let module = self.module(cuda, plan, Unit::Measure)?;
         let depth = expanded.square.dim(plan.sections.tape) as usize;
         let (m, n) = (self.sizes.m, self.sizes.n);
         let measure = cuda.function(self.name, &module, c"measure_wide")?;
@@ -121,7 +124,9 @@ impl Job<'_> {
         let (m, n, tiling) = (self.sizes.m, self.sizes.n, &plan.tiling);
         let parts = self.parts(expanded);
         let scratch = self.scratch(cuda, expanded, &parts)?;
-        let module = self.module(cuda, plan)?;
+        let of = |unit| self.module(cuda, plan, unit);
+        let modules =
+            Modules { pairs: of(Unit::Pairs)?, tiles: of(Unit::Tiles)?, merge: of(Unit::Merge)? };
         let (by_tiles, right) = (plan.sections.by_tiles(), plan.right.is_some());
         let nests = self.nests(plan);
         // Rows of all slices and batches, and steps since somebody was asked.
@@ -140,14 +145,14 @@ impl Job<'_> {
                     let part = Part { batch, from: [row, column], rows, columns };
                     let ends = column + columns == n;
                     let wide = self.wide(expanded, Some(&scratch), centre, [column > 0, ends]);
-                    let module = &module;
+                    let modules = &modules;
                     let nest = &nests[slice];
                     let launch = Launch {
                         job: self,
                         cuda,
                         session,
                         plan,
-                        module,
+                        modules,
                         nest,
                         part,
                         cut,
@@ -298,13 +303,20 @@ fn beside(plan: &Plan<'_>) -> usize {
     plan.sections.bytes(Per::J).next_multiple_of(8)
 }
 
+/// The kernels of a plan.
+struct Modules {
+    pairs: Arc<Module>,
+    tiles: Arc<Module>,
+    merge: Arc<Module>,
+}
+
 /// What the launches of a part share.
 struct Launch<'a, 's> {
     job: &'a Job<'a>,
     cuda: &'a Cuda,
     session: &'a Session<'s>,
     plan: &'a Plan<'a>,
-    module: &'a Module,
+    modules: &'a Modules,
     nest: &'a Nest,
     part: Part,
     cut: Cut,
@@ -318,24 +330,27 @@ impl Launch<'_, '_> {
         // Rows are tiled up to the edge of the last block, so that whole blocks can be copied.
         let step = if left { self.plan.tiling.span() } else { self.plan.tiling.tile };
         let tiles = count.next_multiple_of(step) / SIDE;
-        let choice = [self.choice.measured, self.choice.limit.to_bits()];
-        let args = self.begin().bytes(&self.wide).bytes(&words(&choice)).number(left.into());
-        self.launch(c"split", [tiles, 1], [THREADS, 0], args)
+        let choice = self.choice.words(self.plan);
+        let args = self.begin().bytes(&self.wide).bytes(&choice).number(left.into());
+        self.launch(&self.modules.tiles, c"split", [tiles, 1], [THREADS, 0], args)
     }
 
     /// Makes the tiles of so many right-hand sides, a warp for 32 of them.
     fn split_right(&self, count: usize) -> Result<()> {
         let tiles = count.next_multiple_of(self.plan.tiling.tile) / 32;
-        let choice = [self.choice.measured, self.choice.limit.to_bits()];
-        let args = self.begin().bytes(&self.wide).bytes(&words(&choice)).number(tiles as u64);
-        self.launch(c"split_right", [tiles.div_ceil(4), 1], [MERGE_THREADS, 0], args)
+        let choice = self.choice.words(self.plan);
+        let args = self.begin().bytes(&self.wide).bytes(&choice).number(tiles as u64);
+        let blocks = [tiles.div_ceil(4), 1];
+        self.launch(&self.modules.tiles, c"split_right", blocks, [MERGE_THREADS, 0], args)
     }
 
     fn multiply(&self, scratch: &Scratch) -> Result<()> {
-        let args = self.job.ends(self.session, self.begin(), scratch.states, self.choice);
+        let args =
+            self.job.ends(self.session, self.plan, self.begin(), scratch.states, self.choice);
         let shared = self.plan.tiling.wide.map_or(0, |wide| wide.shared);
         let threads = [self.plan.tiling.threads, shared];
-        self.launch(c"wide", [self.cut.blocks, self.cut.ranges], threads, args.bytes(&self.wide))
+        let blocks = [self.cut.blocks, self.cut.ranges];
+        self.launch(&self.modules.pairs, c"wide", blocks, threads, args.bytes(&self.wide))
     }
 
     /// Joins the ranges of the piece; the count of a mean is that of all j.
@@ -345,9 +360,9 @@ impl Launch<'_, '_> {
         let args = Args::new()
             .bytes(&job.offsets(self.nest, &part).encode(Width::Wide))
             .bytes(&shape([part.rows, job.sizes.n], job.request.start, cut, [1, 0, 0]));
-        let args = job.ends(self.session, args, scratch.states, self.choice);
+        let args = job.ends(self.session, self.plan, args, scratch.states, self.choice);
         let blocks = (part.rows * cut.lanes).div_ceil(MERGE_THREADS);
-        self.launch(c"merge", [blocks, 1], [MERGE_THREADS, 0], args)
+        self.launch(&self.modules.merge, c"merge", [blocks, 1], [MERGE_THREADS, 0], args)
     }
 
     fn begin(&self) -> Args {
@@ -356,13 +371,14 @@ impl Launch<'_, '_> {
 
     fn launch(
         &self,
+        module: &Module,
         name: &'static std::ffi::CStr,
         blocks: [usize; 2],
         [threads, shared]: [usize; 2],
         args: Args,
     ) -> Result<()> {
         let operation = self.job.name;
-        let function = self.cuda.function(operation, self.module, name)?;
+        let function = self.cuda.function(operation, module, name)?;
         let grid = Grid::new(operation, [blocks[0], blocks[1], 1], threads, shared)?;
         // SAFETY: the source declares these arguments; rows are those of checked layouts, and the
         // scratch has room for the tiles, norms and states of the largest part.

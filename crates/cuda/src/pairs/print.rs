@@ -16,18 +16,64 @@ use super::wide::{SIDE, WAITING, Wide};
 use crate::launch::Width;
 use crate::source::{self, storage, tape, value};
 
-/// The source of a plan's kernels.
-pub(super) fn source(plan: &Plan<'_>) -> Result<String> {
+/// Kernels of a plan that are compiled together, and side by side with the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// What takes the pairs.
+    Pairs,
+    /// What joins the states of ranges. It depends on what is folded, and not on the formula.
+    Merge,
+    /// What measures the data of expanded squares.
+    Measure,
+    /// What makes tiles of them.
+    Tiles,
+}
+
+impl Unit {
+    /// All units of a plan.
+    pub(super) fn of(plan: &Plan<'_>) -> impl Iterator<Item = Unit> {
+        let wide = plan.tiling.wide.is_some();
+        let units = [
+            (Unit::Pairs, true),
+            (Unit::Merge, wide || plan.cut.ranges > 1),
+            (Unit::Measure, plan.sections.square.is_some()),
+            (Unit::Tiles, wide),
+        ];
+        units.into_iter().filter_map(|(unit, there)| there.then_some(unit))
+    }
+}
+
+/// The source of some of a plan's kernels.
+pub(super) fn source(plan: &Plan<'_>, unit: Unit) -> Result<String> {
+    if unit == Unit::Merge {
+        return Ok(merge(plan));
+    }
     let sections = &plan.sections;
     let dtypes = (0..sections.tape.slots()).map(|slot| sections.tape.slot(slot as SlotId).dtype);
     let folds = sections.tape.steps().iter().any(|step| matches!(step.action, Action::Fold(_)));
     let begin = source::begin(Width::Wide, dtypes);
     let printed = printed(plan)?;
-    let wide = plan.tiling.wide.is_some();
-    let skeleton: &[&str] = match wide {
-        true => &[
+    let (wide, by_tiles) = (plan.tiling.wide.is_some(), sections.by_tiles());
+    let skeleton: &[&str] = match unit {
+        Unit::Merge => &[],
+        Unit::Measure => &[
+            if wide { include_str!("../kernels/pairs_parts.cu") } else { "" },
+            if wide { include_str!("../kernels/pairs_centre.cu") } else { "" },
+            match by_tiles {
+                true => include_str!("../kernels/pairs_measure_wide.cu"),
+                false => include_str!("../kernels/pairs_measure.cu"),
+            },
+        ],
+        Unit::Tiles => &[
             include_str!("../kernels/pairs_parts.cu"),
-            if sections.by_tiles() { include_str!("../kernels/pairs_split.cu") } else { "" },
+            if by_tiles { include_str!("../kernels/pairs_split.cu") } else { "" },
+            match plan.does() {
+                Does::Weigh => include_str!("../kernels/pairs_split_right.cu"),
+                _ => "",
+            },
+        ],
+        Unit::Pairs if wide => &[
+            include_str!("../kernels/pairs_parts.cu"),
             include_str!("../kernels/pairs_tiles.cu"),
             match plan.does() {
                 Does::Fold => include_str!("../kernels/pairs_wide_fold.cu"),
@@ -36,24 +82,46 @@ pub(super) fn source(plan: &Plan<'_>) -> Result<String> {
             },
             include_str!("../kernels/pairs_wide.cu"),
         ],
-        false => &[include_str!("../kernels/pairs.cu")],
+        Unit::Pairs => &[include_str!("../kernels/pairs.cu")],
     };
-    let measures = sections.square.is_some() && !sections.by_tiles();
     Ok([
         begin.as_str(),
         if folds { include_str!("../kernels/folds.cu") } else { "" },
         &printed.numbers,
-        if wide { include_str!("../kernels/hopper.cu") } else { "" },
+        if wide && unit == Unit::Pairs { include_str!("../kernels/hopper.cu") } else { "" },
         include_str!("../kernels/pair_math.cu"),
         &printed.exponential,
         include_str!("../kernels/pair_folds.cu"),
         &printed.formula,
         include_str!("../kernels/pairs_ends.cu"),
         &skeleton.concat(),
-        if measures { include_str!("../kernels/pairs_measure.cu") } else { "" },
         source::END,
     ]
     .concat())
+}
+
+/// The source of what joins states: the same for all formulas that are folded alike.
+fn merge(plan: &Plan<'_>) -> String {
+    let Folding { computes, accumulates, output, .. } = plan.folding;
+    [
+        source::begin(Width::Wide, [computes, accumulates, output]).as_str(),
+        &types(plan),
+        &format!("enum {{ {} }};\n", list(of_states(plan))),
+        include_str!("../kernels/pair_math.cu"),
+        &exponential(&plan.folding),
+        include_str!("../kernels/pair_folds.cu"),
+        &states(plan),
+        include_str!("../kernels/pairs_ends.cu"),
+        include_str!("../kernels/pairs_merge.cu"),
+        source::END,
+    ]
+    .concat()
+}
+
+/// All of a plan, for human eyes.
+pub(super) fn sources(plan: &Plan<'_>) -> Result<String> {
+    let sources = Unit::of(plan).map(|unit| source(plan, unit));
+    Ok(sources.collect::<Result<Vec<String>>>()?.join("\n"))
 }
 
 /// What differs from one plan to the next, between the parts that do not.
@@ -91,44 +159,49 @@ fn has_own_text(id: Id, dtype: DType) -> bool {
     }
 }
 
-/// Types and sizes.
-fn numbers(plan: &Plan<'_>) -> String {
-    let Folding { shape, computes, accumulates, output, .. } = plan.folding;
-    let Tiling { threads, rows, tile, group, ahead, wide } = plan.tiling;
-    let (fold, monoid) = (plan.folding.fold, plan.folding.monoid());
-    let values = monoid.values(shape);
-    let width = if plan.folding.finish { fold.width(shape) } else { values };
-    let inputs = plan.sections.tape.inputs().len();
-    let sizes = [
+/// The types that a plan computes in.
+fn types(plan: &Plan<'_>) -> String {
+    let Folding { computes, accumulates, output, .. } = plan.folding;
+    let names = [("T", value(computes)), ("A", value(accumulates)), ("R", storage(output))];
+    names.map(|(name, of)| format!("typedef {of} {name};\n")).concat()
+}
+
+/// Sizes of states, and of what they are given as.
+fn of_states(plan: &Plan<'_>) -> impl Iterator<Item = (&'static str, usize)> {
+    let (folding, shape) = (&plan.folding, plan.folding.shape);
+    let values = folding.monoid().values(shape);
+    let width = if folding.finish { folding.fold.width(shape) } else { values };
+    [
         ("DIM", shape.dim),
         ("KEPT", shape.k),
         ("WEIGHTS", shape.weights),
         ("VALUES", values),
-        ("INDICES", monoid.indices(shape)),
+        ("INDICES", folding.monoid().indices(shape)),
         ("WIDTH", width),
-        ("THREADS", threads),
-        ("ROWS", rows),
-        ("TILE", tile),
-        ("GROUP", group),
-        ("AHEAD", ahead),
-        ("OPERANDS", inputs + 2),
+        ("OPERANDS", plan.sections.tape.inputs().len() + 2),
         ("LONG", LONG as usize),
         ("FEW", FEW_RANKS),
-        ("EXPANDED", usize::from(plan.sections.square.is_some())),
-    ];
-    let sizes: Vec<String> =
-        (sizes.into_iter().chain(wide.into_iter().flat_map(|wide| tiles(plan, wide))))
-            .map(|(name, size)| format!("{name} = {size}"))
-            .collect();
+    ]
+    .into_iter()
+}
+
+fn list(sizes: impl Iterator<Item = (&'static str, usize)>) -> String {
+    sizes.map(|(name, size)| format!("{name} = {size}")).collect::<Vec<String>>().join(", ")
+}
+
+/// Types and sizes.
+fn numbers(plan: &Plan<'_>) -> String {
+    let Tiling { threads, rows, tile, group, ahead, wide } = plan.tiling;
+    let own =
+        [("THREADS", threads), ("ROWS", rows), ("TILE", tile), ("GROUP", group), ("AHEAD", ahead)];
+    let of_tiles = wide.into_iter().flat_map(|wide| tiles(plan, wide));
     format!(
-        "typedef {} T;\ntypedef {} A;\ntypedef {} R;\nenum {{ {} }};\n\
+        "{}enum {{ {} }};\n\
          struct Input {{ const void* base; i64 row, component; }};\n\
          struct Inputs {{ Input at[{}]; u64 numbers[{}]; }};\n",
-        value(computes),
-        value(accumulates),
-        storage(output),
-        sizes.join(", "),
-        inputs.max(1),
+        types(plan),
+        list(of_states(plan).chain(own).chain(of_tiles)),
+        plan.sections.tape.inputs().len().max(1),
         plan.arguments().count().max(1)
     )
 }

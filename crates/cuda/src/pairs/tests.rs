@@ -4,6 +4,8 @@
 //! is what a change of the printer is reviewed by. The same formulas are compared with the CPU by
 //! the conformance crate's `pairs::golden`, on a card.
 
+use std::collections::HashSet;
+
 use tilework_backend::Scheme;
 use tilework_formula::parse::formula;
 use tilework_formula::{Axis, Purpose, Reduction, lower_for};
@@ -11,7 +13,7 @@ use tilework_ops::DType;
 
 use super::folding::Folding;
 use super::plan::{Plan, Sizes};
-use super::print;
+use super::print::{self, Unit};
 use super::right::{Columns, Right};
 use super::square::Square;
 use super::wide;
@@ -43,7 +45,7 @@ const F32: DType = DType::Float32;
 const F64: DType = DType::Float64;
 
 #[rustfmt::skip]
-const CASES: [Case; 20] = [
+const CASES: [Case; 21] = [
     ("gauss", "Sum", None, "Exp(-SqDist(x,y) * s) * b", None, F32, false, false),
     ("gauss_strict", "Sum", None, "Exp(-SqDist(x,y) * s) * b", None, F32, false, true),
     ("gauss_float64", "Mean", None, "Exp(-SqDist(x,y) * s) * b", None, F64, false, false),
@@ -63,6 +65,7 @@ const CASES: [Case; 20] = [
     ("long_logarithm", "LogSumExp", None, "-SqDist(u,v) * s", None, F32, false, false),
     ("many_components", "Sum", None, "Exp(-SqDist(x,y) * s) * v", None, F32, false, false),
     ("long_gradient", "Mean", None, "Concat(Exp(-SqDist(p,q)) * b, Grad(Exp(-SqDist(p,q)) * b, p, b))", None, F32, false, false),
+    ("laplace", "Sum", None, "Exp(-Sqrt(SqDist(x,y))) * b", None, F32, false, false),
     ("counted", "Count", None, "Extract(Concat(x * y, b), 1, 3)", None, F32, false, false),
 ];
 
@@ -153,8 +156,8 @@ fn numbers_are_arguments() {
         };
         let plan = Plan::new(&lowered.tape, folding, sizes, None);
         (
-            super::key::of(&plan),
-            print::source(&plan).unwrap(),
+            super::key::of(&plan, Unit::Pairs),
+            print::source(&plan, Unit::Pairs).unwrap(),
             plan.arguments().collect::<Vec<u64>>(),
         )
     };
@@ -184,10 +187,17 @@ fn text_is_golden() {
 
 #[test]
 fn a_dozen_formulas_compile() {
-    let (mut sources, mut wide) = (Vec::new(), Vec::new());
+    let (mut sources, mut wide, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
     each(|name, plan| {
-        let to = if plan.tiling.wide.is_some() { &mut wide } else { &mut sources };
-        to.push((name.to_owned(), print::source(plan).unwrap()));
+        for unit in Unit::of(plan) {
+            let text = print::source(plan, unit).unwrap();
+            // Many are merged alike.
+            if seen.insert(text.clone()) {
+                let hopper = plan.tiling.wide.is_some() && unit != Unit::Merge;
+                let to = if hopper { &mut wide } else { &mut sources };
+                to.push((format!("{name}, {unit:?}"), text));
+            }
+        }
     });
     assert!(wide.len() >= 5, "wide squares are printed");
     crate::check::compiles(sources);

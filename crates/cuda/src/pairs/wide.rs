@@ -159,9 +159,8 @@ pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, right: usize) -
     let ranked = folding.shape.k > 1;
     let (groups, columns) = match folding.monoid() {
         _ if right > 0 => (if right <= 32 && depths == 0 { 4 } else { 2 }, 64),
-        Monoid::Smallest if ranked && deep == 1 => (3, 64),
-        Monoid::Smallest if ranked => (2, 64),
         Monoid::Smallest if deep == 1 => (4, 64),
+        Monoid::Smallest if ranked => (2, 64),
         Monoid::Smallest => (2, 128),
         Monoid::Shifted if folding.shape.weights > 0 => (2, 64),
         Monoid::Add if folding.shape.dim > 2 => (2, 64),

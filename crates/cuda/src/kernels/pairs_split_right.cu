@@ -1,0 +1,48 @@
+// Right-hand sides made ready for `pairs_wide_right.cu`, whose head tells what is declared before.
+
+#define SIDE_BYTES (RIGHT * 256) // of 32 of j
+
+// What of a number the tensor core reads, to the nearest.
+FN f32 rounded_head(f32 x) { return __uint_as_float((__float_as_uint(x) + 0x1000) & 0xffffe000); }
+
+// A warp has 32 of j. Numbers whose heads and tails could leave the range of float32 are left to the
+// direct form.
+extern "C" __global__ void __launch_bounds__(128) split_right(
+    const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Inputs in,
+    const __grid_constant__ Shape shape, const Wide w, const Choice choice, u32 tiles) {
+    if (!is_chosen(choice)) return;
+    u32 tile = blockIdx.x * 4 + threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (tile >= tiles) return;
+    u64 at[OPERANDS];
+    locate(batches, (u64)0, at);
+    i64 j = (i64)tile * 32 + lane;
+    bool inside = j < shape.n;
+    if (DEPTHS == 0) {
+        Once p;
+        once(in, at, p);
+        OfJ y = {};
+        if (inside) of_j(in, at, p, j, y);
+        w.of_columns[j] = y;
+    }
+    right::Once p;
+    right::once(in, at, p);
+    right::OfJ y = {};
+    if (inside) right::of_j(in, at, p, j, y);
+    // A thread of the product has columns 2t and 2t + 1 of eight, where the tensor core reads t and t + 4.
+    u32 place = lane / 8 * 8 + lane % 8 / 2 + lane % 2 * 4;
+    u8* to = w.right + (i64)tile * SIDE_BYTES + place % 4 * 4;
+    bool wild = false;
+#pragma unroll 4
+    for (int k = 0; k < RIGHT; k++) {
+        f32 v = 0;
+        if (k < FROM) v = right::side(y)[k];
+        else if (k < FROM + ALIKE) v = inside ? right::side(y)[SIDES - 1] * Points::of(in, at, w, false).at(j, k - FROM) : 0;
+        else if (k - ALIKE < SIDES) v = right::side(y)[k - ALIKE];
+        wild = wild || !is_tame(v);
+        f32 head = rounded_head(v);
+        u8* here = to + k * 128 + (place / 4 ^ k % 8) * 16;
+        *(f32*)here = head;
+        *(f32*)(here + SIDE_BYTES / 2) = rounded_head(v - head);
+    }
+    if (wild) atomicMax((u64*)choice.measured + 2, (u64)1);
+}
