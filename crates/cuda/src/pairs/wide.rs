@@ -5,6 +5,7 @@
 //! N and the card only. Read by `plan` and `launching_wide`; `kernels/pairs_wide.cu` says what the
 //! numbers mean there.
 
+use tilework_backend::Scheme;
 use tilework_ops::DType;
 use tilework_ops::pair_fold::Monoid;
 use tilework_tape::{Per, Tape};
@@ -234,7 +235,7 @@ impl Parts {
     /// How a part of so many rows is cut over j: ranges of whole tiles of its panels, so many that the
     /// last round of blocks leaves few multiprocessors idle. A range costs as much as some tiles. Its
     /// state goes on from panel to panel, and so over j that are not neighbours: not where the order of
-    /// equal values counts.
+    /// equal values counts. A scheme that is asked for is kept to wherever that allows it.
     pub(super) fn cut(&self, tiling: &Tiling, rows: usize, ordered: bool, sizes: &Sizes) -> Cut {
         const START: usize = 6;
         let blocks = rows.div_ceil(tiling.span());
@@ -243,7 +244,12 @@ impl Parts {
             (blocks * ranges).div_ceil(sizes.multiprocessors) * (tiles.div_ceil(*ranges) + START)
         };
         let most = if ordered && self.columns < sizes.n { 1 } else { MOST_RANGES.min(tiles) };
-        let ranges = (1..=most).min_by_key(cost).unwrap_or(1);
+        let (least, most) = match sizes.scheme {
+            Scheme::OneD => (1, 1),
+            Scheme::TwoD => (most.min(2), most),
+            _ => (1, most),
+        };
+        let ranges = (least..=most).min_by_key(cost).unwrap_or(1);
         let range = tiles.div_ceil(ranges) * tiling.tile;
         Cut { blocks, range, ranges: self.columns.div_ceil(range), lanes: 1 }
     }
@@ -252,7 +258,6 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilework_backend::Scheme;
 
     #[test]
     fn parts_are_whole_bounded_and_fill_the_card() {
@@ -292,6 +297,11 @@ mod tests {
                 let bytes = (parts.rows + parts.columns) * parts.row + parts.columns * 8;
                 assert!(bytes < 60 << 20, "{dim}: {parts:?}");
                 let cut = parts.cut(&tiling, m.min(parts.rows), false, &sizes);
+                for (scheme, fits) in [(Scheme::OneD, 1..=1), (Scheme::TwoD, 2..=MOST_RANGES)] {
+                    let cut =
+                        parts.cut(&tiling, m.min(parts.rows), false, &Sizes { scheme, ..sizes });
+                    assert!(fits.contains(&cut.ranges), "{scheme:?}: {cut:?}");
+                }
                 let ordered = parts.cut(&tiling, m.min(parts.rows), true, &sizes);
                 assert!(ordered.ranges == 1 || parts.columns >= n, "{ordered:?}");
                 assert!(cut.ranges * cut.range >= parts.columns, "{cut:?}");
