@@ -99,7 +99,13 @@ impl Job<'_> {
 
     /// Whether the results of runs go past the caches.
     fn streams(&self) -> bool {
-        self.nest.inner_strides()[0] == 1 && stream::pays(self.nest.len() * self.output.1)
+        let strides = self.nest.inner_strides();
+        let reads = |feed: &Feed| match *feed {
+            Feed::Array { size, operand, .. } if strides[operand] != 0 => size,
+            _ => 0,
+        };
+        let traffic = self.output.1 + self.feeds.iter().map(reads).sum::<usize>();
+        strides[0] == 1 && stream::pays(self.nest.len().saturating_mul(traffic))
     }
 
     /// The axis along which an operand is contiguous that takes long steps along the innermost

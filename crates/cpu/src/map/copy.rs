@@ -43,7 +43,7 @@ pub(super) fn copy(session: &Session<'_>, source: &ViewRef<'_>, target: &Target<
     }
     let strides = nest.inner_strides();
     if nest.outer_len() == 1 {
-        let streams = strides[..2] == [1, 1] && stream::pays(nest.len() * size);
+        let streams = strides[..2] == [1, 1] && stream::pays(2 * nest.len() * size);
         let pieces = if streams { stream::PIECES } else { 1 };
         let grain = (pieces * PIECE / size).next_multiple_of(64);
         pool::for_ranges(nest.len(), grain, &|elements| {
@@ -69,7 +69,7 @@ pub(super) fn copy(session: &Session<'_>, source: &ViewRef<'_>, target: &Target<
     let (to_steps, from_steps) = (walk.steps(0), walk.steps(1));
     let (row_grain, column_grain) = grains(walk.rows(), walk.columns(), size, across.is_some());
     let collects = across.is_some() && to_steps.1 == 1;
-    let streams = collects && stream::pays(nest.len() * size);
+    let streams = collects && stream::pays(2 * nest.len() * size);
     let strips = walk.columns().div_ceil(column_grain);
     let pieces = walk.rows().div_ceil(row_grain) * strips;
     pool::run(pieces, &|piece| {

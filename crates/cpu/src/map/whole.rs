@@ -32,7 +32,9 @@ pub(super) fn run(session: &Session<'_>, map: &Map<'_>, only: OnlyCall) -> bool 
     }
     let n = layout.len();
     let out_size = map.output.dtype().size();
-    let (few, streams) = (n <= SMALL, stream::pays(n * out_size));
+    let views = map.inputs.iter().zip(sizes).filter(|(input, _)| matches!(input, Operand::View(_)));
+    let traffic = views.fold(out_size, |traffic, (_, size)| traffic + size);
+    let (few, streams) = (n <= SMALL, stream::pays(n.saturating_mul(traffic)));
     let widest = sizes[..map.inputs.len()].iter().fold(out_size, |widest, &size| widest.max(size));
     let burst = BURST / widest;
     let out = map.output.pointer(session).wrapping_add(layout.offset() * out_size);
@@ -41,7 +43,6 @@ pub(super) fn run(session: &Session<'_>, map: &Map<'_>, only: OnlyCall) -> bool 
     let mut operands = [out.cast_const(); 3];
     let mut steps = [0; 3];
     let mut in_place = false;
-    let mut traffic = out_size;
     for (k, input) in map.inputs.iter().enumerate() {
         operands[k] = match input {
             Operand::View(view) if view.layout().is_contiguous() => {
@@ -58,7 +59,6 @@ pub(super) fn run(session: &Session<'_>, map: &Map<'_>, only: OnlyCall) -> bool 
             _ => return false,
         };
         in_place |= operands[k] == out.cast_const();
-        traffic += steps[k];
     }
     if in_place && !few && !streams {
         return false;
