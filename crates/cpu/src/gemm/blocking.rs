@@ -73,8 +73,8 @@ pub struct Blocking {
     pub k_at_once: usize,
 }
 
-/// Below this many multiplications, times the bytes of an element, a product stays on the calling
-/// thread: another one would take longer to see it than to help.
+/// Up to this many multiplications, times the bytes of an element, a product stays on the calling
+/// thread: another one would take as long to see it as it helps.
 const ONE_THREAD: usize = 64 * 64 * 64 * 4;
 /// Sizes up to which nothing is packed if A and B can be read in place; in bytes of a row.
 const UNPACKED_BYTES: usize = 2048;
@@ -117,7 +117,7 @@ impl Blocking {
         let Shape { m, n, k, size, mr, nr, .. } = *shape;
         let work = m.saturating_mul(n).saturating_mul(k);
         let kc = Self::block_of_k(k, size);
-        let brief = work.saturating_mul(size) < ONE_THREAD;
+        let brief = work.saturating_mul(size) <= ONE_THREAD;
         if brief && kc == k && shape.a_in_place && shape.b_pitch.is_some() {
             // Nothing to cut, nothing to pack: such products take less time than choosing.
             return Blocking {
