@@ -227,7 +227,7 @@ def jobs(quick: bool, peers: list[str]) -> Iterator[Job]:
         yield f"errors of {row.name}", [], lambda _, row=row: errors(row)
     yield "small calls", [], lambda _: small_calls(quick)
     yield "memory", [], lambda _: memory(quick)
-    by_n = [(round(500 * 1.4**k), 3) for k in range(8 if quick else 14)]
+    by_n = [(round(500 * 1.2**k), 3) for k in range(15 if quick else 27)]
     yield "growth with N", [], lambda _: growth(by_n, 0)
     wide = [1, 2, 3, 4, 6, 8, 10, 12, 15, 16, 20, 28, 40, 64, 96]
     by_d = [(2000 if quick else 6000, d) for d in wide]

@@ -7,9 +7,9 @@
 //! gradient is summed too, and as many as there are columns of b.
 //! `cargo run --release --example pairs_speed [rounds [part of a row's name [explain]]]`.
 //!
-//! `pairs_speed growth [rounds [part of a work's name]]` prints the time for a pair against N and the
-//! time for a counted operation against D instead, of the sizes that `bench/pairs.py` plots, and which
-//! neighbours differ by more than [`NEIGHBOURS`].
+//! `pairs_speed growth [rounds [part of a work's name]]` prints the time for a pair against N and
+//! against D instead, of the sizes that `bench/pairs.py` plots, and which neighbours differ by more than
+//! [`NEIGHBOURS`], beside the operations that a larger D adds.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -109,7 +109,7 @@ fn ready(row: &Row, rng: &Rng) -> Result<(Genred, [Array; 3])> {
 fn growth(rounds: usize, wanted: &str) -> Result<()> {
     let works = [SUM, LOG, NEAREST, TEN].into_iter().filter(|work| work.0.contains(wanted));
     let works: Vec<Work> = works.collect();
-    let by_n = (0..14).map(|k| ((500.0 * 1.4f64.powi(k)).round() as usize, 3));
+    let by_n = (0..27).map(|k| ((500.0 * 1.2f64.powi(k)).round() as usize, 3));
     let by_d = [1, 2, 3, 4, 6, 8, 10, 12, 15, 16, 20, 28, 40, 64, 96].map(|d| (6000, d));
     let mut apart = Vec::new();
     for (sizes, along) in [(by_n.collect::<Vec<_>>(), "N"), (by_d.to_vec(), "D")] {
@@ -134,21 +134,20 @@ fn growth(rounds: usize, wanted: &str) -> Result<()> {
                 *best = best.min(start.elapsed().as_secs_f64() / repeat as f64);
             }
         }
-        let unit = if along == "N" { "a pair" } else { "a counted operation" };
-        println!("{:>6}  ns for {unit}, and of the size before", along);
+        println!("{:>6}  ns for a pair, and of the size before", along);
         let cost = |number: usize| {
             let (row, .., best) = &calls[number];
-            let operations = if along == "N" { 1 } else { row.operations };
-            best * 1e9 / ((row.n * row.n) as f64 * operations as f64)
+            (best * 1e9 / (row.n * row.n) as f64, row.operations as f64)
         };
         for (k, &(n, d)) in sizes.iter().enumerate() {
             let size = if along == "N" { n } else { d };
             print!("{size:>6}");
             for (w, work) in works.iter().enumerate() {
-                let now = cost(k * works.len() + w);
-                let ratio = if k == 0 { 1.0 } else { now / cost((k - 1) * works.len() + w) };
+                let (now, operations) = cost(k * works.len() + w);
+                let (before, fewer) = cost(k.saturating_sub(1) * works.len() + w);
+                let ratio = now / before;
                 print!("  {:>10} {now:.5} {ratio:.2}", work.0);
-                if !(1.0 / NEIGHBOURS..=NEIGHBOURS).contains(&ratio) {
+                if !(1.0 / NEIGHBOURS..=NEIGHBOURS * operations / fewer).contains(&ratio) {
                     apart.push(format!("{along} {} {size}: {ratio:.2}", work.0));
                 }
             }

@@ -216,7 +216,8 @@ impl<T: Number> Search<T> {
             for (panel, x) in panels.numbers.chunks_exact(lanes * self.components).enumerate() {
                 let block = Block { x, y: columns, start: &*halves };
                 if begins {
-                    with_tiles(isa, Begin { block, smallest: kept.smallest(panel) });
+                    let (smallest, rows) = (kept.smallest(panel), begun.len());
+                    with_tiles(isa, Begin { block, smallest, rows });
                     continue;
                 }
                 let (mut from, begun) = (0, begun.contains(&first));

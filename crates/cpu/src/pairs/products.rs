@@ -357,6 +357,8 @@ impl<T: Number> Block<'_, T> {
 pub(super) struct Begin<'a, T> {
     pub(super) block: Block<'a, T>,
     pub(super) smallest: Smallest<'a, T>,
+    /// How many rows are begun with, in this block and others.
+    pub(super) rows: usize,
 }
 
 impl<T: Number> TileWork<T> for Begin<'_, T> {
@@ -364,13 +366,14 @@ impl<T: Number> TileWork<T> for Begin<'_, T> {
 
     #[inline(always)]
     fn run<V: Lanes<Elem = T>, const ROWS: usize>(self) {
-        let Begin { block, mut smallest } = self;
+        let Begin { block, mut smallest, rows } = self;
         block.check::<V, ROWS>();
-        let (tiles, kept) = (block.start.len() / ROWS, smallest.upper.len() / (VECTORS * V::LANES));
-        for tile in 0..tiles {
+        let kept = smallest.upper.len() / (VECTORS * V::LANES);
+        let every = rows / ROWS < ENOUGH_TILES * kept;
+        for tile in 0..block.start.len() / ROWS {
             // SAFETY: the tile's rows exist in `start`, so also in every column.
             let sums = unsafe { products::<V, ROWS>(block.x, block.y, block.start, tile * ROWS) };
-            smallest.insert_tile(&sums, tiles < ENOUGH_TILES * kept);
+            smallest.insert_tile(&sums, every);
         }
     }
 }
