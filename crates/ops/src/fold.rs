@@ -336,11 +336,10 @@ impl Moments {
         }
     }
 
-    /// Mean square distance, over count minus `correction`, or over zero where that is negative: as in
-    /// NumPy infinite, or NaN if there is no distance.
+    /// Mean square distance, over count minus `correction`; NaN where that is not positive.
     pub fn variance(self, correction: f64) -> f64 {
         let degrees = self.count - correction;
-        self.squares / if degrees < 0.0 { 0.0 } else { degrees }
+        if degrees > 0.0 { self.squares / degrees } else { f64::NAN }
     }
 }
 

@@ -132,7 +132,7 @@ template <class V> struct Var {
     }
     FN V finish(State s, f64, f64 correction) {
         f64 degrees = s.count - correction;
-        return (V)(s.squares / (degrees < 0 ? 0 : degrees));
+        return (V)(degrees > 0 ? s.squares / degrees : __longlong_as_double(0x7ff8000000000000ll));
     }
 };
 // Which of an output's elements a thread takes at once: runs of W neighbours, `apart` from each other.
