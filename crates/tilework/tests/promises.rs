@@ -49,7 +49,7 @@ fn norms_accumulate_like_sums() {
     assert!((cubes.item::<f64>().unwrap() / 2f64.powi(63) - 1.0).abs() < 1e-12);
 }
 
-/// As in NumPy, what is divided by no degrees of freedom, or fewer, is infinite, or NaN if it is zero.
+/// As the standard says, what would be divided by no degrees of freedom, or fewer, is NaN.
 #[test]
 fn variances_without_degrees_of_freedom() {
     for device in [Device::cpu(), Device::reference()] {
@@ -58,11 +58,8 @@ fn variances_without_degrees_of_freedom() {
             let var = x.reduce(FoldId::Var, (), tilework::KeepDims::No, correction).unwrap();
             var.item::<f64>().unwrap()
         };
-        assert_eq!(
-            [0.0, 1.0, 2.0, 3.0].map(|c| var(&x, c)),
-            [0.25, 0.5, f64::INFINITY, f64::INFINITY]
-        );
-        assert!(var(&x, f64::NAN).is_nan());
+        assert_eq!([0.0, 1.0].map(|c| var(&x, c)), [0.25, 0.5]);
+        assert!([2.0, 3.0, f64::NAN].iter().all(|&c| var(&x, c).is_nan()));
         assert!(var(&Array::ones_on(device, &[1], DType::Float32).unwrap(), 1.0).is_nan());
         assert!(var(&Array::ones_on(device, &[0], DType::Float64).unwrap(), 0.0).is_nan());
     }
