@@ -82,7 +82,8 @@ pub(crate) fn run(
         Width::of(outputs.max(count), [launch::elements(&input), launch::elements(&output)])
             .for_axes(nest.kept().axes().max(reduced.axes()));
     let dtypes = (input.dtype(), output.dtype());
-    let (fold, one_loop) = (request.fold, reduced.axes() == 1);
+    // Across outputs the source of one loop is the slower: sums of columns 4.01 TB/s instead of 4.27.
+    let (fold, one_loop) = (request.fold, together == 0 && reduced.axes() == 1);
     let key = [
         Room::Reduce as u8,
         width as u8,
