@@ -15,7 +15,7 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use tilework::pairs::{Options, Progress};
-use tilework::{Device, Result, interruptible};
+use tilework::{Device, Memory, Result, interruptible};
 use tilework_backend::in_the_middle;
 
 use super::settings::{Settings, Shown};
@@ -25,6 +25,9 @@ use crate::run::{bug, run};
 /// Pairs (times components) from which work is watched: milliseconds of the quickest formulas, beside
 /// which a thread costs little. Shorter work looks for signals between its pieces, as any other.
 const LONG: usize = 1 << 25;
+/// The same on devices with memory of their own: calls return while these work, which a thread that waits
+/// would undo, and the quickest formulas take some tens of milliseconds.
+const LONG_AWAY: usize = 1 << 37;
 /// How often signals are looked for, and progress is shown.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -36,7 +39,8 @@ pub fn watched<T: Send>(
     settings: &Settings,
     work: impl Fn(&Options<'_>) -> Result<T> + Sync,
 ) -> PyResult<T> {
-    if matches!(settings.progress, Shown::Nothing) && pairs < LONG {
+    let long = if device.memory() == Memory::Host { LONG } else { LONG_AWAY };
+    if matches!(settings.progress, Shown::Nothing) && pairs < long {
         return run(py, pairs, device, || work(&settings.options()));
     }
     let stop = Arc::new(AtomicBool::new(false));
