@@ -78,8 +78,13 @@ cuda-bundle: wheel ## A folder with the CUDA test suites, the wheel and its test
 	$(VENV)/bin/python -m pip download --quiet --disable-pip-version-check -c requirements-dev.txt \
 	  --only-binary=:all: --platform any --python-version 3.11 --implementation py --abi none \
 	  -d cuda-bundle/wheels pytest
-	mkdir cuda-bundle/tests
-	cp -r crates/python/tests/*.py crates/python/tests/programs cuda-bundle/tests
+	$(VENV)/bin/python -m pip download --quiet --disable-pip-version-check -c requirements-dev.txt --no-deps \
+	  -d cuda-bundle/wheels array-api-strict
+	# Tests look for their tables where the repository has them.
+	mkdir -p cuda-bundle/repo/crates/python/tests cuda-bundle/repo/scripts cuda-bundle/repo/data
+	cp -r data/standard cuda-bundle/repo/data
+	cp -r crates/python/tests/*.py crates/python/tests/programs cuda-bundle/repo/crates/python/tests
+	cp scripts/standard_special_cases.py cuda-bundle/repo/scripts
 	cp bench/card.py cuda-bundle/speed.py
 	cp bench/card_pairs.py cuda-bundle
 	cp scripts/cuda-bundle.sh cuda-bundle/run.sh

@@ -74,9 +74,10 @@ done
 for name in $(names threads | wanted "$1"); do
   suite "threads.$name" ./threads --exact "$name" --nocapture &
 done
-# Documentation and examples belong to the repository.
-for file in $(ls tests/test_*.py | grep -v -E 'documentation|examples' | wanted "$1"); do
-  (cd tests && suite "python.$(basename "$file" .py)" \
+# Documentation, examples and the recipe belong to the repository.
+tests=repo/crates/python/tests
+for file in $(ls $tests/test_*.py | grep -v -E 'documentation|examples|recipe' | wanted "$1"); do
+  (cd $tests && suite "python.$(basename "$file" .py)" \
     python3 -m pytest -q -p no:cacheprovider -k cuda "$(basename "$file")") &
 done
 wait
