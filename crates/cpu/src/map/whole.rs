@@ -25,55 +25,103 @@ struct Buffers(MaybeUninit<[[u8; CHUNK]; 4]>);
 /// Does the work of one kernel on contiguous arrays and values. False, with nothing done, if it is
 /// anything else.
 pub(super) fn run(session: &Session<'_>, map: &Map<'_>, only: OnlyCall) -> bool {
-    let OnlyCall { kernel, sizes, cost } = only;
     let layout = map.output.layout();
     if !layout.is_contiguous() {
         return false;
     }
-    let n = layout.len();
-    let out_size = map.output.dtype().size();
-    let views = map.inputs.iter().zip(sizes).filter(|(input, _)| matches!(input, Operand::View(_)));
-    let traffic = views.fold(out_size, |traffic, (_, size)| traffic + size);
-    let (few, streams) = (n <= SMALL, stream::pays(n.saturating_mul(traffic)));
-    let widest = sizes[..map.inputs.len()].iter().fold(out_size, |widest, &size| widest.max(size));
-    let burst = BURST / widest;
-    let out = map.output.pointer(session).wrapping_add(layout.offset() * out_size);
+    match layout.len() {
+        n @ ..=SMALL => few(session, map, only, n),
+        n => many(session, map, only, n),
+    }
+}
+
+/// The address of an operand that is a contiguous array.
+#[inline(always)]
+fn contiguous(session: &Session<'_>, input: &Operand<'_>, size: usize) -> Option<*const u8> {
+    match input {
+        Operand::View(view) if view.layout().is_contiguous() => {
+            Some(view.pointer(session).wrapping_add(view.layout().offset() * size))
+        }
+        _ => None,
+    }
+}
+
+/// The address of the first result.
+#[inline(always)]
+fn target(session: &Session<'_>, map: &Map<'_>) -> *mut u8 {
+    let offset = map.output.layout().offset() * map.output.dtype().size();
+    map.output.pointer(session).wrapping_add(offset)
+}
+
+/// Elements so few that the call around them is what takes time: one call of the kernel, and values
+/// are laid out for all of them.
+fn few(session: &Session<'_>, map: &Map<'_>, only: OnlyCall, n: usize) -> bool {
+    let OnlyCall { kernel, sizes, .. } = only;
+    let (out, out_size) = (target(session, map), map.output.dtype().size());
     let mut buffers = Buffers(MaybeUninit::uninit());
     let mut buffer = |k: usize| buffers.0.as_mut_ptr().cast::<u8>().wrapping_add(k * CHUNK);
     let mut operands = [out.cast_const(); 3];
-    let mut steps = [0; 3];
     let mut in_place = false;
     for (k, input) in map.inputs.iter().enumerate() {
-        operands[k] = match input {
-            Operand::View(view) if view.layout().is_contiguous() => {
-                steps[k] = sizes[k];
-                let start = view.layout().offset() * sizes[k];
-                view.pointer(session).wrapping_add(start)
-            }
-            Operand::Scalar(scalar) if few || streams => {
-                let (to, count) = (buffer(k), if few { n } else { burst });
-                // SAFETY: a buffer holds 16 bytes for each of a few elements, and a burst.
-                unsafe { moves::fill(sizes[k], count, (to, 1), scalar.bytes().as_ptr()) };
+        operands[k] = match (contiguous(session, input, sizes[k]), input) {
+            (Some(from), _) => from,
+            (None, Operand::Scalar(scalar)) => {
+                let to = buffer(k);
+                // SAFETY: a buffer holds 16 bytes for each of a few elements.
+                unsafe { moves::fill(sizes[k], n, (to, 1), scalar.bytes().as_ptr()) };
                 to.cast_const()
             }
             _ => return false,
         };
         in_place |= operands[k] == out.cast_const();
     }
-    if in_place && !few && !streams {
+    let to = if in_place { buffer(3) } else { out };
+    // SAFETY: all views have `n` elements inside their blocks (the invariant of views), one after the
+    // other; the session holds the blocks. Buffers hold a few elements, and results go where no operand
+    // is. The kernel is one of the current instruction set.
+    unsafe {
+        kernel(n, to, operands[0], operands[1], operands[2]);
+        if in_place {
+            out.copy_from_nonoverlapping(to, n * out_size);
+        }
+    }
+    true
+}
+
+/// Any number of elements.
+#[inline(never)]
+fn many(session: &Session<'_>, map: &Map<'_>, only: OnlyCall, n: usize) -> bool {
+    let OnlyCall { kernel, sizes, cost } = only;
+    let (out, out_size) = (target(session, map), map.output.dtype().size());
+    let views = map.inputs.iter().zip(sizes).filter(|(input, _)| matches!(input, Operand::View(_)));
+    let traffic = views.fold(out_size, |traffic, (_, size)| traffic + size);
+    let streams = stream::pays(n.saturating_mul(traffic));
+    let widest = sizes[..map.inputs.len()].iter().fold(out_size, |widest, &size| widest.max(size));
+    let burst = BURST / widest;
+    let mut buffers = Buffers(MaybeUninit::uninit());
+    let mut operands = [out.cast_const(); 3];
+    let mut steps = [0; 3];
+    let mut in_place = false;
+    for (k, input) in map.inputs.iter().enumerate() {
+        operands[k] = match (contiguous(session, input, sizes[k]), input) {
+            (Some(from), _) => {
+                steps[k] = sizes[k];
+                from
+            }
+            (None, Operand::Scalar(scalar)) if streams => {
+                let to = buffers.0.as_mut_ptr().cast::<u8>().wrapping_add(k * CHUNK);
+                // SAFETY: a buffer holds a burst.
+                unsafe { moves::fill(sizes[k], burst, (to, 1), scalar.bytes().as_ptr()) };
+                to.cast_const()
+            }
+            _ => return false,
+        };
+        in_place |= operands[k] == out.cast_const();
+    }
+    if in_place && !streams {
         return false;
     }
     let whole = Whole { kernel, operands, steps, out, out_size };
-    if in_place && few {
-        let to = buffer(3);
-        let apart = Whole { out: to, ..whole };
-        // SAFETY: as below; a buffer holds a few elements and is nobody's operand.
-        unsafe {
-            apart.part(0..n);
-            out.copy_from_nonoverlapping(to, n * out_size);
-        }
-        return true;
-    }
     let grain = piece_elements(traffic + cost);
     if streams {
         pool::for_ranges(n, grain * stream::PIECES, &|elements| {
@@ -86,7 +134,7 @@ pub(super) fn run(session: &Session<'_>, map: &Map<'_>, only: OnlyCall) -> bool 
     pool::for_ranges(n, grain, &|elements| {
         // SAFETY: all views have `n` elements inside their blocks (the invariant of views), one
         // after the other; the session holds the blocks. No operand is where the results go, so
-        // none overlaps it. Buffers hold a few elements, which are one range.
+        // none overlaps it.
         unsafe { whole.part(elements) }
     });
     true
