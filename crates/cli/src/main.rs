@@ -29,7 +29,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::parse_from(reduce::words(std::env::args_os()));
     let mut out = std::io::stdout().lock();
     let done = match arguments.command {
         Command::Info => info::run(&mut out),

@@ -1,177 +1,23 @@
 //! `tilework reduce`: a formula, arrays in files, a reduction, and a file for the result.
 //!
-//! The options for reductions are made from their rows, so that a new row is a new option. Files
-//! are mapped and not read: the reduced side is worked through in blocks and may be larger than
-//! memory. The result takes its name only when it is whole. Called by `main`.
+//! Files are mapped and not read: the reduced side is worked through in blocks and may be larger than
+//! memory. The result takes its name only when it is whole. Called by `main`; `line` reads what was
+//! asked.
+
+mod line;
 
 use std::io::{Error, ErrorKind, IsTerminal, Result, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, FromArgMatches};
 use indicatif::{ProgressBar, ProgressStyle};
-use tilework::formula::reduction::{REDUCTIONS, ReductionRow, Weight};
-use tilework::pairs::{Accuracy, Genred, Named, Options, Progress, Scheme, SumScheme};
+use tilework::formula::reduction::Weight;
+use tilework::pairs::{Genred, Options, Progress};
 use tilework::{Array, DType, Device};
 
-/// What the command line says.
-pub(crate) struct Arguments {
-    formula: String,
-    variables: Vec<(&'static str, String)>,
-    /// Which, over which axis; none where the line names none.
-    reduction: Option<(&'static ReductionRow, usize)>,
-    k: Option<usize>,
-    weight: Option<String>,
-    /// None where nothing is done.
-    out: Option<PathBuf>,
-    indices: Option<PathBuf>,
-    options: Options<'static>,
-    device: String,
-    quiet: bool,
-    explain: bool,
-}
-
-/// The options of the reductions, in the order of the table: `sum`, `argkmin`, `min-argmin`.
-#[expect(clippy::disallowed_types, reason = "the command line never forks")]
-static OPTIONS: std::sync::LazyLock<Vec<String>> = std::sync::LazyLock::new(|| {
-    REDUCTIONS.iter().map(|row| row.name.to_lowercase().replace('_', "-")).collect()
-});
-
-/// The option of a reduction.
-fn option(row: &ReductionRow) -> &'static str {
-    &OPTIONS[row.fold as usize]
-}
-
-impl clap::Args for Arguments {
-    fn augment_args(command: Command) -> Command {
-        let files = |name: &'static str, help: &'static str| {
-            Arg::new(name).long(name).num_args(1..).value_name("NAME=FILE").help(help)
-        };
-        let mut command = command
-            .override_usage("tilework reduce [OPTIONS] --REDUCTION <i|j> --out FILE <FORMULA>")
-            .arg(Arg::new("formula").required(true).help("The formula, as in KeOps"))
-            .arg(
-                files(
-                    "vi",
-                    "Arrays (M, D) with one row for each i; files must stay as they are meanwhile",
-                )
-                .action(ArgAction::Append),
-            )
-            .arg(files("vj", "Arrays (N, D) with one row for each j").action(ArgAction::Append))
-            .arg(
-                files("pm", "Parameters: numbers, or arrays (D,)")
-                    .value_name("NAME=NUMBER|FILE")
-                    .action(ArgAction::Append),
-            )
-            .arg(
-                Arg::new("k")
-                    .long("k")
-                    .short('k')
-                    .value_parser(clap::value_parser!(usize))
-                    .help("How many values are kept, where a reduction keeps several"),
-            )
-            .arg(Arg::new("weight").long("weight").help("The second formula, where one is taken"))
-            .arg(
-                Arg::new("out")
-                    .long("out")
-                    .short('o')
-                    .required_unless_present("explain")
-                    .value_parser(clap::value_parser!(PathBuf))
-                    .help("The .npy file for the result"),
-            )
-            .arg(
-                Arg::new("indices")
-                    .long("indices")
-                    .value_parser(clap::value_parser!(PathBuf))
-                    .help("The .npy file for indices, where a reduction gives values too"),
-            )
-            .arg(choice::<Accuracy>("accuracy", "Which forms are allowed"))
-            .arg(choice::<Scheme>("scheme", "How the plane of pairs is cut"))
-            .arg(choice::<SumScheme>("sums", "How sums are taken"))
-            .arg(
-                Arg::new("device").long("device").default_value("cpu").help(
-                    "Where the work is done: cpu, or cuda:0, which gets the arrays in blocks",
-                ),
-            )
-            .arg(flag("quiet", "Shows no progress").short('q'))
-            .arg(flag("explain", "Says how it would be done, and does nothing"))
-            .next_help_heading("Reductions (one of them; over i or over j)");
-        for row in REDUCTIONS {
-            let name = option(row);
-            let argument = Arg::new(name)
-                .long(name)
-                .value_name("i|j")
-                .value_parser(["i", "j"])
-                .hide_possible_values(true)
-                .group("reduction")
-                .help(row.doc);
-            command = command.arg(argument);
-        }
-        command.group(ArgGroup::new("reduction").multiple(false))
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Arguments::augment_args(command)
-    }
-}
-
-fn choice<T: Named + Default>(name: &'static str, help: &'static str) -> Arg {
-    let value =
-        |(name, choice): &(&'static str, T)| PossibleValue::new(*name).hide(choice.name() != *name);
-    let values = PossibleValuesParser::new(T::NAMES.iter().map(value));
-    Arg::new(name).long(name).value_parser(values).default_value(T::default().name()).help(help)
-}
-
-fn chosen<T: Named>(found: &ArgMatches, name: &str) -> std::result::Result<T, clap::Error> {
-    let choice = found.get_one::<String>(name).and_then(|text| T::named(text));
-    choice.ok_or_else(|| clap::Error::new(clap::error::ErrorKind::InvalidValue))
-}
-
-fn flag(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
-}
-
-impl FromArgMatches for Arguments {
-    fn from_arg_matches(found: &ArgMatches) -> std::result::Result<Arguments, clap::Error> {
-        let text = |name: &str| found.get_one::<String>(name).cloned();
-        let missing = || clap::Error::new(clap::error::ErrorKind::MissingRequiredArgument);
-        let reduction = REDUCTIONS.iter().find_map(|row| Some((row, text(option(row))?)));
-        // Positions do not matter, names do.
-        let of = |category: &'static str| {
-            let given = found.get_many::<String>(category).into_iter().flatten();
-            given.map(move |text| (category, text.clone()))
-        };
-        let variables: Vec<_> = of("vi").chain(of("vj")).chain(of("pm")).collect();
-        Ok(Arguments {
-            formula: text("formula").ok_or_else(missing)?,
-            variables,
-            reduction: reduction.map(|(row, over)| (row, usize::from(over == "j"))),
-            k: found.get_one("k").copied(),
-            weight: text("weight"),
-            out: found.get_one::<PathBuf>("out").cloned(),
-            indices: found.get_one::<PathBuf>("indices").cloned(),
-            options: Options {
-                accuracy: chosen(found, "accuracy")?,
-                scheme: chosen(found, "scheme")?,
-                sums: chosen(found, "sums")?,
-                ..Options::default()
-            },
-            device: text("device").ok_or_else(missing)?,
-            quiet: found.get_flag("quiet"),
-            explain: found.get_flag("explain"),
-        })
-    }
-
-    fn update_from_arg_matches(
-        &mut self,
-        found: &ArgMatches,
-    ) -> std::result::Result<(), clap::Error> {
-        *self = Arguments::from_arg_matches(found)?;
-        Ok(())
-    }
-}
+use line::option;
+pub(crate) use line::{Arguments, words};
 
 fn failed(error: tilework::Error) -> Error {
     let kind = match error {
@@ -302,7 +148,7 @@ fn watched<T>(quiet: bool, work: impl FnOnce(Progress<'_>) -> tilework::Result<T
 
 #[cfg(test)]
 mod tests {
-    use clap::{Args, Parser};
+    use clap::Parser;
 
     use super::*;
 
@@ -319,17 +165,6 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("tilework-reduce-{name}"));
         std::fs::create_dir_all(&folder).unwrap();
         folder
-    }
-
-    #[test]
-    fn every_reduction_has_an_option() {
-        let command = Arguments::augment_args(Command::new("reduce"));
-        for row in REDUCTIONS {
-            let name = option(row);
-            let has = |argument: &Arg| argument.get_long() == Some(name);
-            assert!(command.get_arguments().any(has), "{name}");
-        }
-        command.debug_assert();
     }
 
     #[test]
