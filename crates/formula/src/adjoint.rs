@@ -62,7 +62,7 @@ impl Reduction {
         match self.row().slope {
             Slope::Sum | Slope::Zero => vec![],
             Slope::Mean => vec![saved(Need::Count, 1, Category::Parameter)],
-            Slope::LogSumExp | Slope::Shifted => vec![saved(Need::Result, self.width(), survivor)],
+            Slope::LogSumExp => vec![saved(Need::Result, self.width(), survivor)],
             Slope::Prod => vec![
                 saved(Need::Factors, self.width(), survivor),
                 saved(Need::Zeros, self.width(), survivor),
@@ -74,6 +74,11 @@ impl Reduction {
             Slope::SoftMax => vec![
                 saved(Need::Result, self.width(), survivor),
                 saved(Need::LogSumExp, 1, survivor),
+            ],
+            Slope::Shifted => vec![
+                saved(Need::Selected, 1, survivor),
+                saved(Need::Index, 1, self.axis().reduced()),
+                saved(Need::Result, self.width(), survivor),
             ],
         }
     }
@@ -99,8 +104,8 @@ impl Reduction {
     ///
     /// `e` has the width of the result and varies with the index that survives. Extremes pass the
     /// gradient to the element that was selected, the first of equals. That of a product is the
-    /// product of the other factors, also where one of them is 0. Gradients of indices and of truth
-    /// values are 0.
+    /// product of the other factors, also where one of them is 0. Sums of shifted exponentials change
+    /// with their shift too. Gradients of indices and of truth values are 0.
     ///
     /// ```
     /// use tilework_formula::{Axis, Expr, Reduction};
@@ -202,9 +207,14 @@ impl Reduction {
                 self.with_weight(towards_formula, v, &e.multiply(&share)?)
             }
             Slope::Shifted => {
-                let share = f.subtract(&saved[0].elem(0)?)?.exp()?;
-                let share = e.extract(1, self.width() - 1)?.multiply(&share)?;
-                self.with_weight(through(&self.weighed(&share)?)?, v, &share)
+                let (top, sums) = shifted(&saved[2])?;
+                let (e_top, e_sums) = shifted(e)?;
+                let share = e_sums.multiply(&f.subtract(&top)?.exp()?)?;
+                // A step of the shift m takes exp(-step) of every sum with it.
+                let by_shift = e_top.subtract(&e_sums.dot(&sums)?)?;
+                let towards_formula =
+                    self.weighed(&share)?.add(&by_shift.multiply(&self.hit(0, saved)?)?)?;
+                self.with_weight(through(&towards_formula)?, v, &share)
             }
         }
     }
@@ -241,12 +251,21 @@ impl Reduction {
                 share.multiply(&moved.multiply(&beyond)?.add(&weight_moved)?)
             }
             Slope::Shifted => {
-                let share = f.subtract(&saved[0].elem(0)?)?.exp()?;
-                let sums = moved.multiply(&self.weight_or_one())?.add(&weight_moved)?;
-                share.multiply(&sums)?.place(1, self.width())
+                let (top, sums) = shifted(&saved[2])?;
+                let share = f.subtract(&top)?.exp()?;
+                let top_moved = moved.multiply(&self.hit(0, saved)?)?;
+                let sums_moved = moved.multiply(&self.weight_or_one())?.add(&weight_moved)?;
+                let sums_moved = share.multiply(&sums_moved)?;
+                let by_shift = top_moved.multiply(&sums)?;
+                Expr::concat(&[top_moved, sums_moved.subtract(&by_shift)?])
             }
         }
     }
+}
+
+/// The largest exponent and the sums of a result, or what belongs to them.
+fn shifted(result: &Expr) -> Result<(Expr, Expr)> {
+    Ok((result.elem(0)?, result.extract(1, result.dim() - 1)?))
 }
 
 /// 1 where a value is 0, by component.

@@ -84,7 +84,7 @@ def build(x: LazyTensor, y: LazyTensor, s: LazyTensor, kind: str) -> LazyTensor:
     [
         ("sum", "gauss", {}), ("sum", "vector", {}), ("mean", "vector", {}), ("min", "vector", {}),
         ("max", "scalar", {}), ("Kmin", "vector", {"K": 2}), ("logsumexp", "scalar", {}),
-        ("prod", "gauss", {}), ("Kmax", "scalar", {"K": 3}),
+        ("prod", "gauss", {}), ("Kmax", "scalar", {"K": 3}), ("max_sumshiftexp", "scalar", {}),
     ],
 )  # fmt: skip
 def test_gradients_against_differences(name: str, kind: str, options: dict, axis: int) -> None:

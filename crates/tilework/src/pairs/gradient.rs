@@ -16,6 +16,7 @@ use super::lazy::{self, LazyTensor};
 use super::number::Numbered;
 use super::variable::Extent;
 use crate::array::Array;
+use crate::s;
 
 /// The narrowest dtype, from this one on, in which all whole numbers up to `count` are exact.
 fn counting(dtype: DType, count: usize) -> Result<DType> {
@@ -221,10 +222,17 @@ impl Work {
         match by {
             Some(by) => {
                 let mut result = self.run(by, &self.arrays, options)?;
-                if by.row().slope == Slope::LogSumExp && by.weight().is_none() {
-                    // A row without exponentials passes nothing on: exp(F - infinity) is 0.
-                    let nothing = result.equal(f64::NEG_INFINITY)?;
-                    result = crate::select(&nothing, f64::INFINITY, &result)?;
+                // A row without exponentials passes nothing on: exp(F - infinity) is 0.
+                let lifted =
+                    |top: &Array| crate::select(&top.equal(f64::NEG_INFINITY)?, f64::INFINITY, top);
+                match by.row().slope {
+                    Slope::LogSumExp if by.weight().is_none() => result = lifted(&result)?,
+                    Slope::Shifted => {
+                        let top = lifted(&result.slice(&s![Ellipsis, 0..1])?)?;
+                        let sums = result.slice(&s![Ellipsis, 1..])?;
+                        result = crate::concat(&[&top, &sums], -1)?;
+                    }
+                    _ => {}
                 }
                 self.in_rows(&result, by.width())?.astype(self.dtype)
             }
@@ -332,20 +340,53 @@ mod tests {
     #[test]
     fn rows_over_nothing_pass_nothing_on() {
         let x = LazyTensor::vi(&Array::from_nested(&[[1.0f64], [2.0]]).unwrap()).unwrap();
-        let e = Array::ones(&[2, 1], DType::Float64).unwrap();
         let none = Array::zeros(&[0, 1], DType::Float64).unwrap();
         let masked = Array::full(&[3, 1], f64::NEG_INFINITY, DType::Float64).unwrap();
         let agree = |f: &LazyTensor, name: &str| {
             let options = Options::default();
-            let both = f.value_and_grad(name, 1, None, &[&x], None, &options).unwrap().1;
+            let (value, both) = f.value_and_grad(name, 1, None, &[&x], None, &options).unwrap();
+            let e = Array::ones(value.shape(), DType::Float64).unwrap();
             let one = f.reduction_grad(name, 1, None, &x, &e, &options).unwrap();
             assert_eq!(both[0].to_vec::<f64>().unwrap(), [0.0, 0.0], "{name}");
             assert_eq!(one.to_vec::<f64>().unwrap(), [0.0, 0.0], "{name}");
         };
-        for name in ["Sum", "Mean", "Prod", "Min", "Max", "LogSumExp", "Any", "Count", "ArgMin"] {
+        for name in [
+            "Sum",
+            "Mean",
+            "Prod",
+            "Min",
+            "Max",
+            "LogSumExp",
+            "Max_SumShiftExp",
+            "Any",
+            "Count",
+            "ArgMin",
+        ] {
             agree(&x.multiply(&LazyTensor::vj(&none).unwrap()).unwrap(), name);
         }
         agree(&x.add(&LazyTensor::vj(&masked).unwrap()).unwrap(), "LogSumExp");
+    }
+
+    #[test]
+    fn the_logarithm_of_shifted_sums_has_the_gradient_of_log_sum_exp() {
+        let x = LazyTensor::vi(&Array::from_nested(&[[0.3f64], [-1.0]]).unwrap()).unwrap();
+        let column = |y: &[f64]| Array::from_slice(y).unwrap().reshape(&[4, 1]).unwrap();
+        let y = LazyTensor::vj(&column(&[1.0, 2.0, -0.5, 3.0])).unwrap();
+        let mask = LazyTensor::vj(&column(&[0.0, 0.0, 0.0, f64::NEG_INFINITY])).unwrap();
+        let f = x.multiply(&y).unwrap().multiply(&x).unwrap().add(&mask).unwrap();
+        let options = Options::default();
+        let gradient = |name: &str, e: &[f64]| {
+            let e = Array::from_slice(e).unwrap().reshape(&[2, -1]).unwrap();
+            f.value_and_grad(name, 1, None, &[&x], Some(&e), &options).unwrap()
+        };
+        let wanted = gradient("LogSumExp", &[1.0, 1.0]).1[0].to_vec::<f64>().unwrap();
+        // d(m + log s) = dm + ds / s.
+        let pairs = gradient("Max_SumShiftExp", &[0.0; 4]).0.to_vec::<f64>().unwrap();
+        let e: Vec<f64> = pairs.chunks(2).flat_map(|pair| [1.0, 1.0 / pair[1]]).collect();
+        let got = gradient("Max_SumShiftExp", &e).1[0].to_vec::<f64>().unwrap();
+        for (got, wanted) in got.iter().zip(&wanted) {
+            assert!((got - wanted).abs() < 1e-13 && wanted.is_finite(), "{got}, not {wanted}");
+        }
     }
 
     #[test]
