@@ -350,13 +350,6 @@ def test_incoming_gradients_have_the_shape_of_the_result() -> None:
         (xi * yj).reduction_grad("sum", xi, np.ones((3, 2), "float32"), axis=1)
 
 
-def test_an_axis_is_given_once() -> None:
-    k = Vi(np.ones((3, 1))) * Vj(np.ones((2, 1)))
-    for wrong in [lambda: k.sum(axis=1, dim=0), lambda: k.sum(1, axis=1), lambda: k.Kmin(1, 0, dim=1)]:
-        with pytest.raises(TypeError, match="the axis is given twice"):
-            wrong()
-
-
 def test_tensors_travel_as_text_and_arrays() -> None:
     x, y = X.astype("float32"), Y.astype("float32")
     xi = Vi(x)

@@ -8,7 +8,7 @@ use tilework::{Array, Device};
 
 use super::operand::required_array;
 use super::reductions::{fits_out, result};
-use super::settings::Settings;
+use super::settings::{OF_RESULTS, OF_TIME, Settings};
 use super::work::watched;
 use crate::array::PyArray;
 use crate::errors::OrRaise;
@@ -55,8 +55,8 @@ impl PyGenred {
         let weight = formula2.as_deref();
         let (over, k) = (index(axis)?, opt_arg.map(count).transpose()?);
         let genred = Genred::with(&formula, &texts, reduction_op, over, k, weight).py()?;
-        let mut settings = Settings::new();
-        settings.take_all("Genred", options, |_, _| Ok(false))?;
+        let mut settings = Settings::default();
+        settings.take_all("Genred", options, OF_RESULTS, |_, _| Ok(false))?;
         settings.k = k;
         let parts = (formula, aliases, reduction_op, axis, py.None(), opt_arg, formula2);
         let made_from = parts.into_pyobject(py)?.unbind();
@@ -72,8 +72,8 @@ impl PyGenred {
         args: &Bound<'_, PyTuple>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
-        let mut settings = self.settings.for_a_call();
-        settings.take_all("Genred", options, |_, _| Ok(false))?;
+        let mut settings = self.settings.for_a_call(py);
+        settings.take_all("Genred", options, OF_TIME, |_, _| Ok(false))?;
         let arrays = arrays(args, "Genred")?;
         let arrays: Vec<&Array> = arrays.iter().collect();
         let device = arrays.first().map_or_else(Device::current, |array| array.device());
@@ -104,8 +104,8 @@ impl PyGenred {
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<(PyArray, Bound<'py, PyTuple>)> {
         let py = args.py();
-        let mut settings = self.settings.for_a_call();
-        settings.take_all("value_and_grad", options, |_, _| Ok(false))?;
+        let mut settings = self.settings.for_a_call(py);
+        settings.take_all("value_and_grad", options, OF_RESULTS, |_, _| Ok(false))?;
         let arrays = arrays(args, "value_and_grad")?;
         let arrays: Vec<&Array> = arrays.iter().collect();
         let (like, device) = match arrays.first() {

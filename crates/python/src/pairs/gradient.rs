@@ -9,6 +9,7 @@ use super::lazy::PyLazy;
 use super::operand::required_array;
 use super::partial::with_axis;
 use super::reductions::{Asked, named};
+use super::settings::OF_RESULTS;
 use super::work::watched;
 use crate::array::PyArray;
 
@@ -33,7 +34,7 @@ impl PyLazy {
     ) -> PyResult<PyArray> {
         let (py, tensor, row) = (slf.py(), slf.get(), named(reduction)?);
         let keywords = with_axis(py, options, axis)?;
-        let asked = Asked::read(row, "reduction_grad", &tensor.0, &[], Some(&keywords))?;
+        let asked = Asked::from_keywords(row, "reduction_grad", &tensor.0, &keywords, OF_RESULTS)?;
         let index = asked.index("reduction_grad")?;
         let e = required_array(e, tensor.0.dtype(), "reduction_grad")?;
         let (variable, weight) = (&v.get().0, asked.weight.as_ref());
@@ -62,7 +63,7 @@ impl PyLazy {
     ) -> PyResult<(PyArray, Bound<'py, PyTuple>)> {
         let (py, tensor, row) = (slf.py(), slf.get(), named(reduction)?);
         let keywords = with_axis(py, options, axis)?;
-        let asked = Asked::read(row, "value_and_grad", &tensor.0, &[], Some(&keywords))?;
+        let asked = Asked::from_keywords(row, "value_and_grad", &tensor.0, &keywords, OF_RESULTS)?;
         let index = asked.index("value_and_grad")?;
         let like = tensor.0.dtype();
         let e = e.map(|e| required_array(e, like, "value_and_grad")).transpose()?;

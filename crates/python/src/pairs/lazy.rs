@@ -156,7 +156,7 @@ impl PyLazy {
 
     #[setter]
     fn set_backend(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        Settings::new().take("backend", value).map(|_| ())
+        Settings::default().take("backend", value).map(|_| ())
     }
 
     /// Block sparsity as KeOps has it: not there yet.
@@ -167,7 +167,7 @@ impl PyLazy {
 
     #[setter]
     fn set_ranges(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        Settings::new().take("ranges", value).map(|_| ())
+        Settings::default().take("ranges", value).map(|_| ())
     }
 
     /// i and j exchanged.

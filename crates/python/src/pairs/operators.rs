@@ -13,7 +13,7 @@ use tilework::pairs::{LazyArg, LazyTensor, Reduced};
 use super::lazy::PyLazy;
 use super::operand::{Operand, array, number, required_array};
 use super::reductions::{fits_out, result, summed};
-use super::settings::Settings;
+use super::settings::{OF_TIME, Settings};
 use super::work::watched;
 use crate::array::PyArray;
 use crate::errors::OrRaise;
@@ -71,7 +71,7 @@ impl PyLazy {
 
     fn operator(&self, py: Python<'_>, vector: &Bound<'_, PyAny>) -> PyResult<PyArray> {
         let vector = required_array(vector, self.0.dtype(), "matvec")?;
-        self.times(py, &vector, true, &Settings::new())
+        self.times(py, &vector, true, &Settings::default())
     }
 }
 
@@ -193,10 +193,10 @@ impl PyLazy {
         };
         let turned = slf.get().t()?;
         let result = match vector.ndim() {
-            1 => turned.times(py, &vector, false, &Settings::new())?,
+            1 => turned.times(py, &vector, false, &Settings::default())?,
             _ => {
                 let vector = vector.matrix_transpose().py()?;
-                let product = turned.times(py, &vector, false, &Settings::new())?;
+                let product = turned.times(py, &vector, false, &Settings::default())?;
                 PyArray(product.0.matrix_transpose().py()?)
             }
         };
@@ -218,8 +218,8 @@ impl PyLazy {
         v: &Bound<'_, PyAny>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
-        let mut settings = Settings::new();
-        settings.take_all("matmul", options, |_, _| Ok(false))?;
+        let mut settings = Settings::default();
+        settings.take_all("matmul", options, OF_TIME, |_, _| Ok(false))?;
         if let Ok(other) = v.cast_exact::<PyLazy>() {
             let product = self.0.multiply(&other.get().0).py()?;
             return summed(py, &PyLazy(product), 1, settings);

@@ -6,7 +6,7 @@ use tilework::pairs::Partial;
 
 use super::lazy::PyLazy;
 use super::reductions::{Asked, named, result};
-use super::settings::Settings;
+use super::settings::{OF_RESULTS, Settings};
 use super::work::watched;
 use crate::array::PyArray;
 use crate::dtype::{self, DTypeArg};
@@ -107,7 +107,7 @@ impl PyPartial {
     fn finish(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let (_, values, _) = self.0.arrays();
         let reduced = run(py, values.len(), values.device(), || self.0.finish())?;
-        result(py, reduced, &Settings::new())
+        result(py, reduced, &Settings::default())
     }
 
     fn __repr__(&self) -> String {
@@ -141,7 +141,7 @@ impl PyLazy {
     ) -> PyResult<PyPartial> {
         let (py, tensor, row) = (slf.py(), slf.get(), named(reduction)?);
         let keywords = with_axis(py, options, axis)?;
-        let asked = Asked::read(row, "partial", &tensor.0, &[], Some(&keywords))?;
+        let asked = Asked::from_keywords(row, "partial", &tensor.0, &keywords, OF_RESULTS)?;
         let index = asked.index("partial")?;
         watched(py, tensor.pairs(), tensor.device(), &asked.settings, |options| {
             tensor.0.partial(row.name, index, asked.weight.as_ref(), offset, options)
@@ -169,7 +169,7 @@ impl PyLazy {
         if axis.is_none() && !keywords.contains("dim")? {
             keywords.set_item("axis", tensor.batch_axes() + 1)?;
         }
-        let asked = Asked::read(row, "explain", tensor, &[], Some(&keywords))?;
+        let asked = Asked::from_keywords(row, "explain", tensor, &keywords, &[])?;
         let index = asked.index("explain")?;
         run(py, lazy.pairs(), lazy.device(), || {
             tensor.explain(row.name, index, asked.weight.as_ref(), &asked.settings.options())

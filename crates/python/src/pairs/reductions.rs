@@ -15,7 +15,7 @@ use tilework::{Device, Result};
 use super::genred::count;
 use super::lazy::PyLazy;
 use super::operand::{Operand, required_array};
-use super::settings::Settings;
+use super::settings::{OF_TIME, Settings};
 use super::work::watched;
 use crate::args::{fits, target};
 use crate::array::PyArray;
@@ -62,15 +62,27 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// Reads keywords, without those that mean nothing to the operation.
+    pub fn from_keywords(
+        row: &'static ReductionRow,
+        name: &str,
+        tensor: &LazyTensor,
+        kwargs: &Bound<'_, PyDict>,
+        without: &[&str],
+    ) -> PyResult<Asked> {
+        Asked::read(row, name, tensor, &[], Some(kwargs), without)
+    }
+
     /// Reads the arguments after the tensor.
-    pub fn read(
+    fn read(
         row: &'static ReductionRow,
         name: &str,
         tensor: &LazyTensor,
         args: &[Bound<'_, PyAny>],
         kwargs: Option<&Bound<'_, PyDict>>,
+        without: &[&str],
     ) -> PyResult<Asked> {
-        let mut settings = Settings::new();
+        let mut settings = Settings::default();
         let mut axis: Option<isize> = None;
         let mut weight: Option<LazyTensor> = None;
         let names = arguments(row);
@@ -83,16 +95,18 @@ impl Asked {
         let mut take = |keyword: &str, value: &Bound<'_, PyAny>| -> PyResult<bool> {
             match keyword {
                 "axis" | "dim" if value.is_none() => {}
-                "axis" | "dim" if axis.is_some() => {
-                    let message =
-                        format!("{name}: the axis is given twice; dim is another word for it");
-                    return Err(PyTypeError::new_err(message));
+                "axis" | "dim" => {
+                    once(name, "the axis", "dim is another word for it", &axis)?;
+                    axis = Some(value.extract()?);
                 }
-                "axis" | "dim" => axis = Some(value.extract()?),
-                "K" | "opt_arg" if row.takes_k => k = Some(count(value.extract()?)?),
+                "K" | "opt_arg" if row.takes_k => {
+                    once(name, "K", "opt_arg is another word for it", &k)?;
+                    k = Some(count(value.extract()?)?);
+                }
                 "keepdim" | "keepdims" => keeps = value.is_truthy()?,
-                "weight" if value.is_none() => {}
-                "weight" if row.weight != Weight::None => {
+                "weight" | "other" if value.is_none() => {}
+                "weight" | "other" if row.weight != Weight::None => {
+                    once(name, "the weight", "other is another word for it", &weight)?;
                     weight = Some(Operand::required(value, tensor.dtype(), name)?.tensor());
                 }
                 _ => return Ok(false),
@@ -102,7 +116,7 @@ impl Asked {
         for (keyword, value) in names.iter().zip(args) {
             take(keyword, value)?;
         }
-        settings.take_all(name, kwargs, take)?;
+        settings.take_all(name, kwargs, without, take)?;
         settings.k = k;
         let axis = match axis {
             Some(axis) => axis,
@@ -133,6 +147,17 @@ impl Asked {
     }
 }
 
+/// Refuses what was given already.
+pub fn once<T>(operation: &str, what: &str, hint: &str, known: &Option<T>) -> PyResult<()> {
+    match known {
+        None => Ok(()),
+        Some(_) => {
+            let message = format!("{operation}: {what} is given twice; {hint}");
+            Err(PyTypeError::new_err(message))
+        }
+    }
+}
+
 /// Calls a reduction as a method.
 pub fn reduction(
     row: &'static ReductionRow,
@@ -143,14 +168,20 @@ pub fn reduction(
 ) -> PyResult<Py<PyAny>> {
     let (py, lazy) = (tensor.py(), tensor.get());
     let args: SmallVec<[Bound<'_, PyAny>; 3]> = args.iter().collect();
-    let asked = Asked::read(row, name, &lazy.0, &args, kwargs)?;
+    let asked = Asked::read(row, name, &lazy.0, &args, kwargs, &[])?;
     if asked.along == Along::Components && along_components(row) {
+        let settings = &asked.settings;
+        if settings.out.is_some() || settings.later {
+            let message =
+                format!("{name}: along components nothing is computed: no out, no call=False");
+            return Err(PyTypeError::new_err(message));
+        }
         let made = LazyTensor::function(row.name, &[LazyArg::Tensor(&lazy.0)], &[]).py()?;
         return Ok(Py::new(py, PyLazy(made))?.into_any());
     }
     let axis = asked.index(name)?;
     let symbolic = |tensor: &LazyTensor| !tensor.symbols().is_empty();
-    if !asked.settings.call || symbolic(&lazy.0) || asked.weight.as_ref().is_some_and(symbolic) {
+    if asked.settings.later || symbolic(&lazy.0) || asked.weight.as_ref().is_some_and(symbolic) {
         let later = PyReduced { tensor: lazy.0.clone(), axis, asked };
         return Ok(Py::new(py, later)?.into_any());
     }
@@ -245,10 +276,10 @@ impl PyLazy {
             keywords.set_item("axis", axis)?;
         }
         if let Some(weight) = other {
-            keywords.set_item("weight", weight)?;
+            keywords.set_item("other", weight)?;
         }
         if let Some(k) = opt_arg {
-            keywords.set_item("K", k)?;
+            keywords.set_item("opt_arg", k)?;
         }
         reduction(row, "reduction", slf, &PyTuple::empty(py), Some(&keywords))
     }
@@ -294,8 +325,8 @@ impl PyReduced {
             tensor.fill(&arrays).py()
         };
         let tensor = fill(&self.tensor)?;
-        let mut settings = self.asked.settings.for_a_call();
-        settings.take_all("call", options, |_, _| Ok(false))?;
+        let mut settings = self.asked.settings.for_a_call(py);
+        settings.take_all("call", options, OF_TIME, |_, _| Ok(false))?;
         let weight = self.asked.weight.as_ref().map(fill).transpose()?;
         let asked = Asked {
             row: self.asked.row,

@@ -25,19 +25,21 @@ pub enum Shown {
     Told(Py<PyAny>),
 }
 
-/// The keywords of one call.
+/// The keywords that were given; what was not is the module's, as it is when the work is done.
 #[derive(Default)]
 pub struct Settings {
-    pub sums: SumScheme,
-    pub accuracy: Accuracy,
-    pub scheme: Scheme,
+    sums: Option<SumScheme>,
+    /// That accumulators are not in float64, also where the module's are.
+    never_double: bool,
+    accuracy: Option<Accuracy>,
+    scheme: Option<Scheme>,
     /// Where the work is done, if not where the arrays are.
-    pub device: Option<Device>,
-    pub progress: Shown,
+    device: Option<Device>,
+    progress: Option<Shown>,
     /// How many values are kept.
     pub k: Option<usize>,
-    /// Whether to compute now.
-    pub call: bool,
+    /// Whether to compute later.
+    pub later: bool,
     /// Where the result is to be written.
     pub out: Option<Py<PyAny>>,
 }
@@ -72,41 +74,27 @@ const WITHOUT_MEANING: &[&str] =
     &["enable_chunks", "rec_multVar_highdim", "device_id", "dtype", "cuda_type", "optional_flags"];
 
 impl Settings {
-    /// The defaults of the module.
-    pub fn new() -> Settings {
-        let defaults = *DEFAULTS.lock();
-        Settings {
-            sums: defaults.sums,
-            accuracy: defaults.accuracy,
-            scheme: defaults.scheme,
-            progress: if defaults.progress { Shown::Bar } else { Shown::Nothing },
-            call: true,
-            device: None,
-            k: None,
-            out: None,
-        }
-    }
-
     /// The settings of a later call of what was made with these.
-    pub fn for_a_call(&self) -> Settings {
-        Settings {
-            k: self.k,
-            sums: self.sums,
-            accuracy: self.accuracy,
-            scheme: self.scheme,
-            device: self.device,
-            ..Settings::new()
-        }
+    pub fn for_a_call(&self, py: Python<'_>) -> Settings {
+        let progress = self.progress.as_ref().map(|shown| match shown {
+            Shown::Nothing => Shown::Nothing,
+            Shown::Bar => Shown::Bar,
+            Shown::Told(callback) => Shown::Told(callback.clone_ref(py)),
+        });
+        let out = self.out.as_ref().map(|out| out.clone_ref(py));
+        Settings { progress, out, later: false, ..*self }
     }
 
     /// Takes one keyword; false if it is not one of those of reductions.
     pub fn take(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         match name {
-            "accuracy" if !value.is_none() => self.accuracy = chosen(name, value)?,
-            "scheme" if !value.is_none() => self.scheme = chosen(name, value)?,
-            "sum_scheme" if !value.is_none() => self.sums = chosen(name, value)?,
+            "accuracy" if !value.is_none() => self.accuracy = Some(chosen(name, value)?),
+            "scheme" if !value.is_none() => self.scheme = Some(chosen(name, value)?),
+            "sum_scheme" if !value.is_none() => {
+                (self.sums, self.never_double) = (Some(chosen(name, value)?), false);
+            }
             "progress" if !value.is_none() => {
-                self.progress = match value.extract::<bool>() {
+                self.progress = Some(match value.extract::<bool>() {
                     Ok(true) => Shown::Bar,
                     Ok(false) => Shown::Nothing,
                     Err(_) if value.is_callable() => Shown::Told(value.clone().unbind()),
@@ -114,12 +102,12 @@ impl Settings {
                         let message = "progress: True, False, or a function of the fraction done";
                         return Err(PyTypeError::new_err(message));
                     }
-                }
+                });
             }
             "device" => {
                 self.device = (!value.is_none()).then(|| device::parse(value)).transpose()?;
             }
-            "call" => self.call = value.is_truthy()?,
+            "call" => self.later = !value.is_truthy()?,
             "out" => self.out = (!value.is_none()).then(|| value.clone().unbind()),
             "use_double_acc" => self.accumulates_in_double(value.is_truthy()?),
             "dtype_acc" => match value.str()?.to_string_lossy().as_ref() {
@@ -132,7 +120,9 @@ impl Settings {
                 }
             },
             // Its approximations are those that we do by default, within their bounds.
-            "use_fast_math" if !value.is_truthy()? => self.accuracy = Accuracy::Strict,
+            "use_fast_math" if !value.is_truthy()? => {
+                self.accuracy = Some(Accuracy::Strict);
+            }
             "backend" => self.backend(value)?,
             "ranges" if !value.is_none() => {
                 let message = "ranges: block-sparse reductions are not supported yet; \
@@ -147,10 +137,9 @@ impl Settings {
 
     /// KeOps' accumulators: in float64, or not, whatever the default is.
     fn accumulates_in_double(&mut self, double: bool) {
-        match (double, self.sums) {
-            (true, _) => self.sums = SumScheme::Double,
-            (false, SumScheme::Double) => self.sums = SumScheme::Blocks,
-            (false, _) => {}
+        self.never_double = !double;
+        if double {
+            self.sums = Some(SumScheme::Double);
         }
     }
 
@@ -162,8 +151,12 @@ impl Settings {
         let name: String = value.extract()?;
         match name.as_str() {
             "auto" | "CPU" => return Ok(()),
-            "GPU" | "GPU_1D" | "GPU_1D_device" | "GPU_1D_host" => self.scheme = Scheme::OneD,
-            "GPU_2D" | "GPU_2D_device" | "GPU_2D_host" => self.scheme = Scheme::TwoD,
+            "GPU" | "GPU_1D" | "GPU_1D_device" | "GPU_1D_host" => {
+                self.scheme = Some(Scheme::OneD);
+            }
+            "GPU_2D" | "GPU_2D_device" | "GPU_2D_host" => {
+                self.scheme = Some(Scheme::TwoD);
+            }
             _ => {
                 let message = format!("backend={name:?} is not \"auto\", \"CPU\" or \"GPU...\"");
                 return Err(PyValueError::new_err(message));
@@ -176,17 +169,23 @@ impl Settings {
         Ok(())
     }
 
-    /// Takes all keywords of a call that nothing else has taken.
+    /// Takes all keywords of a call that nothing else has taken, but those that mean nothing here.
     pub fn take_all(
         &mut self,
         operation: &str,
         keywords: Option<&Bound<'_, PyDict>>,
+        without: &[&str],
         mut others: impl FnMut(&str, &Bound<'_, PyAny>) -> PyResult<bool>,
     ) -> PyResult<()> {
         let Some(keywords) = keywords else { return Ok(()) };
         for (name, value) in keywords.iter() {
             let name: String = name.extract()?;
-            if !others(&name, &value)? && !self.take(&name, &value)? {
+            let known = match without.contains(&&name[..]) {
+                // What says nothing can be said anywhere.
+                true => value.is_none() || (name == "call" && value.is_truthy()?),
+                false => others(&name, &value)? || self.take(&name, &value)?,
+            };
+            if !known {
                 let message = format!("{operation}: there is no keyword {name}");
                 return Err(PyTypeError::new_err(message));
             }
@@ -194,18 +193,36 @@ impl Settings {
         Ok(())
     }
 
+    /// What is shown, by default too.
+    pub fn progress(&self) -> &Shown {
+        static BAR: Shown = Shown::Bar;
+        static NOTHING: Shown = Shown::Nothing;
+        let default = || if DEFAULTS.lock().progress { &BAR } else { &NOTHING };
+        self.progress.as_ref().unwrap_or_else(default)
+    }
+
     /// The options of the core, without progress.
     pub fn options(&self) -> Options<'static> {
+        let defaults = *DEFAULTS.lock();
+        let sums = match self.sums.unwrap_or(defaults.sums) {
+            SumScheme::Double if self.never_double => SumScheme::Blocks,
+            sums => sums,
+        };
         Options {
             k: self.k,
-            sums: self.sums,
-            accuracy: self.accuracy,
-            scheme: self.scheme,
+            sums,
+            accuracy: self.accuracy.unwrap_or(defaults.accuracy),
+            scheme: self.scheme.unwrap_or(defaults.scheme),
             device: self.device,
             progress: None,
         }
     }
 }
+
+/// Keywords that mean something only where a result is written, now or later.
+pub const OF_RESULTS: &[&str] = &["out", "call"];
+/// The one that means nothing where there is no choice of when to compute.
+pub const OF_TIME: &[&str] = &["call"];
 
 /// Sets what reductions over pairs do unless a call says otherwise.
 ///
@@ -226,18 +243,14 @@ fn set_defaults(
     sum_scheme: Option<&Bound<'_, PyAny>>,
     progress: Option<bool>,
 ) -> PyResult<()> {
-    let mut new = *DEFAULTS.lock();
-    if let Some(value) = accuracy {
-        new.accuracy = chosen("accuracy", value)?;
-    }
-    if let Some(value) = scheme {
-        new.scheme = chosen("scheme", value)?;
-    }
-    if let Some(value) = sum_scheme {
-        new.sums = chosen("sum_scheme", value)?;
-    }
-    new.progress = progress.unwrap_or(new.progress);
-    *DEFAULTS.lock() = new;
+    let accuracy = accuracy.map(|value| chosen("accuracy", value)).transpose()?;
+    let scheme = scheme.map(|value| chosen("scheme", value)).transpose()?;
+    let sums = sum_scheme.map(|value| chosen("sum_scheme", value)).transpose()?;
+    let mut defaults = DEFAULTS.lock();
+    defaults.accuracy = accuracy.unwrap_or(defaults.accuracy);
+    defaults.scheme = scheme.unwrap_or(defaults.scheme);
+    defaults.sums = sums.unwrap_or(defaults.sums);
+    defaults.progress = progress.unwrap_or(defaults.progress);
     Ok(())
 }
 

@@ -10,7 +10,8 @@ use tilework::{Array, DType, Device};
 use super::genred::{arrays, index, restored};
 use super::lazy::PyLazy;
 use super::operand::{number, required_array};
-use super::settings::Settings;
+use super::reductions::once;
+use super::settings::{OF_RESULTS, Settings};
 use super::work::watched;
 use crate::array::PyArray;
 use crate::errors::OrRaise;
@@ -54,15 +55,20 @@ impl System {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<System> {
         let mut solve = Solve::default();
-        settings.take_all(name, options, |keyword, value| {
+        let mut tolerance = None;
+        settings.take_all(name, options, OF_RESULTS, |keyword, value| {
             match keyword {
                 "alpha" => solve.alpha = one_number(keyword, value)?,
-                "tol" | "eps" => solve.tol = one_number(keyword, value)?,
+                "tol" | "eps" => {
+                    once(name, "the tolerance", "eps is KeOps' word for tol", &tolerance)?;
+                    tolerance = Some(one_number(keyword, value)?);
+                }
                 "maxiter" => solve.maxiter = value.extract()?,
                 _ => return Ok(false),
             }
             Ok(true)
         })?;
+        solve.tol = tolerance.unwrap_or(solve.tol);
         Ok(System { solve, settings })
     }
 
@@ -108,7 +114,7 @@ impl PyLazy {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyArray> {
         let (py, tensor) = (slf.py(), slf.get());
-        let system = System::read("solve", Settings::new(), options)?;
+        let system = System::read("solve", Settings::default(), options)?;
         let right = match b.cast_exact::<PyLazy>() {
             Ok(lazy) => lazy.get().0.array().cloned().ok_or_else(|| {
                 PyTypeError::new_err("solve: the right-hand side is an array, or Vi of one")
@@ -181,8 +187,8 @@ impl PyKernelSolve {
         axis: isize,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyKernelSolve> {
-        let mut settings = Settings::new();
-        settings.take_all("KernelSolve", options, |_, _| Ok(false))?;
+        let mut settings = Settings::default();
+        settings.take_all("KernelSolve", options, OF_RESULTS, |_, _| Ok(false))?;
         let texts: Vec<&str> = aliases.iter().map(String::as_str).collect();
         let genred = Genred::new(formula, &texts, "Sum", index(axis)?).py()?;
         let Some(unknown) = genred.position(varinvalias) else {
@@ -202,7 +208,7 @@ impl PyKernelSolve {
         args: &Bound<'_, PyTuple>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyArray> {
-        let system = System::read("KernelSolve", self.settings.for_a_call(), options)?;
+        let system = System::read("KernelSolve", self.settings.for_a_call(py), options)?;
         let arrays = arrays(args, "KernelSolve")?;
         let arrays: Vec<&Array> = arrays.iter().collect();
         let device = arrays.first().map_or_else(Device::current, |array| array.device());

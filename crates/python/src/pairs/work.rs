@@ -39,8 +39,9 @@ pub fn watched<T: Send>(
     settings: &Settings,
     work: impl Fn(&Options<'_>) -> Result<T> + Sync,
 ) -> PyResult<T> {
+    let shown = settings.progress();
     let long = if device.memory() == Memory::Host { LONG } else { LONG_AWAY };
-    if matches!(settings.progress, Shown::Nothing) && pairs < long {
+    if matches!(shown, Shown::Nothing) && pairs < long {
         return run(py, pairs, device, || work(&settings.options()));
     }
     let stop = Arc::new(AtomicBool::new(false));
@@ -78,7 +79,7 @@ pub fn watched<T: Send>(
                 continue;
             }
             let fraction = done.load(Ordering::Relaxed) as f64 / PARTS;
-            let look = || py.check_signals().and_then(|()| bar.show(py, settings, fraction));
+            let look = || py.check_signals().and_then(|()| bar.show(py, shown, fraction));
             if let Err(error) = in_the_middle(look) {
                 stop.store(true, Ordering::Relaxed);
                 failure = Some(error);
@@ -91,8 +92,8 @@ pub fn watched<T: Send>(
                 Err(error)
             }
             None => {
-                if !matches!(settings.progress, Shown::Nothing) {
-                    bar.show(py, settings, 1.0)?;
+                if !matches!(shown, Shown::Nothing) {
+                    bar.show(py, shown, 1.0)?;
                     bar.end(py)?;
                 }
                 match result {
@@ -115,8 +116,8 @@ struct Bar {
 }
 
 impl Bar {
-    fn show(&mut self, py: Python<'_>, settings: &Settings, fraction: f64) -> PyResult<()> {
-        match &settings.progress {
+    fn show(&mut self, py: Python<'_>, shown: &Shown, fraction: f64) -> PyResult<()> {
+        match shown {
             Shown::Nothing => Ok(()),
             Shown::Told(callback) => {
                 // Only False stops: other values are what the function happens to return.

@@ -1,0 +1,131 @@
+"""Keywords of reductions over pairs: each is heeded or refused, and none is given twice."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilework as tw
+from tilework import Genred, KernelSolve, LazyTensor, Pm, Vi, Vj
+
+ALIASES = ["x = Vi(1)", "y = Vj(1)"]
+X = np.array([[1.0], [2.0], [3.0]])
+Y = np.array([[5.0], [7.0]])
+# Sums that differ with the accumulators.
+ONES, LONG = np.ones((64, 1), "float32"), np.random.default_rng(4).normal(size=(1000, 1)).astype("float32")
+IN_BLOCKS, IN_DOUBLE = ((Vi(ONES) * Vj(LONG)).sum(axis=1, sum_scheme=scheme).tolist() for scheme in ("block_sum", "double"))
+
+
+@pytest.fixture
+def k() -> LazyTensor:
+    return Vi(X) * Vj(Y)
+
+
+@pytest.fixture
+def defaults() -> Iterator[None]:
+    before = tw.pairs.get_defaults()
+    yield
+    tw.pairs.set_defaults(**before)
+
+
+def test_a_later_call_writes_where_it_was_told_to(k: LazyTensor) -> None:
+    out, other = tw.zeros((3, 1), dtype=tw.float64), tw.zeros((3, 1), dtype=tw.float64)
+    later = k.sum(axis=1, call=False, out=out)
+    assert not np.asarray(out).any()
+    assert later() is out
+    np.testing.assert_array_equal(out, X * 12)
+    # What the call says counts more than what it was made with.
+    assert later(out=other) is other
+    np.testing.assert_array_equal(other, X * 12)
+    symbolic = (Vi(0, 1) * Vj(Y)).sum(axis=1, out=out)
+    symbolic(2 * X)
+    np.testing.assert_array_equal(out, X * 24)
+
+
+def test_progress_of_a_later_call_is_told() -> None:
+    calls: list[Callable[[Any], Any]] = [
+        lambda told: Genred("x * y", ALIASES, axis=1, progress=told)(X, Y),
+        lambda told: Genred("x * y", ALIASES, axis=1, progress=told).value_and_grad(X, Y, variables=["x"]),
+        lambda told: (Vi(X) * Vj(Y)).sum(axis=1, call=False, progress=told)(),
+        lambda told: KernelSolve("Exp(-SqDist(x,y)) * b", [*ALIASES, "b = Vj(1)"], "b", axis=1, progress=told)(
+            X, X, X, alpha=1.0
+        ),
+    ]
+    for call in calls:
+        told: list[float] = []
+        call(told.append)
+        assert told and told[-1] == 1.0
+    told = []
+    silent = Genred("x * y", ALIASES, axis=1, progress=told.append)
+    silent(X, Y, progress=False)
+    assert not told
+
+
+def test_defaults_are_those_of_the_call(defaults: None, capsys: pytest.CaptureFixture[str]) -> None:
+    genred, later = Genred("x * y", ALIASES, axis=1), (Vi(ONES) * Vj(LONG)).sum(axis=1, call=False)
+    assert genred(ONES, LONG).tolist() == later().tolist() == IN_BLOCKS != IN_DOUBLE
+    tw.pairs.set_defaults(sum_scheme="double", progress=True)
+    assert genred(ONES, LONG).tolist() == IN_DOUBLE
+    assert "100 %" in capsys.readouterr().err
+    assert later().tolist() == IN_DOUBLE
+    assert "100 %" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("keyword", [{"out": tw.zeros((3, 1))}, {"call": False}])
+def test_what_an_operation_does_not_heed_it_refuses(k: LazyTensor, keyword: dict[str, Any]) -> None:
+    x = Vi(X)
+    genred, later = Genred("x * y", ALIASES, axis=1), k.sum(axis=1, call=False)
+    system = (-x.sqdist(Vj(X))).exp()
+    calls: list[Callable[..., Any]] = [
+        lambda **o: k.partial("sum", axis=1, **o),
+        lambda **o: (x * Vj(Y)).value_and_grad("sum", [x], axis=1, **o),
+        lambda **o: (x * Vj(Y)).reduction_grad("sum", x, np.ones((3, 1)), axis=1, **o),
+        lambda **o: genred.value_and_grad(X, Y, variables=["x"], **o),
+        lambda **o: Genred("x * y", ALIASES, axis=1, **o),
+        lambda **o: system.solve(X, alpha=1.0, **o),
+        lambda **o: KernelSolve("x * y * b", [*ALIASES, "b = Vj(1)"], "b", axis=1, **o),
+    ]
+    if "call" in keyword:
+        calls += [lambda **o: genred(X, Y, **o), later, lambda **o: k.matmul(np.ones(2), **o)]
+    (name,) = keyword
+    for call in calls:
+        with pytest.raises(TypeError, match=f"there is no keyword {name}"):
+            call(**keyword)
+        call(**{name: True if name == "call" else None})
+    # Along the components nothing is computed.
+    with pytest.raises(TypeError, match="along components"):
+        k.sum(axis=-1, **keyword)
+
+
+def test_arguments_are_given_once(k: LazyTensor) -> None:
+    w = Vj(Y)
+    wrong: list[tuple[Callable[[], Any], str]] = [
+        (lambda: k.sum(axis=1, dim=0), "the axis"),
+        (lambda: k.sum(1, axis=1), "the axis"),
+        (lambda: k.Kmin(1, 0, dim=1), "the axis"),
+        (lambda: k.Kmin(1, axis=1, K=2), "K"),
+        (lambda: k.Kmin(K=1, axis=1, opt_arg=2), "K"),
+        (lambda: k.reduction("Kmin", opt_arg=1, axis=1, K=2), "K"),
+        (lambda: k.logsumexp(1, w, weight=w), "the weight"),
+        (lambda: k.reduction("LogSumExp", w, axis=1, weight=w), "the weight"),
+        (lambda: k.solve(X, tol=1e-3, eps=1e-4), "the tolerance"),
+    ]
+    for call, what in wrong:
+        with pytest.raises(TypeError, match=f"{what} is given twice"):
+            call()
+
+
+def test_double_accumulators_are_refused_whatever_the_default(defaults: None) -> None:
+    genred = Genred("x * y", ALIASES, axis=1, use_double_acc=False)
+    assert genred(ONES, LONG).tolist() == IN_BLOCKS
+    tw.pairs.set_defaults(sum_scheme="double")
+    assert genred(ONES, LONG).tolist() == IN_BLOCKS
+    assert Genred("x * y", ALIASES, axis=1)(ONES, LONG).tolist() == IN_DOUBLE
+    assert genred(ONES, LONG, use_double_acc=True).tolist() == IN_DOUBLE
+
+
+def test_keywords_that_mean_nothing_pass(k: LazyTensor) -> None:
+    expected = k.sum(axis=1).tolist()
+    assert k.sum(axis=1, enable_chunks=True, optional_flags=[], dtype_acc="auto", out=None).tolist() == expected
+    assert (Pm(1.0) * k).sum(axis=1, sum_scheme=None, accuracy=None, call=True).tolist() == expected
