@@ -226,6 +226,11 @@ impl Expr {
         self.0.tree_size
     }
 
+    /// About how many numbers are read and computed for one pair, if nothing is shared (saturating).
+    pub fn work(&self) -> u64 {
+        self.0.work
+    }
+
     /// The variable, if it is one.
     pub fn as_variable(&self) -> Option<Variable> {
         match self.kind() {

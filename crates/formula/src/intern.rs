@@ -24,6 +24,7 @@ pub(crate) struct Node {
     pub(crate) hash: u64,
     pub(crate) depth: usize,
     pub(crate) tree_size: u64,
+    pub(crate) work: u64,
 }
 
 /// A small hash function with a fixed start, so that hashes do not change from run to run.
@@ -98,11 +99,28 @@ pub(crate) fn intern(kind: Kind, operands: Operands, dim: usize) -> Expr {
     let depth = 1 + operands.iter().map(Expr::depth).max().unwrap_or(0);
     let tree_size =
         operands.iter().fold(1u64, |size, operand| size.saturating_add(operand.tree_size()));
-    let node = Arc::new(Node { kind, operands, dim, per, hash, depth, tree_size });
+    let work = operands
+        .iter()
+        .fold(own_work(&kind, &operands, dim), |work, operand| work.saturating_add(operand.work()));
+    let node = Arc::new(Node { kind, operands, dim, per, hash, depth, tree_size, work });
     bucket.push(Arc::downgrade(&node));
     drop(table);
     drop(looked_at);
     Expr(node)
+}
+
+/// About how many operations a node is, without its operands: components that are read or computed.
+fn own_work(kind: &Kind, operands: &Operands, dim: usize) -> u64 {
+    let widest = operands.iter().map(Expr::dim).fold(dim, usize::max) as u64;
+    match kind {
+        Kind::Contract(contraction) => {
+            // Each number of the result is a sum over the shared axes.
+            let shared = contraction.over.iter().map(|&(l, _)| contraction.left.get(l as usize));
+            let shared = shared.flatten().fold(1u64, |n, &axis| n.saturating_mul(axis.into()));
+            widest.max((dim as u64).saturating_mul(shared))
+        }
+        _ => widest,
+    }
 }
 
 impl Drop for Node {
@@ -151,6 +169,25 @@ mod tests {
         assert_eq!(f.depth(), 200_001);
         assert_eq!(Expr::order(std::slice::from_ref(&f)).len(), 200_001);
         drop(f);
+    }
+
+    #[test]
+    fn wide_pairs_and_long_formulas_are_much_work() {
+        let (x, y) = (Expr::vi(0, 5000).unwrap(), Expr::vj(1, 5000).unwrap());
+        // The difference, twice since it is a tree, from two vectors, and its square.
+        assert_eq!(x.sqdist(&y).unwrap().work(), (2 * 3 + 1) * 5000);
+        let mut f = Expr::vi(0, 1).unwrap();
+        for _ in 0..100 {
+            f = f.unary(tilework_ops::Id::Sin).unwrap();
+        }
+        assert_eq!(f.work(), 101);
+        // Seven rows of a matrix with a vector of nine, and both are read.
+        let (m, v) = (Expr::vj(1, 63).unwrap(), Expr::vi(0, 9).unwrap());
+        assert_eq!(m.matvecmult(&v).unwrap().work(), 63 + 63 + 9);
+        for _ in 0..64 {
+            f = f.multiply(&f.exp().unwrap()).unwrap();
+        }
+        assert_eq!(f.work(), u64::MAX);
     }
 
     #[test]

@@ -53,12 +53,16 @@ tw.set_num_threads(2)
 
 x = tw.sin(tw.arange(1 << 22, dtype=tw.float32))
 z = tw.sin(tw.arange(1 << 23, dtype=tw.float64)) + 1j
+# Few pairs, each of which is much work.
+vectors = tw.tile(x[: 1 << 18], (48, 1))
+pairs = tw.Vi(vectors).sqdist(tw.Vj(vectors))
 works = {
     "map": lambda: z**z,
     "sort": lambda: tw.sort(tw.broadcast_to(x, (12, 1 << 22))),
     "sort of short lines": lambda: tw.sort(tw.broadcast_to(x[:64], (1 << 20, 64))),
     "argsort": lambda: tw.argsort(tw.broadcast_to(x, (6, 1 << 22))),
     "argsort of one long line": lambda: tw.argsort(z),
+    "wide pairs": lambda: pairs.sum(axis=1),
     "reference map": lambda: tw.exp(tw.broadcast_to(x.to_device("reference"), (8, 1 << 22))),
 }
 work = works[sys.argv[1]]
@@ -84,6 +88,7 @@ print(whole)
         "sort of short lines",
         "argsort",
         "argsort of one long line",
+        "wide pairs",
         "reference map",
     ],
 )

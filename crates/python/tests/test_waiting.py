@@ -139,12 +139,19 @@ def ticking() -> Iterator[list[int]]:
     [
         "operator", "function", "where", "isclose", "allclose", "clip", "pad", "repeat", "tile",
         "take", "along", "index", "indices", "vecdot", "tensordot", "choice",
+        "wide pairs", "genred", "partial", "dense", "long formula",
     ],
 )  # fmt: skip
 def test_work_is_as_long_as_its_result(work: str) -> None:
     column, row = tw.ones((3000, 1)), tw.ones((1, 3000))
     ten, wide = tw.zeros(10), tw.ones((2, 3000))
     picks = tw.zeros((3000,), dtype=tw.int64)
+    vectors = tw.ones((4, 100_000), dtype=tw.float32)
+    pairs = tw.Vi(vectors).sqdist(tw.Vj(vectors))
+    genred = tw.Genred("SqDist(x, y)", ["x = Vi(100000)", "y = Vj(100000)"], axis=1)
+    deep = tw.Vi(tw.ones((50, 1))) * tw.Vj(tw.ones((50, 1)))
+    for _ in range(500):
+        deep = deep.sin()
     works: dict[str, Callable[[], Any]] = {
         "operator": lambda: column + row,
         "function": lambda: tw.add(column, row),
@@ -161,6 +168,11 @@ def test_work_is_as_long_as_its_result(work: str) -> None:
         "indices": lambda: wide[picks[:, None], picks],
         "vecdot": lambda: tw.vecdot(column[:, None], row[..., None], axis=-1),
         "tensordot": lambda: tw.tensordot(column[:, 0], row[0], axes=0),
+        "wide pairs": lambda: pairs.sum(axis=1),
+        "genred": lambda: genred(vectors, vectors),
+        "partial": lambda: pairs.partial("Min", axis=1),
+        "dense": lambda: pairs.dense(),
+        "long formula": lambda: deep.sum(axis=1),
         "choice": lambda: tw.random.default_rng(1).choice(wide, 3000),
     }
     with ticking() as ticks:

@@ -9,7 +9,7 @@ use tilework::{Array, Device};
 use super::operand::required_array;
 use super::reductions::{fits_out, result};
 use super::settings::{OF_RESULTS, OF_TIME, Settings};
-use super::work::watched;
+use super::work::{effort, watched};
 use crate::array::PyArray;
 use crate::errors::OrRaise;
 use crate::run::run;
@@ -77,9 +77,9 @@ impl PyGenred {
         let arrays = arrays(args, "Genred")?;
         let arrays: Vec<&Array> = arrays.iter().collect();
         let device = arrays.first().map_or_else(Device::current, |array| array.device());
-        let pairs = self.genred.pairs(&arrays).py()?;
+        let effort = effort_of(&self.genred, &arrays)?;
         fits_out(py, &settings, device, || self.genred.outline(&arrays))?;
-        let reduced = watched(py, pairs, device, &settings, |options| {
+        let reduced = watched(py, effort, device, &settings, |options| {
             self.genred.call_with(&arrays, options)
         })?;
         result(py, reduced, &settings)
@@ -113,9 +113,9 @@ impl PyGenred {
             None => (None, Device::current()),
         };
         let e = e.map(|e| required_array(e, like, "value_and_grad")).transpose()?;
-        let pairs = self.genred.pairs(&arrays).py()?;
+        let effort = effort_of(&self.genred, &arrays)?;
         let variables: Vec<&str> = variables.iter().map(String::as_str).collect();
-        let (value, gradients) = watched(py, pairs, device, &settings, |options| {
+        let (value, gradients) = watched(py, effort, device, &settings, |options| {
             self.genred.value_and_grad(&arrays, &variables, e.as_ref(), options)
         })?;
         Ok((PyArray(value), PyTuple::new(py, gradients.into_iter().map(PyArray))?))
@@ -132,8 +132,8 @@ impl PyGenred {
         let arrays = arrays(args, "explain")?;
         let arrays: Vec<&Array> = arrays.iter().collect();
         let device = arrays.first().map_or_else(Device::current, |array| array.device());
-        let pairs = self.genred.pairs(&arrays).py()?;
-        run(args.py(), pairs, device, || self.genred.explain(&arrays, &self.settings.options()))
+        let effort = effort_of(&self.genred, &arrays)?;
+        run(args.py(), effort, device, || self.genred.explain(&arrays, &self.settings.options()))
     }
 
     fn __repr__(&self) -> String {
@@ -158,6 +158,12 @@ pub fn index(axis: isize) -> PyResult<usize> {
 /// How many values are to be kept.
 pub fn count(k: isize) -> PyResult<usize> {
     usize::try_from(k).map_err(|_| PyValueError::new_err(format!("K = {k} is less than 1")))
+}
+
+/// How much work a call is.
+pub fn effort_of(genred: &Genred, arrays: &[&Array]) -> PyResult<usize> {
+    let reduction = genred.reduction();
+    Ok(effort(genred.pairs(arrays).py()?, reduction.formula(), reduction.weight()))
 }
 
 /// The arrays of a call; lists take the dtype of the first array.

@@ -38,7 +38,7 @@ impl PyLazy {
         let index = asked.index("reduction_grad")?;
         let e = required_array(e, tensor.0.dtype(), "reduction_grad")?;
         let (variable, weight) = (&v.get().0, asked.weight.as_ref());
-        watched(py, tensor.pairs(), tensor.device(), &asked.settings, |options| {
+        watched(py, tensor.effort(weight), tensor.device(), &asked.settings, |options| {
             tensor.0.reduction_grad(row.name, index, weight, variable, &e, options)
         })
         .map(PyArray)
@@ -70,7 +70,7 @@ impl PyLazy {
         let variables: Vec<&LazyTensor> = variables.iter().map(|v| &v.get().0).collect();
         let weight = asked.weight.as_ref();
         let (value, gradients): (Array, Vec<Array>) =
-            watched(py, tensor.pairs(), tensor.device(), &asked.settings, |options| {
+            watched(py, tensor.effort(weight), tensor.device(), &asked.settings, |options| {
                 tensor.0.value_and_grad(row.name, index, weight, &variables, e.as_ref(), options)
             })?;
         Ok((PyArray(value), PyTuple::new(py, gradients.into_iter().map(PyArray))?))

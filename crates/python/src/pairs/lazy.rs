@@ -12,12 +12,13 @@ use tilework::pairs::{Along, Category, LazyArg, LazyTensor, Parts};
 
 use super::operand::{Operand, made_of, number, required_array};
 use super::settings::Settings;
+use super::work::effort;
 use crate::args::register;
 use crate::array::PyArray;
 use crate::convert::ArrayArg;
 use crate::dtype::{self, PyDType};
 use crate::errors::OrRaise;
-use crate::run::run;
+use crate::run::{result_len, run, volume};
 
 /// A symbolic tensor F(p, x_i, y_j): a formula over pairs with the arrays that its variables are.
 ///
@@ -37,9 +38,16 @@ use crate::run::run;
 pub struct PyLazy(pub LazyTensor);
 
 impl PyLazy {
-    /// How many numbers the formula stands for: what the length of work is judged by.
-    pub fn pairs(&self) -> usize {
-        self.0.shape().into_iter().fold(1, usize::saturating_mul)
+    /// How much work a reduction of the formula is: what is done without the GIL is judged by it.
+    pub fn effort(&self, weight: Option<&LazyTensor>) -> usize {
+        let (shape, of_weight) = (self.0.shape(), weight.map(LazyTensor::shape));
+        // Batches, i and j of both broadcast, components do not.
+        let numbers = match &of_weight {
+            Some(other) => result_len(&[&shape[..shape.len() - 1], &other[..other.len() - 1]])
+                .saturating_mul(self.0.dim()),
+            None => volume(&shape),
+        };
+        effort(numbers, self.0.expr(), weight.map(LazyTensor::expr))
     }
 
     pub fn device(&self) -> Device {
@@ -235,8 +243,8 @@ impl PyLazy {
     ) -> PyResult<PyArray> {
         let (m, n) = self.0.rows();
         let part = self.0.block(range(rows, m)?, range(cols, n)?).py()?;
-        let numbers = PyLazy(part.clone()).pairs();
-        run(py, numbers, self.device(), || {
+        let effort = PyLazy(part.clone()).effort(None);
+        run(py, effort, self.device(), || {
             let values = part.dense()?;
             if part.dim() == 1 { values.squeeze(Some(&[-1])) } else { Ok(values) }
         })

@@ -61,8 +61,8 @@ impl PyLazy {
         settings: &Settings,
     ) -> PyResult<PyArray> {
         let (tensor, columns) = (&self.0, vector.shape().get(1).copied().unwrap_or(1));
-        let pairs = self.pairs().saturating_mul(columns);
-        watched(py, pairs, self.device(), settings, |options| match tensor.dtype() {
+        let effort = self.effort(None).saturating_mul(columns);
+        watched(py, effort, self.device(), settings, |options| match tensor.dtype() {
             Some(dtype) if cast => tensor.matmul_with(&vector.to_dtype(dtype)?, options),
             _ => tensor.matmul_with(vector, options),
         })

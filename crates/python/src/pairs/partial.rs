@@ -143,8 +143,9 @@ impl PyLazy {
         let keywords = with_axis(py, options, axis)?;
         let asked = Asked::from_keywords(row, "partial", &tensor.0, &keywords, OF_RESULTS)?;
         let index = asked.index("partial")?;
-        watched(py, tensor.pairs(), tensor.device(), &asked.settings, |options| {
-            tensor.0.partial(row.name, index, asked.weight.as_ref(), offset, options)
+        let weight = asked.weight.as_ref();
+        watched(py, tensor.effort(weight), tensor.device(), &asked.settings, |options| {
+            tensor.0.partial(row.name, index, weight, offset, options)
         })
         .map(PyPartial)
     }
@@ -171,8 +172,9 @@ impl PyLazy {
         }
         let asked = Asked::from_keywords(row, "explain", tensor, &keywords, &[])?;
         let index = asked.index("explain")?;
-        run(py, lazy.pairs(), lazy.device(), || {
-            tensor.explain(row.name, index, asked.weight.as_ref(), &asked.settings.options())
+        let weight = asked.weight.as_ref();
+        run(py, lazy.effort(weight), lazy.device(), || {
+            tensor.explain(row.name, index, weight, &asked.settings.options())
         })
     }
 }

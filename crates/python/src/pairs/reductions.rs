@@ -206,13 +206,12 @@ fn compute(
     asked: &Asked,
     settings: &Settings,
 ) -> PyResult<Py<PyAny>> {
-    let shown = PyLazy(tensor.clone());
+    let (shown, weight) = (PyLazy(tensor.clone()), asked.weight.as_ref());
     fits_out(py, settings, shown.device(), || {
-        let weight = asked.weight.as_ref();
         tensor.outline(asked.row.name, axis, weight, &settings.options())
     })?;
-    let reduced = watched(py, shown.pairs(), shown.device(), settings, |options| {
-        tensor.reduce(asked.row.name, axis, asked.weight.as_ref(), options)
+    let reduced = watched(py, shown.effort(weight), shown.device(), settings, |options| {
+        tensor.reduce(asked.row.name, axis, weight, options)
     })?;
     result(py, reduced, settings)
 }

@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PyTuple};
 use tilework::pairs::{Genred, LazyTensor, Options, Solution, Solve, conjugate_gradient};
 use tilework::{Array, DType, Device};
 
-use super::genred::{arrays, index, restored};
+use super::genred::{arrays, effort_of, index, restored};
 use super::lazy::PyLazy;
 use super::operand::{number, required_array};
 use super::reductions::once;
@@ -72,9 +72,9 @@ impl System {
         Ok(System { solve, settings })
     }
 
-    /// How much work it may be, for a matrix of so many pairs: what is watched is judged by it.
-    fn pairs(&self, pairs: usize) -> usize {
-        pairs.saturating_mul(self.solve.maxiter.unwrap_or(pairs))
+    /// How much work it may be, if a product with the matrix is so much.
+    fn effort(&self, product: usize) -> usize {
+        product.saturating_mul(self.solve.maxiter.unwrap_or(product))
     }
 }
 
@@ -123,9 +123,9 @@ impl PyLazy {
         };
         let lazy = &tensor.0;
         let linear = var.map(|var| linear_in(lazy, &var.get().0)).transpose()?;
-        let pairs = system.pairs(tensor.pairs());
+        let effort = system.effort(tensor.effort(None));
         let solution =
-            watched(py, pairs, tensor.device(), &system.settings, |options| match linear {
+            watched(py, effort, tensor.device(), &system.settings, |options| match linear {
                 None => lazy.solve(&right, &system.solve, options),
                 Some(axis) => {
                     let product = |v: &Array, options: &Options<'_>| {
@@ -212,8 +212,8 @@ impl PyKernelSolve {
         let arrays = arrays(args, "KernelSolve")?;
         let arrays: Vec<&Array> = arrays.iter().collect();
         let device = arrays.first().map_or_else(Device::current, |array| array.device());
-        let pairs = system.pairs(self.genred.pairs(&arrays).py()?);
-        let solution = watched(py, pairs, device, &system.settings, |options| {
+        let effort = system.effort(effort_of(&self.genred, &arrays)?);
+        let solution = watched(py, effort, device, &system.settings, |options| {
             self.genred.solve(&arrays, self.unknown, &system.solve, options)
         })?;
         solved(py, solution)

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
+use tilework::formula::Expr;
 use tilework::pairs::{Options, Progress};
 use tilework::{Device, Memory, Result, interruptible};
 use tilework_backend::in_the_middle;
@@ -22,8 +23,11 @@ use super::settings::{Settings, Shown};
 use crate::errors::OrRaise;
 use crate::run::{bug, run};
 
-/// Pairs (times components) from which work is watched: milliseconds of the quickest formulas, beside
-/// which a thread costs little. Shorter work looks for signals between its pieces, as any other.
+/// Numbers for each pair that count as one: a short formula's, whose pairs the other bounds were
+/// measured with.
+const SHORT_FORMULA: u64 = 16;
+/// What work is watched from: milliseconds of the quickest formulas, beside which a thread costs little.
+/// Shorter work looks for signals between its pieces, as any other.
 const LONG: usize = 1 << 25;
 /// The same on devices with memory of their own: calls return while these work, which a thread that waits
 /// would undo, and the quickest formulas take some tens of milliseconds.
@@ -31,18 +35,27 @@ const LONG_AWAY: usize = 1 << 37;
 /// How often signals are looked for, and progress is shown.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Does work on so many pairs, with the options of these settings and a watch on it.
+/// How much work a formula is that stands for so many numbers, pairs times components: by what is read
+/// and computed for each pair, since a pair of long vectors takes as long as many short ones.
+pub fn effort(numbers: usize, formula: &Expr, weight: Option<&Expr>) -> usize {
+    let weight = weight.map_or(0, Expr::work);
+    let each = formula.work().saturating_add(weight) / SHORT_FORMULA;
+    let each = usize::try_from(each).unwrap_or(usize::MAX).max(1);
+    (numbers / formula.dim().max(1)).saturating_mul(each)
+}
+
+/// Does so much work, with the options of these settings and a watch on it.
 pub fn watched<T: Send>(
     py: Python<'_>,
-    pairs: usize,
+    effort: usize,
     device: Device,
     settings: &Settings,
     work: impl Fn(&Options<'_>) -> Result<T> + Sync,
 ) -> PyResult<T> {
     let shown = settings.progress();
     let long = if device.memory() == Memory::Host { LONG } else { LONG_AWAY };
-    if matches!(shown, Shown::Nothing) && pairs < long {
-        return run(py, pairs, device, || work(&settings.options()));
+    if matches!(shown, Shown::Nothing) && effort < long {
+        return run(py, effort, device, || work(&settings.options()));
     }
     let stop = Arc::new(AtomicBool::new(false));
     let done = AtomicU64::new(0);
@@ -68,7 +81,7 @@ pub fn watched<T: Send>(
         });
         // Where the system has no thread left, the work is done here and heeds signals at its end.
         let Ok(worker) = worker else {
-            return run(py, pairs, device, || work(&settings.options()));
+            return run(py, effort, device, || work(&settings.options()));
         };
         let mut bar = Bar { began: Instant::now(), drawn: false };
         let mut failure = None;
