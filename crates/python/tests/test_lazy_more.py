@@ -210,6 +210,11 @@ def test_partials_travel_as_plain_arrays() -> None:
     assert np.asarray(part.finish()).min() >= 100
     with pytest.raises(ValueError, match="version"):
         Partial.from_arrays(**{**state, "version": 2})
+    with pytest.raises(ValueError, match="real floats, not in int8"):
+        Partial.from_arrays(**{**state, "dtype": "int8"})
+    sums = (Vi(X) * Vj(Y)).partial("sum", axis=1).arrays()
+    with pytest.raises(ValueError, match="Sum has no indices"):
+        Partial.from_arrays(**{**sums, "indices": np.zeros(sums["values"].shape, "int64")})
     with pytest.raises(ValueError, match="different reductions"):
         part.merge(Vi(X).sqdist(Vj(Y)).partial("sum", axis=1))
     with pytest.raises(ValueError, match="offset"):
@@ -361,6 +366,40 @@ def test_tensors_travel_as_text_and_arrays() -> None:
     assert pickle.loads(pickle.dumps(Pm([0.5, 2]) * xi)).sum(axis=0).dtype == tw.float32
     with pytest.raises(ValueError, match="none of the variables"):
         tw._core._restore_lazy("Vi(0,3)", [], [], False)
+
+
+def test_reductions_for_later_travel_too() -> None:
+    for x, arrays in [(Vi(0, 2), [X]), (Vi(X), [])]:
+        k, weight = x.sqdist(Vj(Y)), Vj(Y)
+        for later in [
+            k.Kmin(2, 1, call=False),
+            k.sum(axis=1, sum_scheme="kahan_scheme", call=False),
+            k.logsumexp(dim=1, weight=weight, call=False),
+            k.reduction("SumSoftMaxWeight", weight, axis=1, call=False),
+            k.reduction("ArgKMin", opt_arg=3, axis=1, call=False),
+        ]:
+            again = pickle.loads(pickle.dumps(later))
+            assert repr(again) == repr(later)
+            np.testing.assert_array_equal(again(*arrays), later(*arrays))
+
+
+def test_counts_are_not_negative() -> None:
+    k = (-Vi(X).sqdist(Vj(X))).exp()
+    with pytest.raises(ValueError, match="dense: -1 rows"):
+        k.dense(rows=-1)
+    with pytest.raises(ValueError, match="solve: maxiter"):
+        k.solve(X, maxiter=-1)
+    x = Vi(X)
+    with pytest.raises(TypeError, match="a list of tensors"):
+        (x * Vj(Y)).value_and_grad("sum", x, axis=1)
+
+
+def test_lists_take_the_dtype_of_arrays_behind_them() -> None:
+    y = Y.astype("float32")
+    text = tw.Genred("p * (x | y)", ["p = Pm(1)", "x = Vi(2)", "y = Vj(2)"], axis=1)
+    for p in [[2.0], 2.0, (2,)]:
+        assert text(p, X[:3].tolist(), y).dtype == tw.float32
+    assert (Vi(0, 2) | Vj(1, 2)).sum(axis=1)(X[:3].tolist(), y).dtype == tw.float32
 
 
 def test_methods_tell_their_signatures() -> None:

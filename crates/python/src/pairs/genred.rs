@@ -6,7 +6,7 @@ use pyo3::types::{PyDict, PyTuple};
 use tilework::pairs::Genred;
 use tilework::{Array, Device};
 
-use super::operand::required_array;
+use super::operand::{dtype_of, required_array};
 use super::reductions::{fits_out, result};
 use super::settings::{OF_RESULTS, OF_TIME, Settings};
 use super::work::{effort, watched};
@@ -168,16 +168,7 @@ pub fn effort_of(genred: &Genred, arrays: &[&Array]) -> PyResult<usize> {
 
 /// The arrays of a call; lists take the dtype of the first array.
 pub fn arrays(args: &Bound<'_, PyTuple>, operation: &str) -> PyResult<Vec<Array>> {
-    let is_number = |object: &Bound<'_, PyAny>| super::operand::number(object);
-    let mut like = None;
-    for object in args.iter() {
-        if is_number(&object)?.is_none()
-            && let Some(array) = super::operand::array(&object, None)?
-        {
-            like = Some(array.dtype());
-            break;
-        }
-    }
+    let like = dtype_of(args.iter())?;
     args.iter().map(|object| required_array(&object, like, operation)).collect()
 }
 

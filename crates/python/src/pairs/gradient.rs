@@ -1,5 +1,6 @@
 //! Gradients of reductions for Python; those of formulas are methods from the table.
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use tilework::Array;
@@ -56,12 +57,15 @@ impl PyLazy {
     fn value_and_grad<'py>(
         slf: &Bound<'py, Self>,
         reduction: &str,
-        variables: Vec<Bound<'py, PyLazy>>,
+        variables: &Bound<'py, PyAny>,
         e: Option<&Bound<'py, PyAny>>,
         axis: Option<&Bound<'py, PyAny>>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<(PyArray, Bound<'py, PyTuple>)> {
         let (py, tensor, row) = (slf.py(), slf.get(), named(reduction)?);
+        let variables: Vec<Bound<'py, PyLazy>> = variables.extract().map_err(|_| {
+            PyTypeError::new_err("value_and_grad: variables are a list of tensors, as in [x]")
+        })?;
         let keywords = with_axis(py, options, axis)?;
         let asked = Asked::from_keywords(row, "value_and_grad", &tensor.0, &keywords, OF_RESULTS)?;
         let index = asked.index("value_and_grad")?;

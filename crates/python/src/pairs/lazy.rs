@@ -314,7 +314,13 @@ fn range(rows: Option<&Bound<'_, PyAny>>, n: usize) -> PyResult<std::ops::Range<
         let start = found.start as usize;
         return Ok(start..start + found.slicelength);
     }
-    Ok(0..rows.extract::<usize>()?.min(n))
+    let count: isize = rows.extract()?;
+    let count = usize::try_from(count).map_err(|_| {
+        PyValueError::new_err(format!(
+            "dense: {count} rows cannot be taken; a slice counts from the end"
+        ))
+    })?;
+    Ok(0..count.min(n))
 }
 
 /// The category of a number.

@@ -109,6 +109,19 @@ fn is_listed(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>()
 }
 
+/// The dtype that numbers and lists take among the arguments of a call: that of the first array.
+pub fn dtype_of<'py>(objects: impl Iterator<Item = Bound<'py, PyAny>>) -> PyResult<Option<DType>> {
+    for object in objects {
+        if !is_listed(&object)
+            && number(&object)?.is_none()
+            && let Some(array) = array(&object, None)?
+        {
+            return Ok(Some(array.dtype()));
+        }
+    }
+    Ok(None)
+}
+
 /// The variable made of an object; numbers, alone or in lists, have no dtype of their own and take
 /// that of the arrays that they meet.
 pub fn made_of(tensor: LazyTensor, object: &Bound<'_, PyAny>) -> PyResult<PyLazy> {

@@ -14,7 +14,7 @@ use tilework::{Device, Result};
 
 use super::genred::count;
 use super::lazy::PyLazy;
-use super::operand::{Operand, required_array};
+use super::operand::{Operand, dtype_of, required_array};
 use super::settings::{OF_TIME, Settings};
 use super::work::watched;
 use crate::args::{fits, target};
@@ -182,7 +182,13 @@ pub fn reduction(
     let axis = asked.index(name)?;
     let symbolic = |tensor: &LazyTensor| !tensor.symbols().is_empty();
     if asked.settings.later || symbolic(&lazy.0) || asked.weight.as_ref().is_some_and(symbolic) {
-        let later = PyReduced { tensor: lazy.0.clone(), axis, asked };
+        let keywords = kwargs.map_or_else(|| Ok(PyDict::new(py)), |kwargs| kwargs.copy())?;
+        for (keyword, value) in arguments(row).iter().zip(&args) {
+            keywords.set_item(keyword, value)?;
+        }
+        keywords.set_item("call", false)?;
+        let keywords = keywords.unbind();
+        let later = PyReduced { tensor: lazy.0.clone(), axis, asked, keywords };
         return Ok(Py::new(py, later)?.into_any());
     }
     compute(py, &lazy.0, axis, &asked, &asked.settings)
@@ -290,6 +296,8 @@ pub struct PyReduced {
     tensor: LazyTensor,
     axis: usize,
     asked: Asked,
+    /// What it was made with, for pickles.
+    keywords: Py<PyDict>,
 }
 
 #[pymethods]
@@ -310,12 +318,13 @@ impl PyReduced {
             let message = format!("takes {} arrays, not {}", symbols.len(), arrays.len());
             return Err(PyTypeError::new_err(message));
         }
-        let mut like = self.tensor.dtype();
+        let like = match self.tensor.dtype() {
+            Some(dtype) => Some(dtype),
+            None => dtype_of(arrays.iter())?,
+        };
         let mut found = Vec::with_capacity(symbols.len());
         for (symbol, object) in symbols.iter().zip(arrays.iter()) {
-            let array = required_array(&object, like, &symbol.to_string())?;
-            like = like.or(Some(array.dtype()));
-            found.push(array);
+            found.push(required_array(&object, like, &symbol.to_string())?);
         }
         let fill = |tensor: &LazyTensor| {
             let own = tensor.symbols();
@@ -338,5 +347,16 @@ impl PyReduced {
 
     fn __repr__(&self) -> String {
         format!("{}({:?}, axis={})", self.asked.row.name, self.tensor, self.axis)
+    }
+
+    // The method is called once more, on the tensor of the pickle.
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let caller = py.import("operator")?.getattr("methodcaller")?;
+        let name = ("reduction", self.asked.row.name);
+        let made = caller.call(name, Some(self.keywords.bind(py)))?;
+        Ok((made, (PyLazy(self.tensor.clone()),).into_pyobject(py)?))
     }
 }

@@ -63,7 +63,12 @@ impl System {
                     once(name, "the tolerance", "eps is KeOps' word for tol", &tolerance)?;
                     tolerance = Some(one_number(keyword, value)?);
                 }
-                "maxiter" => solve.maxiter = value.extract()?,
+                "maxiter" => {
+                    let steps: Option<isize> = value.extract()?;
+                    let wrong =
+                        |_| PyValueError::new_err(format!("{name}: maxiter is less than 0"));
+                    solve.maxiter = steps.map(usize::try_from).transpose().map_err(wrong)?;
+                }
                 _ => return Ok(false),
             }
             Ok(true)

@@ -8,7 +8,7 @@ use tilework_error::{Error, Result, tuple};
 use tilework_formula::MAX_DIM;
 use tilework_formula::reduction::named;
 use tilework_ops::pair_fold::{Finish, Monoid};
-use tilework_ops::{DType, PairFoldId, PairShape};
+use tilework_ops::{DType, Kind, PairFoldId, PairShape};
 
 use super::call::{Call, Options};
 use super::lazy::LazyTensor;
@@ -132,7 +132,12 @@ impl Partial {
         let fits = values.ndim() >= 2 && values.shape().last() == Some(&width);
         let float = matches!(values.dtype(), DType::Float32 | DType::Float64);
         let needs = has_indices(row.monoid);
-        let indices = indices.filter(|_| needs);
+        if dtype.kind() != Kind::Float {
+            return Err(wrong(format!("results are in real floats, not in {dtype}")));
+        }
+        if indices.is_some() && !needs {
+            return Err(wrong(format!("{reduction} has no indices")));
+        }
         let with_indices = match &indices {
             Some(at) => at.shape() == values.shape() && at.dtype() == DType::Int64,
             None => !needs,
