@@ -137,6 +137,11 @@ pub(crate) fn words(line: impl Iterator<Item = OsString>) -> Vec<OsString> {
     words
 }
 
+/// A value without the space that [`words`] put before its minus.
+fn as_given(value: &str) -> &str {
+    value.strip_prefix(' ').filter(|rest| rest.starts_with('-')).unwrap_or(value)
+}
+
 /// Whether a word is `NAME=...`, and not a formula, which may compare by `==`.
 fn is_declaration(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, source)| {
@@ -164,13 +169,18 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
 
 impl FromArgMatches for Arguments {
     fn from_arg_matches(found: &ArgMatches) -> std::result::Result<Arguments, clap::Error> {
-        let text = |name: &str| found.get_one::<String>(name).cloned();
+        let text =
+            |name: &str| found.get_one::<String>(name).map(|text| as_given(text).to_string());
+        let path = |name: &str| {
+            let path = found.get_one::<PathBuf>(name)?;
+            Some(path.to_str().map_or_else(|| path.clone(), |path| as_given(path).into()))
+        };
         let missing = || clap::Error::new(clap::error::ErrorKind::MissingRequiredArgument);
         let reduction = REDUCTIONS.iter().find_map(|row| Some((row, text(option(row))?)));
         // Positions do not matter, names do.
         let of = |category: &'static str| {
             let given = found.get_many::<String>(category).into_iter().flatten();
-            given.map(move |text| (category, text.clone()))
+            given.map(move |text| (category, as_given(text).to_string()))
         };
         let mut variables: Vec<_> = of("vi").chain(of("vj")).chain(of("pm")).collect();
         // Behind the files of a variable a formula is taken for one more of them.
@@ -187,8 +197,8 @@ impl FromArgMatches for Arguments {
             reduction: reduction.map(|(row, over)| (row, usize::from(over == "j"))),
             k: found.get_one("k").copied(),
             weight: text("weight"),
-            out: found.get_one::<PathBuf>("out").cloned(),
-            indices: found.get_one::<PathBuf>("indices").cloned(),
+            out: path("out"),
+            indices: path("indices"),
             options: Options {
                 accuracy: chosen(found, "accuracy")?,
                 scheme: chosen(found, "scheme")?,
@@ -244,14 +254,15 @@ mod tests {
                 format!("tilework reduce -oa.npy {files} {formula} --logsumexp j"),
             ] {
                 let found = read(&line).unwrap_or_else(|error| panic!("{line}: {error}"));
-                assert_eq!(found.formula.trim(), formula, "{line}");
+                assert_eq!(found.formula, formula, "{line}");
                 assert_eq!(found.out, Some("a.npy".into()), "{line}");
                 let named: Vec<&str> = found.variables.iter().map(|(_, text)| &text[..]).collect();
                 assert_eq!(named, ["x=x.npy", "y=y.npy", "b=b.npy"], "{line}");
             }
         }
         let weighed = read("tilework reduce x|y --logsumexp j --weight -y -o a.npy").unwrap();
-        assert_eq!(weighed.weight.as_deref().map(str::trim), Some("-y"));
+        assert_eq!(weighed.weight.as_deref(), Some("-y"));
+        assert_eq!(read("tilework reduce x --sum j -o -a.npy").unwrap().out, Some("-a.npy".into()));
         for (line, says) in [
             (format!("tilework reduce --sum j -o a.npy {files}"), "the formula is missing"),
             (format!("tilework reduce --summ j -o a.npy {files} -x"), "--summ"),
