@@ -48,7 +48,7 @@ impl Args for Arguments {
                 "tilework reduce <FORMULA> --vi NAME=FILE... --vj NAME=FILE... \
                  --REDUCTION <i|j> --out FILE [OPTIONS]",
             )
-            .arg(Arg::new("formula").help("The formula, as in KeOps"))
+            .arg(Arg::new("formula").value_name("FORMULA").help("The formula, as in KeOps"))
             .arg(
                 files(
                     "vi",
