@@ -6,6 +6,7 @@
 //! downloads, what must know whether an index is in bounds, and [`Backend::synchronize`]. An error that the driver reports late is
 //! reported by the next call that hears of it.
 
+use std::ffi::c_void;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -139,10 +140,24 @@ impl Cuda {
         grid: Grid,
         mut args: Args,
     ) -> Result<()> {
+        // SAFETY: as the caller promises; the pointers are to arguments that outlive the call.
+        unsafe { self.launch_with(operation, function, grid, &mut args.pointers()) }
+    }
+
+    /// The same with a pointer to each argument.
+    ///
+    /// # Safety
+    /// As [`Cuda::launch`], for what the pointers are to, which outlives the call.
+    pub(crate) unsafe fn launch_with(
+        &self,
+        operation: &str,
+        function: Handle,
+        grid: Grid,
+        arguments: &mut [*mut c_void],
+    ) -> Result<()> {
         let home = self.home()?;
         let _entered = self.enter()?;
-        let arguments = &mut args.pointers();
-        // SAFETY: as the caller promises; the pointers are to arguments that outlive the call.
+        // SAFETY: as the caller promises.
         let done = unsafe { self.driver().launch(function, grid, arguments, home.stream) };
         done.map_err(|fault| self.fault(operation, fault))
     }

@@ -15,32 +15,39 @@ use crate::driver::{Address, Grid};
 /// walked by kernels that are made for as many as an array can have.
 pub(crate) const MAX_AXES: usize = 8;
 
-/// Arguments of a kernel, in order.
-#[derive(Debug, Default)]
+/// Arguments of a kernel, in order. They are on the heap, since what is gathered is handed on from one
+/// to the next: to move half a kilobyte ten times took a third of a call.
+#[derive(Debug)]
 pub(crate) struct Args {
-    words: SmallVec<[u64; 48]>,
-    starts: SmallVec<[usize; 12]>,
+    words: Vec<u64>,
+    starts: SmallVec<[u32; 12]>,
 }
 
 impl Args {
     pub(crate) fn new() -> Args {
-        Args::default()
+        Args { words: Vec::with_capacity(96), starts: SmallVec::new() }
     }
 
-    pub(crate) fn number(self, number: u64) -> Args {
-        self.bytes(&number.to_le_bytes())
+    #[inline]
+    pub(crate) fn number(mut self, number: u64) -> Args {
+        self.starts.push(self.words.len() as u32);
+        self.words.push(number);
+        self
     }
 
+    #[inline]
     pub(crate) fn pointer(self, address: Address) -> Args {
         self.number(address)
     }
 
     /// A structure, as it lies in memory.
     pub(crate) fn bytes(mut self, bytes: &[u8]) -> Args {
-        self.starts.push(self.words.len());
-        for chunk in bytes.chunks(8) {
+        self.starts.push(self.words.len() as u32);
+        let (words, rest) = bytes.as_chunks::<8>();
+        self.words.extend(words.iter().map(|word| u64::from_le_bytes(*word)));
+        if !rest.is_empty() {
             let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
+            word[..rest.len()].copy_from_slice(rest);
             self.words.push(u64::from_le_bytes(word));
         }
         self
@@ -50,7 +57,7 @@ impl Args {
     pub(crate) fn pointers(&mut self) -> SmallVec<[*mut c_void; 12]> {
         let words = self.words.as_mut_ptr();
         // Each argument began with a word of its own.
-        self.starts.iter().map(|&start| words.wrapping_add(start).cast()).collect()
+        self.starts.iter().map(|&start| words.wrapping_add(start as usize).cast()).collect()
     }
 }
 
@@ -96,11 +103,17 @@ impl Width {
         }
     }
 
+    /// Bytes of an index.
+    fn size(self) -> usize {
+        if self == Width::Narrow { 4 } else { 8 }
+    }
+
+    /// Writes an index to the bytes that begin with its place.
     #[inline]
-    fn put(self, bytes: &mut Vec<u8>, number: u64) {
+    fn put(self, bytes: &mut [u8], number: u64) {
         match self {
-            Width::Narrow => bytes.extend_from_slice(&(number as u32).to_le_bytes()),
-            Width::Wide | Width::Deep => bytes.extend_from_slice(&number.to_le_bytes()),
+            Width::Narrow => bytes[..4].copy_from_slice(&(number as u32).to_le_bytes()),
+            Width::Wide | Width::Deep => bytes[..8].copy_from_slice(&number.to_le_bytes()),
         }
     }
 }
@@ -110,7 +123,7 @@ impl Width {
 pub(crate) struct Nest {
     pub(crate) lens: SmallVec<[usize; 8]>,
     /// For each loop the step of each operand.
-    pub(crate) strides: SmallVec<[SmallVec<[isize; 4]>; 8]>,
+    pub(crate) strides: SmallVec<[SmallVec<[isize; 4]>; 2]>,
     pub(crate) offsets: SmallVec<[usize; 4]>,
 }
 
@@ -175,29 +188,28 @@ impl Nest {
         self.lens.iter().product()
     }
 
-    /// As the kernels declare it.
+    /// As the kernels declare it. Most nests have one loop, and what is said of the others is zero.
     pub(crate) fn encode(&self, width: Width) -> Vec<u8> {
-        debug_assert!(self.lens.len() <= width.axes());
-        let mut bytes = Vec::with_capacity(512);
+        let (axes, operands, index) = (width.axes(), self.offsets.len(), width.size());
+        debug_assert!(self.lens.len() <= axes);
+        let (division, row) = (index + 8, index * operands);
+        let strides = index + axes * division;
+        let mut bytes = vec![0; strides + (axes + 1) * row];
         width.put(&mut bytes, self.lens.len() as u64);
-        for axis in 0..width.axes() {
-            let by = self.lens.get(axis).copied();
-            let (magic, shift) = match (width, by) {
-                (Width::Narrow, Some(by)) => magic(by as u32),
-                _ => (0, 0),
-            };
-            width.put(&mut bytes, by.unwrap_or(1) as u64);
-            bytes.extend_from_slice(&magic.to_le_bytes());
-            bytes.extend_from_slice(&shift.to_le_bytes());
-        }
-        for axis in 0..width.axes() {
-            for operand in 0..self.offsets.len() {
-                let stride = self.strides.get(axis).map_or(0, |strides| strides[operand]);
-                width.put(&mut bytes, stride as i64 as u64);
+        for (axis, (&by, steps)) in self.lens.iter().zip(&self.strides).enumerate() {
+            let size = &mut bytes[index + axis * division..];
+            width.put(size, by as u64);
+            if width == Width::Narrow {
+                let (magic, shift) = magic(by as u32);
+                size[4..8].copy_from_slice(&magic.to_le_bytes());
+                size[8..12].copy_from_slice(&shift.to_le_bytes());
+            }
+            for (k, &step) in steps.iter().enumerate() {
+                width.put(&mut bytes[strides + axis * row + k * index..], step as i64 as u64);
             }
         }
-        for &offset in &self.offsets {
-            width.put(&mut bytes, offset as u64);
+        for (k, &offset) in self.offsets.iter().enumerate() {
+            width.put(&mut bytes[strides + axes * row + k * index..], offset as u64);
         }
         bytes
     }

@@ -7,6 +7,7 @@
 //! Called by `device.rs`.
 
 mod cross;
+mod line;
 mod print;
 
 use std::ffi::CStr;
@@ -41,23 +42,27 @@ pub(crate) fn run(cuda: &Cuda, session: &Session<'_>, request: &Map<'_>, name: &
         arrays: request.inputs.iter().map(|x| matches!(x, Operand::View(_))).collect(),
         width: Width::of(nest.len(), views.iter().map(launch::elements)),
     };
-    let mut pointers: SmallVec<[Address; 4]> =
-        std::iter::once(launch::target(&request.output, session)).collect();
-    pointers.extend(views[1..].iter().map(|view| launch::source(view, session)));
+    let mut pointers: SmallVec<[usize; 4]> =
+        std::iter::once(launch::target(&request.output, session) as usize).collect();
+    pointers.extend(views[1..].iter().map(|view| launch::source(view, session) as usize));
     let sizes: SmallVec<[usize; 4]> = views.iter().map(|view| view.dtype().size()).collect();
+    if line::suits(&plan, &nest) {
+        return line::run(cuda, name, &plan, &nest, [&sizes, &pointers], request.inputs);
+    }
 
     for nest in Nest::new(&nest).cut() {
-        let crossing = cross::Crossing::new(&nest);
-        let (kernels, function, blocks, args) = match (packed(&nest, &sizes, &pointers), crossing) {
-            (Some(packs), _) => packs.call(plan.width),
-            (None, Some(crossing)) => crossing.call(SIDE, plan.width),
-            (None, None) => single(nest, plan.width),
+        let (kernels, function, blocks, args) = match same(&nest, &sizes, &pointers) {
+            Some(same) => Packs::new(nest, pack(&sizes), same).call(plan.width),
+            None => match cross::Crossing::new(&nest) {
+                Some(crossing) => crossing.call(SIDE, plan.width),
+                None => single(nest, plan.width),
+            },
         };
-        let mut arrays = pointers.iter();
-        let mut args = args.pointer(arrays.next().copied().unwrap_or(0));
+        let mut arrays = pointers.iter().map(|&pointer| pointer as Address);
+        let mut args = args.pointer(arrays.next().unwrap_or(0));
         for operand in request.inputs {
             args = match operand {
-                Operand::View(_) => args.pointer(arrays.next().copied().unwrap_or(0)),
+                Operand::View(_) => args.pointer(arrays.next().unwrap_or(0)),
                 Operand::Scalar(scalar) => args.bytes(scalar.bytes()),
             };
         }
@@ -86,6 +91,15 @@ struct Packs {
 }
 
 impl Packs {
+    /// A nest in packs of so many elements, along whose last loop `same` operands are constant.
+    fn new(mut nest: Nest, pack: usize, same: u64) -> Packs {
+        let last = nest.lens.len() - 1;
+        let rest = nest.lens[last] % pack;
+        nest.lens[last] /= pack;
+        nest.strides[last].iter_mut().for_each(|stride| *stride *= pack as isize);
+        Packs { count: nest.len(), nest, rest, same }
+    }
+
     /// The kernel, how many blocks of it, and its first arguments.
     fn call(&self, width: Width) -> Call {
         let kernels = if self.same != 0 { Kernels::Repeated } else { Kernels::Packed };
@@ -108,8 +122,40 @@ fn single(nest: Nest, width: Width) -> Call {
     packs.call_of(Kernels::Strided, c"strided", width)
 }
 
-/// The nest in packs; None where the layouts do not allow it.
-fn packed(nest: &Nest, sizes: &[usize], pointers: &[Address]) -> Option<Packs> {
+/// How an operand lies along a pack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Along {
+    /// One element for all of the pack.
+    Same,
+    /// Neighbours, which can be moved at once.
+    Run,
+}
+
+impl Along {
+    /// Of operand number `k` with such a step, whose block begins at an address and which begins with an
+    /// element of it; None where packs cannot be moved.
+    #[inline]
+    fn new(
+        k: usize,
+        step: isize,
+        (block, offset): (usize, usize),
+        size: usize,
+        pack: usize,
+    ) -> Option<Along> {
+        match step {
+            0 if k > 0 => Some(Along::Same),
+            1 => {
+                let begins = block.wrapping_add(offset * size);
+                begins.is_multiple_of((size * pack).min(16)).then_some(Along::Run)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// As bits, which operands are constant along the packs of a nest; None where the layouts do not allow
+/// packs.
+fn same(nest: &Nest, sizes: &[usize], pointers: &[usize]) -> Option<u64> {
     let pack = pack(sizes);
     let (last, n) = (nest.lens.len() - 1, nest.lens[nest.lens.len() - 1]);
     if pack == 1 || n < pack || (last > 0 && !n.is_multiple_of(pack)) {
@@ -117,25 +163,20 @@ fn packed(nest: &Nest, sizes: &[usize], pointers: &[Address]) -> Option<Packs> {
     }
     let mut same = 0;
     for (k, (&size, &pointer)) in sizes.iter().zip(pointers).enumerate() {
-        match nest.strides[last][k] {
-            0 if k > 0 => same |= 1 << k,
-            1 => {
+        match Along::new(k, nest.strides[last][k], (pointer, nest.offsets[k]), size, pack)? {
+            Along::Same => same |= 1 << k,
+            Along::Run => {
                 let bytes = (size * pack).min(16);
-                let begins = (pointer as usize).wrapping_add(nest.offsets[k] * size);
                 let even = |strides: &SmallVec<[isize; 4]>| {
                     (strides[k] * size as isize).unsigned_abs().is_multiple_of(bytes)
                 };
-                if !begins.is_multiple_of(bytes) || !nest.strides[..last].iter().all(even) {
+                if !nest.strides[..last].iter().all(even) {
                     return None;
                 }
             }
-            _ => return None,
         }
     }
-    let mut packs = nest.clone();
-    packs.lens[last] = n / pack;
-    packs.strides[last].iter_mut().for_each(|stride| *stride *= pack as isize);
-    Some(Packs { count: packs.len(), nest: packs, rest: n % pack, same })
+    Some(same)
 }
 
 #[cfg(test)]
@@ -150,7 +191,10 @@ mod tests {
             offsets: offsets[..].into(),
         };
         let base = [0x1000, 0x2000];
-        let packs = |nest: &Nest| packed(nest, &[4, 4], &base).map(|p| (p.count, p.rest, p.same));
+        let packs = |nest: &Nest| {
+            let packs = Packs::new(nest.clone(), 4, same(nest, &[4, 4], &base)?);
+            Some((packs.count, packs.rest, packs.same))
+        };
         assert_eq!(packs(&nest(&[1003], &[[1, 1]], [0, 0])), Some((250, 3, 0)));
         assert_eq!(packs(&nest(&[1003], &[[1, 1]], [0, 1])), None, "not aligned");
         assert_eq!(packs(&nest(&[1003], &[[1, 0]], [4, 1])), Some((250, 3, 2)), "one for all");

@@ -48,7 +48,8 @@ pub(super) fn pack(sizes: &[usize]) -> usize {
 impl Plan<'_> {
     /// What the source depends on, exactly.
     pub(super) fn key(&self, kernels: Kernels) -> Vec<u8> {
-        let mut key = vec![Room::Map as u8, kernels as u8, self.width as u8];
+        let mut key = Vec::with_capacity(128);
+        key.extend([Room::Map as u8, kernels as u8, self.width as u8]);
         key.extend(self.arrays.iter().map(|&array| array as u8));
         self.tape.sign(&mut key);
         key
