@@ -2,19 +2,11 @@
 // tails, in tiles as the tensor cores read them, so that one thread brings a tile by a single copy.
 // Heads times heads are summed over 16 of k and then in float32, since the tensor core rounds
 // towards zero; that sum is added to a second one every 512. The cross products, which are small,
-// have a sum of their own. Declared before, with `matmul.cu`, `matmul_heads.cu` and `hopper.cu`: S, f32; GROUPS, groups
+// have a sum of their own. Declared before, with `matmul.cu`, `matmul_heads.cu`, `hopper.cu` and `matmul_tiles.cu`: S, f32; GROUPS, groups
 // of four warps in a block, each with 64 x 64 of the result; STAGES; SPLITS for the kernel that splits,
 // which is compiled beside the other one.
 
-#define SIDE 64         // rows of a tile
-#define DEPTHS 32       // of k in a tile: 128 bytes
-#define HEADS 8192      // bytes of a tile's heads; tails follow
 #define STAGE ((GROUPS + 1) * 2 * HEADS)
-
-struct Split {
-    u32 rows, tiles;    // tiles of the left operand's rows, and with the right one's columns
-    u32 deep;           // tiles along k, an even number
-};
 
 #ifdef SPLITS
 // One tile of one operand for each block: along k, over the tiles, over the batches. Says which hold
@@ -80,10 +72,6 @@ FN void multiply_half(f32 (&sum)[32], f32 (&cross)[32], u32 left, u32 right, int
 // Of two groups, waits for the turn that the other one passes on; the barrier of the block is another.
 FN void turn_wait(u32 group) { asm volatile("bar.sync %0, 256;" ::"r"(1 + group) : "memory"); }
 FN void turn_pass(u32 group) { asm volatile("bar.arrive %0, 256;" ::"r"(2 - group) : "memory"); }
-FN void add_to(f32 (&sum)[32], const f32 (&x)[32]) {
-#pragma unroll
-    for (int i = 0; i < 32; i++) sum[i] += x[i];
-}
 
 // GROUPS tiles of rows by one of columns, and then each so many-th of them. The last group brings the
 // tiles, and runs ahead to those of the next result. Where sums are short, the others take turns: while

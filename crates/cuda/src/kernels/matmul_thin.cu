@@ -2,14 +2,11 @@
 // of the result and a piece of k, and splits what it reads into heads and tails itself: of the left operand
 // in registers, of the right one into shared memory, as the tensor cores read it. Sums are those of
 // `matmul_split.cu`. Where a block meets numbers for which the split is not exact, it begins anew with plain
-// steps. Declared before, with `matmul.cu`, `matmul_heads.cu` and `hopper.cu`: S, f32; STAGES.
+// steps. Declared before, with `matmul.cu`, `matmul_heads.cu`, `hopper.cu` and `matmul_tiles.cu`: S, f32; STAGES.
 
-#define SIDE 64
-#define DEPTHS 32       // of k in a tile
 #define PITCH 40        // of a row of the left operand's tile
 #define RAW_LEFT (SIDE * PITCH)
 #define RAW (RAW_LEFT + DEPTHS * SIDE)
-#define HEADS 8192      // bytes of a tile's heads; tails follow
 
 FN void copy_four(f32* to, const f32* from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
@@ -54,13 +51,6 @@ template <bool LEFT> struct Operand {
         }
     }
 };
-
-// d + a b, or a b, of 64 x 8 by 8 x 64; a from registers.
-FN void multiply_thin(f32 (&d)[32], const u32 (&a)[4], u64 b, bool add) {
-    asm volatile("{ .reg .pred add; setp.ne.b32 add, %37, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {" PLACES_32 "}, {%32,%33,%34,%35}, %36, add, 1, 1; }"
-        : KEPT_32(d, 0) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add));
-}
 
 extern "C" __global__ void __launch_bounds__(128, 2) thin(
     const __grid_constant__ Nest<u64, 3> batch, const Product p, const f32* a, const f32* b, f32* partial) {
@@ -138,18 +128,16 @@ extern "C" __global__ void __launch_bounds__(128, 2) thin(
 #pragma unroll
             for (int k = 0; k < 2; k++) {
                 const int block = half * 2 + k;
-                multiply_thin(some, h[block], heads + 2 * block, k > 0);
-                multiply_thin(cross, h[block], tails + 2 * block, true);
-                multiply_thin(cross, t[block], heads + 2 * block, true);
+                multiply_kept(some, h[block], heads + 2 * block, k > 0);
+                multiply_kept(cross, h[block], tails + 2 * block, true);
+                multiply_kept(cross, t[block], heads + 2 * block, true);
             }
             group_end();
             group_wait<0>();
-#pragma unroll
-            for (int i = 0; i < 32; i++) sum[i] += some[i];
+            add_to(sum, some);
         }
     }
-#pragma unroll
-    for (int i = 0; i < 32; i++) sum[i] += cross[i];
+    add_to(sum, cross);
     u32 y = warp * 16 + lane / 4, x = lane % 4 * 2;
     if (__syncthreads_or(wild)) {
 #pragma unroll

@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn products_of_hopper_compile() {
-        let mut texts: Vec<_> = split::PARTS
+        let mut texts: Vec<_> = split::Part::ALL
             .iter()
             .map(|part| (format!("{part:?} of a split product"), part.text()))
             .collect();

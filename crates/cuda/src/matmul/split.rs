@@ -1,7 +1,8 @@
 //! float32 on Hopper's tensor cores: operands are split into TF32 heads and tails beforehand, a panel
 //! at a time, so that the scratch is bounded. Where a panel holds numbers that the split would get
 //! wrong (infinities, NaN, very large and very small ones), a third kernel computes those tiles anew.
-//! Each is a source of its own, and the three are compiled at once.
+//! Each is a source of its own, and the three are compiled at once. Products of short sums, which are done
+//! when their results are written, have a kernel that keeps rows in registers.
 
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
@@ -11,6 +12,7 @@ use tilework_ops::DType;
 
 use super::{Product, SCRATCH, begin, fused};
 use crate::compile::Module;
+use crate::driver::Address;
 use crate::source;
 
 /// As in `kernels/matmul_split.cu`: groups of warps in a block, stages, sides of a tile, and its
@@ -24,6 +26,12 @@ const TILE: usize = 2 * SIDE * DEPTHS * 4;
 const MENDED: usize = 128;
 const MENDERS: usize = 256;
 const MEND_SHARED: usize = 3 * 2 * 16 * (MENDED + 4) * 4;
+/// As in `kernels/matmul_short.cu`: tiles of k, stages, and bytes of results that leave.
+const SHORT_DEEP: usize = 2;
+const SHORT_STAGES: usize = 3;
+const LEAVING: usize = GROUPS * SIDE * (SIDE + 8) * 4;
+/// Tiles of columns from which rows are worth keeping.
+const MANY_COLUMNS: usize = 8;
 /// Tiles of rows and columns that a panel should have room for, or splitting takes too long.
 const PANEL: usize = 16;
 /// Fewer products than this, or shorter sums, are done before the operands are split.
@@ -85,7 +93,8 @@ pub(super) fn run(p: &Product<'_>) -> Result<()> {
         return fused::run(p);
     };
     // Whatever can fail does so before the result is written.
-    let modules = modules(p)?;
+    let parts = parts(p);
+    let modules = modules(p, parts)?;
     let most = p.part([0, 0], [panels.rows, panels.columns]);
     let (rows, columns) = Panels::tiles(&most);
     let tiles = (rows + columns) * panels.deep * panels.batches;
@@ -97,7 +106,7 @@ pub(super) fn run(p: &Product<'_>) -> Result<()> {
                 let mut part = p.part([row, column], [panels.rows, panels.columns]);
                 part.first += first;
                 part.batches = panels.batches.min(p.batches - first);
-                panel(&part, &modules, panels.deep, scratch.address, marks.address)?;
+                panel(&part, &modules, parts[1], panels.deep, [scratch.address, marks.address])?;
             }
         }
     }
@@ -107,9 +116,9 @@ pub(super) fn run(p: &Product<'_>) -> Result<()> {
 fn panel(
     p: &Product<'_>,
     [splits, multiplies, mends]: &[Arc<Module>; 3],
+    multiply: Part,
     deep: usize,
-    scratch: u64,
-    marks: u64,
+    [scratch, marks]: [Address; 2],
 ) -> Result<()> {
     let (rows, columns) = Panels::tiles(p);
     let tiles = rows + columns;
@@ -125,12 +134,15 @@ fn panel(
     unsafe { p.launch(splits, c"split", grid, args)? };
 
     let args = p.args(p.k).bytes(&split).pointer(scratch).pointer(c);
-    // Tiles begin at multiples of 1024.
-    let shared = STAGES * (GROUPS + 1) * TILE + 1024;
+    let (function, shared) = match multiply {
+        Part::Short => (c"short_sums", SHORT_STAGES * SHORT_DEEP * TILE + LEAVING),
+        _ => (c"product", STAGES * (GROUPS + 1) * TILE),
+    };
     let blocks = (rows / GROUPS * columns).min(card);
-    let grid = p.grid([blocks, p.batches, 1], 128 * (GROUPS + 1), shared)?;
+    // Tiles begin at multiples of 1024.
+    let grid = p.grid([blocks, p.batches, 1], 128 * (GROUPS + 1), shared + 1024)?;
     // SAFETY: as above; elements beyond the edges of the result are not written.
-    unsafe { p.launch(multiplies, c"product", grid, args)? };
+    unsafe { p.launch(multiplies, function, grid, args)? };
 
     // Most tiles need no mending, and a few blocks find that out.
     let mut words = marks.to_le_bytes().to_vec();
@@ -147,38 +159,52 @@ fn panel(
 pub(super) enum Part {
     Splits,
     Multiplies,
+    /// The same for short sums.
+    Short,
     Mends,
 }
 
-pub(super) const PARTS: [Part; 3] = [Part::Splits, Part::Multiplies, Part::Mends];
+/// The sources that a product needs: what splits, what multiplies, and what mends.
+fn parts(p: &Product<'_>) -> [Part; 3] {
+    let short = p.k <= SHORT_DEEP * DEPTHS && p.n.div_ceil(SIDE) >= MANY_COLUMNS;
+    [Part::Splits, if short { Part::Short } else { Part::Multiplies }, Part::Mends]
+}
 
 impl Part {
+    #[cfg(test)]
+    pub(super) const ALL: [Part; 4] = [Part::Splits, Part::Multiplies, Part::Short, Part::Mends];
+
     pub(super) fn text(self) -> String {
         if self == Part::Mends {
             let kernel = include_str!("../kernels/matmul_mend.cu");
             return [begin(DType::Float32, &[]).as_str(), kernel, source::END].concat();
         }
-        let mut defines = vec![("GROUPS", GROUPS.to_string()), ("STAGES", STAGES.to_string())];
+        let (stages, kernel) = match self {
+            Part::Short => (SHORT_STAGES, include_str!("../kernels/matmul_short.cu")),
+            _ => (STAGES, include_str!("../kernels/matmul_split.cu")),
+        };
+        let mut defines = vec![("GROUPS", GROUPS.to_string()), ("STAGES", stages.to_string())];
         if self == Part::Splits {
             defines.push(("SPLITS", String::new()));
         }
         [
             begin(DType::Float32, &defines).as_str(),
             include_str!("../kernels/hopper.cu"),
+            include_str!("../kernels/matmul_tiles.cu"),
             include_str!("../kernels/matmul_heads.cu"),
-            include_str!("../kernels/matmul_split.cu"),
+            kernel,
             source::END,
         ]
         .concat()
     }
 }
 
-/// The kernels, in the order of [`PARTS`]; the first time all are compiled at once.
-fn modules(p: &Product<'_>) -> Result<[Arc<Module>; 3]> {
-    let [splits, multiplies, mends] = PARTS;
+/// The kernels of sources; the first time all are compiled at once.
+fn modules(p: &Product<'_>, parts: [Part; 3]) -> Result<[Arc<Module>; 3]> {
+    let [splits, multiplies, mends] = parts;
     let module = |part: Part| p.module(&[b'S', part as u8], || part.text());
     let loaded = |part: &Part| p.cuda.is_loaded(&p.key(&[b'S', *part as u8]));
-    if PARTS.iter().all(loaded) {
+    if parts.iter().all(loaded) {
         return Ok([module(splits)?, module(multiplies)?, module(mends)?]);
     }
     std::thread::scope(|scope| {
@@ -191,7 +217,7 @@ fn modules(p: &Product<'_>) -> Result<[Arc<Module>; 3]> {
             // The system had no thread to give.
             None => module(part),
         };
-        Ok([whole(splits, PARTS[0])?, own, whole(mends, PARTS[2])?])
+        Ok([whole(splits, parts[0])?, own, whole(mends, parts[2])?])
     })
 }
 

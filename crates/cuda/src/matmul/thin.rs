@@ -45,6 +45,7 @@ pub(super) fn text() -> String {
     [
         begin(DType::Float32, &defines).as_str(),
         include_str!("../kernels/hopper.cu"),
+        include_str!("../kernels/matmul_tiles.cu"),
         include_str!("../kernels/matmul_heads.cu"),
         include_str!("../kernels/matmul_thin.cu"),
         PIECES,
