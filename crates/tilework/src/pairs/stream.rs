@@ -97,7 +97,7 @@ impl Blocks {
                 let part = Partial::of(&there.call(call), options, first)?;
                 options.tell(1.0).map(|()| part)
             })?;
-            here.release_pages();
+            here.release_pages(call)?;
             states = Some(match states {
                 Some(before) => before.merge(&part)?,
                 None => part,
@@ -197,12 +197,18 @@ impl Part {
         Call::new(whole.reduction, &self.arrays, &self.extent)
     }
 
-    /// Of a mapped file, what was read is not needed again soon.
-    fn release_pages(&self) {
-        for array in self.arrays.iter().filter(|array| array.is_contiguous()) {
-            let (size, from) = (array.dtype().size(), array.offset());
-            release_pages(array.storage(), from * size..(from + array.len()) * size);
+    /// What was read of the reduced side's files is not needed again soon; what survives is read
+    /// again for the next block.
+    fn release_pages(&self, call: &Call<'_>) -> Result<()> {
+        let reduced = call.reduction.axis().reduced();
+        for variable in Expr::variables_of(&call.reduction.outputs())? {
+            let array = &self.arrays[variable.position];
+            if variable.category == reduced && array.is_contiguous() {
+                let (size, from) = (array.dtype().size(), array.offset());
+                release_pages(array.storage(), from * size..(from + array.len()) * size);
+            }
         }
+        Ok(())
     }
 }
 
