@@ -39,8 +39,9 @@ const FEW_PAIRS: usize = 1 << 20;
 /// i and j from which a look at all points pays.
 const MANY: usize = 4096;
 
-/// Bytes that packed points may take.
-const MOST_BYTES: usize = 1 << 27;
+/// Bytes that packed points may take: norms beside three components make a third more of the 128 MiB
+/// that a caller cuts longer arrays into.
+const MOST_BYTES: usize = 172 << 20;
 
 /// What takes the place of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,8 +1,7 @@
 //! Reductions block by block, through partial states: long ones, and those on another device.
 //!
-//! What a device prepares for the reduced side is bounded by the block and not by the array, and of
-//! a memory-mapped array no more than a block is needed at a time, so that the reduced side may be
-//! larger than memory. A device that the arrays are not on gets both sides block by block, so that
+//! What a device prepares is bounded by the blocks and not by the arrays, and of a memory-mapped array
+//! no more than a block is needed at a time, so that the reduced side may be larger than memory. A device that the arrays are not on gets both sides block by block, so that
 //! both may be larger than its memory; of the reduced side the next block is copied while the device
 //! works on the last. Blocks are cut by size, never by what happens to be free, and merged in order.
 //! Memory of a card is not cut here: its backend bounds what it prepares. Called by `call` and `partial`.
@@ -50,9 +49,11 @@ impl Blocks {
         if call.arrays.iter().map(host_bytes).fold(0, usize::saturating_add) <= 2 * BLOCK {
             return Ok(None);
         }
-        let row = row_bytes(call, axis.reduced())?;
-        let long = row.saturating_mul(call.count()) > 2 * BLOCK;
-        Ok(long.then(|| Blocks { device, surviving, reduced: (BLOCK / row).max(1) }))
+        // Both sides: what a backend packs is bounded by what it is given.
+        let rows = |category| Ok::<_, Error>((BLOCK / row_bytes(call, category)?.max(1)).max(1));
+        let (survive, reduced) = (rows(axis.survivor())?, rows(axis.reduced())?);
+        let long = survive < surviving || reduced < call.count();
+        Ok(long.then(|| Blocks { device, surviving: survive.min(surviving).max(1), reduced }))
     }
 
     /// The result, where the arrays are.
