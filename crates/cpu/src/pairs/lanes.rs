@@ -99,6 +99,10 @@ pub(super) fn is_arithmetic(id: Id) -> bool {
     matches!(id, Id::Add | Id::Subtract | Id::Multiply | Id::Divide)
 }
 
+/// Terms of an inner product that all rows take before the next ones: of 64 lanes, a sixth of the
+/// first-level cache even where columns are a power of two apart.
+const STRIP: usize = 32;
+
 /// An inner product: for every pair, the sum over terms of a product of a component of `a` and one
 /// of `b`, in the order of the terms, each product after the first fused; or of their squared
 /// difference; or all fused, onto what `out` holds.
@@ -140,27 +144,42 @@ impl<T: Accumulator> Work for Dot<'_, T> {
 impl<T: Accumulator> Dot<'_, T> {
     #[inline(always)]
     fn over<const D: bool, const A: bool, const B: bool>(&self) {
-        for row in 0..self.rows {
-            let mut lane = 0;
-            // As many sums as hide the latency of a fused product: 256 bytes.
-            if size_of::<T>() == 4 {
-                while lane + 64 <= self.lanes {
-                    self.chunk::<D, A, B, 64>(row, lane);
-                    lane += 64;
-                }
+        let mut lane = 0;
+        // As many sums as hide the latency of a fused product: 256 bytes.
+        if size_of::<T>() == 4 {
+            while lane + 64 <= self.lanes {
+                self.column::<D, A, B, 64>(lane);
+                lane += 64;
             }
-            while lane + 32 <= self.lanes {
-                self.chunk::<D, A, B, 32>(row, lane);
-                lane += 32;
+        }
+        while lane + 32 <= self.lanes {
+            self.column::<D, A, B, 32>(lane);
+            lane += 32;
+        }
+        while lane + 8 <= self.lanes {
+            self.column::<D, A, B, 8>(lane);
+            lane += 8;
+        }
+        while lane < self.lanes {
+            self.column::<D, A, B, 1>(lane);
+            lane += 1;
+        }
+    }
+
+    /// All rows of some lanes: what a strip of terms reads stays in the first-level cache for all of
+    /// them, and sums wait in memory, which changes none of their bits.
+    #[inline(always)]
+    fn column<const D: bool, const A: bool, const B: bool, const N: usize>(&self, lane: usize) {
+        let (mut terms, mut onto) = (self.terms, self.of == Terms::Onto);
+        loop {
+            let (strip, rest) = terms.split_at(terms.len().min(STRIP));
+            for row in 0..self.rows {
+                self.chunk::<D, A, B, N>(row, lane, strip, onto);
             }
-            while lane + 8 <= self.lanes {
-                self.chunk::<D, A, B, 8>(row, lane);
-                lane += 8;
+            if rest.is_empty() {
+                return;
             }
-            while lane < self.lanes {
-                self.chunk::<D, A, B, 1>(row, lane);
-                lane += 1;
-            }
+            (terms, onto) = (rest, true);
         }
     }
 
@@ -169,13 +188,14 @@ impl<T: Accumulator> Dot<'_, T> {
         &self,
         row: usize,
         lane: usize,
+        terms: &[(u32, u32)],
+        onto: bool,
     ) {
         // SAFETY: whoever makes a `Dot` promises an output with room for all rows and lanes.
         let out = unsafe { self.out.add(row * self.lanes + lane).cast::<[T; N]>() };
-        let onto = self.of == Terms::Onto;
         // SAFETY: as above; sums that go onto something find it there.
         let mut sums = if onto { unsafe { out.read_unaligned() } } else { [T::ZERO; N] };
-        for (term, &(a, b)) in self.terms.iter().enumerate() {
+        for (term, &(a, b)) in terms.iter().enumerate() {
             // SAFETY: and operands with all components of the terms, for all rows and lanes.
             unsafe {
                 let a = self.a.at::<T>(a as usize, row, lane);

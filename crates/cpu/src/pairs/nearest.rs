@@ -45,8 +45,8 @@ const BEGUN: usize = 1024;
 /// Values kept at most.
 const MOST_KEPT: usize = 64;
 
-/// Components at most: the bound grows with them.
-const MOST_COMPONENTS: usize = 4096;
+/// Components at most: the bound grows with them, until most points are candidates.
+const MOST_COMPONENTS: usize = 1 << 15;
 
 /// Bytes of a block of points of j: what the first-level cache keeps beside a panel.
 const BLOCK_BYTES: usize = 24 << 10;

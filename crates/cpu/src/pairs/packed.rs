@@ -29,8 +29,8 @@ const GROUP: usize = 2 * GIVEN_BLOCK;
 /// of two, which keeps the columns of a tile in different cache sets.
 const BETWEEN: usize = 32;
 
-/// Components of an expanded square that are summed in order; such sums are added up. Errors of long
-/// ones grow with this, not with their length.
+/// Components of an expanded square that are summed in order, and how many such sums are; the sums of
+/// those are added up. Errors of long ones grow with this, not with their length.
 const PARTIAL: usize = 64;
 
 /// Groups that one thread packs at a time.
@@ -217,10 +217,15 @@ impl<T: Number> Work for Move<'_, T> {
         let (mut norms, mut low, mut prefixes) = ([0.0f64; GROUP], [0.0f64; GROUP], [0.0; GROUP]);
         let (norms, low, prefixes) = (&mut norms[..held], &mut low[..held], &mut prefixes[..held]);
         let factor = self.factors.numbers;
-        let mut before = [0.0; GROUP];
+        // Norms of what came before the sum of components, and before the sum of such sums.
+        let (mut before, mut begun) = ([0.0; GROUP], [0.0; GROUP]);
         for (c, centre) in self.centre.iter().enumerate() {
             if c > 0 && c.is_multiple_of(PARTIAL) {
                 before[..held].copy_from_slice(norms);
+                (0..held).for_each(|k| prefixes[k] += norms[k] - begun[k]);
+            }
+            if c > 0 && c.is_multiple_of(PARTIAL * PARTIAL) {
+                begun[..held].copy_from_slice(norms);
                 (0..held).for_each(|k| prefixes[k] += norms[k]);
             }
             let column = self.numbers.wrapping_add(c * self.pitch);
@@ -249,6 +254,9 @@ impl<T: Number> Work for Move<'_, T> {
             }
         }
         if self.centre.len() > PARTIAL {
+            (0..held).for_each(|k| prefixes[k] += norms[k] - begun[k]);
+        }
+        if self.centre.len() > PARTIAL * PARTIAL {
             (0..held).for_each(|k| prefixes[k] += norms[k]);
         }
         for k in 0..held {
@@ -283,7 +291,8 @@ impl<T: Number> TileWork<T> for Fill<'_, T> {
         assert!(y.order.pitch >= GROUP + ROWS);
         assert!(i.end <= x.norms.len() && j.end <= y.norms.len());
         let zeros = [T::ZERO; MOST_ROWS];
-        let mut tile = [T::ZERO; MOST_ROWS * MOST_LANES];
+        let (mut tile, mut spans): (Tile<T>, Tile<T>) =
+            ([T::ZERO; MOST_ROWS * MOST_LANES], [T::ZERO; MOST_ROWS * MOST_LANES]);
         // Inner products keep the bits of the formula, squares the bound of their error.
         let part = if distance { PARTIAL } else { x.components };
         let mut first = j.start;
@@ -303,35 +312,32 @@ impl<T: Number> TileWork<T> for Fill<'_, T> {
                 }
                 for row in (first..end).step_by(ROWS) {
                     let mut sums = [[V::lit(0.0); VECTORS]; ROWS];
-                    for (k, panel) in x.group(panel).chunks(part * lanes).enumerate() {
+                    let sums_of = x.group(panel).chunks(part * lanes);
+                    let many = sums_of.len() > PARTIAL;
+                    for (k, panel) in sums_of.enumerate() {
                         let numbers = &numbers[k * part * y.order.pitch + row % GROUP..];
                         let columns = Columns { numbers, pitch: y.order.pitch };
-                        if k > 0 {
-                            // There are no registers for two tiles: the sum so far waits in memory.
-                            for r in 0..ROWS {
-                                for v in 0..VECTORS {
-                                    // SAFETY: there is room for a tile.
-                                    unsafe {
-                                        sums[r][v]
-                                            .store(tile.as_mut_ptr().add(r * lanes + v * V::LANES))
-                                    };
+                        // There are no registers for two tiles: sums so far wait in memory.
+                        let anew = k % PARTIAL == 0;
+                        match anew {
+                            true if k > 0 => {
+                                if k > PARTIAL {
+                                    add_tile(&mut sums, &spans);
                                 }
+                                put_tile(&sums, &mut spans);
                             }
+                            true => {}
+                            false => put_tile(&sums, &mut tile),
                         }
                         // SAFETY: a column goes on for a tile beyond its group, and so do the numbers
                         // but for the last column, whose end is that of its pitch.
                         sums = unsafe { products::<V, ROWS>(panel, columns, &zeros, 0) };
-                        if k > 0 {
-                            for r in 0..ROWS {
-                                for v in 0..VECTORS {
-                                    // SAFETY: as above.
-                                    let before = unsafe {
-                                        V::load(tile.as_ptr().add(r * lanes + v * V::LANES))
-                                    };
-                                    sums[r][v] = sums[r][v] + before;
-                                }
-                            }
+                        if !anew {
+                            add_tile(&mut sums, &tile);
                         }
+                    }
+                    if many {
+                        add_tile(&mut sums, &spans);
                     }
                     let rows = ROWS.min(end - row);
                     let to = to.wrapping_add((row - j.start) * width + from - i.start);
@@ -365,6 +371,32 @@ impl<T: Number> TileWork<T> for Fill<'_, T> {
                 }
             }
             first = end;
+        }
+    }
+}
+
+/// Room for the sums of a tile.
+type Tile<T> = [T; MOST_ROWS * MOST_LANES];
+
+#[inline(always)]
+fn put_tile<V: Lanes, const ROWS: usize>(sums: &[[V; VECTORS]; ROWS], tile: &mut Tile<V::Elem>) {
+    assert!(ROWS <= MOST_ROWS && VECTORS * V::LANES <= MOST_LANES);
+    for r in 0..ROWS {
+        for v in 0..VECTORS {
+            // SAFETY: a tile has room for all rows of all lanes.
+            unsafe { sums[r][v].store(tile.as_mut_ptr().add((r * VECTORS + v) * V::LANES)) };
+        }
+    }
+}
+
+#[inline(always)]
+fn add_tile<V: Lanes, const ROWS: usize>(sums: &mut [[V; VECTORS]; ROWS], tile: &Tile<V::Elem>) {
+    assert!(ROWS <= MOST_ROWS && VECTORS * V::LANES <= MOST_LANES);
+    for r in 0..ROWS {
+        for v in 0..VECTORS {
+            // SAFETY: as above.
+            let held = unsafe { V::load(tile.as_ptr().add((r * VECTORS + v) * V::LANES)) };
+            sums[r][v] = sums[r][v] + held;
         }
     }
 }

@@ -29,6 +29,13 @@ const PAIR_BYTES: usize = 128 << 10;
 /// Lanes of a tile, at least.
 const FEW_LANES: usize = 16;
 
+/// Bytes that the variables of a tile of i may take, where that leaves it those lanes: half of a
+/// second-level cache.
+const TILE_BYTES: usize = 1 << 20;
+
+/// Rows of a tile and of a block, at least, where M and N allow.
+const FEW_ROWS: usize = 4;
+
 /// Sixteenths of the lanes of whole vectors that i should fill, and i from which they do well enough.
 const FILLED: usize = 15;
 const MANY_I: usize = 256;
@@ -159,14 +166,17 @@ impl<'a> Plan<'a> {
         while pairs > 64 && pairs * units[Per::Pair as usize] > PAIR_BYTES {
             pairs /= 2;
         }
-        let most_lanes = (pairs / 4).max(FEW_LANES);
+        let mut most_lanes = (pairs / FEW_ROWS).max(FEW_LANES);
+        while most_lanes > FEW_LANES && most_lanes * units[Per::I as usize] > TILE_BYTES {
+            most_lanes /= 2;
+        }
         let columns = columns(tape, &sections, &terms);
         let given = (0..tape.inputs().len()).any(|slot| sections[slot] == Per::Pair);
         let spread = if given || columns.is_some() { 1 } else { spread(m, n, vector) };
         let unit = units[Per::J as usize].max(1);
         let longest = if given { GIVEN_BLOCK } else { BLOCK };
         let most_rows = match spread {
-            1 => (BLOCK_BYTES / unit).clamp(pairs / most_lanes, longest),
+            1 => (BLOCK_BYTES / unit).clamp(FEW_ROWS, longest),
             _ => (SPREAD_BYTES / unit).clamp(spread, SPREAD_BLOCK * spread),
         };
         let lanes = m.min(most_lanes / spread).max(1);
