@@ -227,6 +227,86 @@ pub fn masked_weights(device: Device) {
     }
 }
 
+/// Exponents after any number of masked ones are found, however small they are.
+pub fn masked_first(device: Device) {
+    let n = 600usize;
+    let aliases = ["a = Vi(1)", "c = Vj(1)", "w = Vj(1)"];
+    for dtype in [DType::Float32, DType::Float64] {
+        let column = |numbers: &[f64]| {
+            let column = Array::from_slice(numbers).and_then(|c| c.astype(dtype));
+            let column = column.and_then(|c| c.reshape(&[n as isize, 1]));
+            column.and_then(|c| c.to_device(device)).expect("array")
+        };
+        let weights = column(&vec![2.0; n]);
+        for masked in [1, 16, 31, 255, 256, 257, n - 1] {
+            for size in [3.0, -90.0, -1e30] {
+                let mut exponents = vec![size; n];
+                exponents[..masked].fill(f64::NEG_INFINITY);
+                let exponents = column(&exponents);
+                let log = size + ((n - masked) as f64).ln();
+                // Few i have lanes that are j, many do not.
+                for m in [1, 64] {
+                    let a = Array::full_on(device, &[m, 1], 0.0, dtype).expect("full");
+                    for (scheme, accuracy) in
+                        [(Scheme::OneD, Accuracy::Declared), (Scheme::TwoD, Accuracy::Strict)]
+                    {
+                        let options = Options { scheme, accuracy, ..Options::default() };
+                        for (name, weight, expected) in
+                            [("LogSumExp", None, log), ("SumSoftMaxWeight", Some("w"), 2.0)]
+                        {
+                            let call = Genred::with("a + c", &aliases, name, 1, None, weight);
+                            let arrays = [&a, &exponents, &weights];
+                            let got = call.and_then(|call| call.call_with(&arrays, &options));
+                            for value in floats(&got.and_then(|got| got.only()).expect(name)) {
+                                assert!(
+                                    (value - expected).abs() <= 1e-5 * expected.abs().max(1.0),
+                                    "{dtype} {name} {masked} of {n} {size} {m} {scheme:?}: {value}"
+                                );
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Rows of which nothing can be known, or nothing but infinities, beside others: values and indices are
+/// those of the reference.
+pub fn rows_without_numbers(device: Device) {
+    let (m, n) = (300usize, 600usize);
+    let rng = Rng::new(8);
+    let y = rng.normal(&[n, 3], DType::Float32).expect("normal");
+    let points = rng.normal(&[m, 3], DType::Float32).and_then(|x| x.to_vec::<f32>());
+    let points = points.expect("to_vec");
+    let some: &[&[usize]] = &[&[0], &[299], &[5, 6, 130, 255, 256], &[]];
+    for rows in some {
+        for odd in [f32::NAN, f32::INFINITY] {
+            let mut x = points.clone();
+            for row in 0..m {
+                if rows.is_empty() && row % 3 > 0 || rows.contains(&row) {
+                    x[3 * row + row % 3] = odd;
+                }
+            }
+            let x = Array::from_slice(&x).and_then(|x| x.reshape(&[m as isize, 3])).expect("x");
+            for name in ["ArgMin", "Max"] {
+                let call = Genred::new("SqDist(x,y)", &ALIASES[..2], name, 1).expect(name);
+                let on = |device: Device| {
+                    let there = |x: &Array| x.to_device(device).expect("to_device");
+                    floats(&call.call(&[&there(&x), &there(&y)]).expect(name))
+                };
+                let (got, expected) = (on(device), on(Device::reference()));
+                for (row, (got, expected)) in got.iter().zip(&expected).enumerate() {
+                    let same = got == expected
+                        || got.is_nan() && expected.is_nan()
+                        || (got - expected).abs() <= 1e-6 * expected.abs();
+                    assert!(same, "{name} {rows:?} {odd} row {row}: {got} is not {expected}");
+                }
+            }
+        }
+    }
+}
+
 /// Sums of equal terms, whose roundings go the same way, are as exact as `SumScheme::Blocks` says.
 pub fn equal_terms(device: Device) {
     let aliases = ["a = Vi(1)", "c = Vj(1)"];

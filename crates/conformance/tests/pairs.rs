@@ -118,6 +118,20 @@ fn equal_terms() {
 fn masked_weights() {
     pairs_bounds::masked_weights(Device::cpu());
     pairs_bounds::masked_weights(Device::reference());
+    on(Device::parse("cuda:0"), pairs_bounds::masked_weights);
+}
+
+#[test]
+fn rows_without_numbers() {
+    pairs_bounds::rows_without_numbers(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_bounds::rows_without_numbers);
+}
+
+#[test]
+fn masked_first() {
+    pairs_bounds::masked_first(Device::cpu());
+    pairs_bounds::masked_first(Device::reference());
+    on(Device::parse("cuda:0"), pairs_bounds::masked_first);
 }
 
 #[test]

@@ -312,7 +312,12 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
             let column = values.iter().skip(k).step_by(lanes.len());
             let largest =
                 column.fold(T::of(f64::NEG_INFINITY), |max, x| if *x > max { *x } else { max });
-            self.reference[lane] = if largest.is_finite() { largest } else { T::ZERO };
+            self.reference[lane] = match largest.to_sum().f64() {
+                // Below whatever comes after masked rows, so that `raise` finds it.
+                f64::NEG_INFINITY => lowest(),
+                f64::INFINITY => T::ZERO,
+                _ => largest,
+            };
         }
     }
 
@@ -380,6 +385,12 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
             false => (difference * scale).exp2(),
         })
     }
+}
+
+/// The lowest finite number.
+fn lowest<T: Accumulator>() -> T {
+    let [double, single] = [f64::MIN, f64::from(f32::MIN)].map(T::of);
+    if double.is_finite() { double } else { single }
 }
 
 /// How many sums a state has.
