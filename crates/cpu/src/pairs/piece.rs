@@ -7,6 +7,7 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
+use smallvec::{SmallVec, smallvec};
 use tilework_backend::{Accumulator, try_room};
 use tilework_error::Result;
 use tilework_tape::{Per, SlotId};
@@ -23,6 +24,9 @@ use crate::map::moves;
 
 /// Rows whose largest exponent is the reference of the first block.
 const REFERENCE_ROWS: usize = 16;
+
+/// One in so many lanes of a tile is few: done alone, it costs as much as so many beside each other.
+const FEW_OF: usize = 16;
 
 /// Room for hits.
 #[repr(align(64))]
@@ -120,10 +124,16 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         }
         let start = request.start + js.start as i64;
         let mut all = Rows::new(request, rows.len(), js.len() as u64)?;
-        for (_, of_tile, states) in tiles {
+        for (tile, of_tile, states) in tiles {
             let part = of_tile.start - rows.start..of_tile.end - rows.start;
             if plan.spread == 1 {
+                let unknown: SmallVec<[usize; 16]> = states.knowing_nothing().collect();
                 states.finish(start, all.part(part));
+                for i in runs(&unknown, of_tile.len()) {
+                    let i = of_tile.start + i.start..of_tile.start + i.end;
+                    let states = self.interpreted(&frame, tile, batch, i.clone(), js.clone())?;
+                    states.finish(start, all.part(i.start - rows.start..i.end - rows.start));
+                }
                 continue;
             }
             let lanes = of_tile.len() * plan.spread;
@@ -134,6 +144,38 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         Ok(all)
     }
 
+    /// The states of some i of a tile over a range of j, by the interpreter alone.
+    fn interpreted<'p, 'a>(
+        &self,
+        frame: &Frame<'p, 'a>,
+        mut tile: Frame<'p, 'a>,
+        batch: &[usize],
+        i: Range<usize>,
+        js: Range<usize>,
+    ) -> Result<States<T, A>> {
+        let (plan, name) = (&self.plan, self.request.fold.row().name);
+        tile.lanes = i.len();
+        self.load(&tile, batch, Per::I, i.start);
+        tile.run()?;
+        let lanes = (tile.lanes, plan.spread);
+        let mut states = States::<T, A>::new(name, self.folding, lanes, plan.pairs, self.isa)?;
+        for first in js.clone().step_by(plan.block) {
+            let mut of_block = *frame;
+            of_block.section = Per::J;
+            of_block.lanes = plan.block.min(js.end - first);
+            self.load(&of_block, batch, Per::J, first);
+            of_block.run()?;
+            self.fill(&tile, &i, first..first + of_block.lanes);
+            let (rows, place) = (of_block.lanes, first - js.start);
+            let block = Block { tile: &tile, rows, place, vector: self.vector_of(batch, first) };
+            for row in (0..rows).step_by(plan.rows) {
+                self.interpret(&block, 0, row, &mut states)?;
+            }
+            self.go_on(0)?;
+        }
+        Ok(states)
+    }
+
     /// Takes all pairs of a block into the states.
     fn take(&self, block: &Block<'_, '_, '_>, states: &mut States<T, A>) -> Result<()> {
         let taken = match &self.code {
@@ -142,8 +184,9 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
             _ => 0,
         };
         // Assembled code does not see values that are as bad as none; the interpreter does, and
-        // what is known already it finds no better.
-        let from = if states.knows_nothing() { 0 } else { taken };
+        // what is known already it finds no better. Lanes that are i wait for the end of the range.
+        let again = self.plan.spread > 1 && states.knowing_nothing().next().is_some();
+        let from = if again { 0 } else { taken };
         for i in 0..if block.tile.across { block.tile.lanes } else { 1 } {
             for row in (from..block.rows).step_by(self.plan.rows) {
                 self.interpret(block, i, row, states)?;
@@ -372,6 +415,15 @@ fn groups(all: usize, most: usize) -> impl Iterator<Item = usize> + Clone {
         let end = |before: usize| all.min(units * before / groups * unit);
         end(group + 1) - end(group)
     })
+}
+
+/// Some lanes of a tile as ranges: each by itself where they are few, and one of all otherwise.
+fn runs(some: &[usize], lanes: usize) -> SmallVec<[Range<usize>; 16]> {
+    match some {
+        [] => SmallVec::new(),
+        [first, .., last] if some.len() * FEW_OF > lanes => smallvec![*first..last + 1],
+        _ => some.iter().map(|lane| *lane..lane + 1).collect(),
+    }
 }
 
 /// The lanes of the states that values of a tile go to, row after row.

@@ -272,10 +272,10 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
         }
     }
 
-    /// Whether some lane knows nothing yet, since all values were as bad as the neutral one.
-    pub(super) fn knows_nothing(&self) -> bool {
+    /// The lanes that know nothing yet, since all values were as bad as the neutral one.
+    pub(super) fn knowing_nothing(&self) -> impl Iterator<Item = usize> + '_ {
         let rows = self.at.chunks_exact(self.pitch);
-        rows.flat_map(|row| &row[..self.lanes]).any(|at| *at == T::place(NOWHERE))
+        (0..self.lanes).filter(move |lane| rows.clone().any(|row| row[*lane] == T::place(NOWHERE)))
     }
 
     fn shifted<'v>(&mut self, onto: &Onto, values: &[T], weight: impl Fn(usize) -> &'v [T])
