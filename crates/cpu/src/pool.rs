@@ -26,6 +26,7 @@ use std::panic::resume_unwind;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Instant;
 
 use tilework_backend::interrupt;
 
@@ -70,6 +71,31 @@ pub fn run(pieces: usize, work: &(dyn Fn(usize) + Sync)) {
     } else {
         run_shared(pieces, &piece);
     }
+}
+
+/// As [`run`], for work of some microseconds: waking a worker that sleeps takes longer than that, so
+/// only workers that are awake are asked, unless such work comes in a row.
+#[inline]
+pub fn run_brief(pieces: usize, work: &(dyn Fn(usize) + Sync)) {
+    if pieces > 1 && threads() > 1 && !IN_PIECE.get() && !worth_asking() {
+        (0..pieces).for_each(work);
+    } else {
+        run(pieces, work);
+    }
+}
+
+/// Whether a worker is awake, or this thread was here just before and has woken none.
+fn worth_asking() -> bool {
+    thread_local! {
+        static LAST: Cell<Option<Instant>> = const { Cell::new(None) };
+    }
+    // SAFETY: the pool is never freed.
+    if unsafe { POOL.load(Ordering::Acquire).as_ref() }.is_some_and(Claims::is_watched) {
+        return true;
+    }
+    let now = Instant::now();
+    let last = LAST.replace(Some(now));
+    last.is_some_and(|last| now.duration_since(last) < claim::PATIENCE)
 }
 
 /// Unwinds out of a piece that nobody will look at, since its request is to be stopped or another

@@ -16,7 +16,7 @@ use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tilework_cpu::pool::{for_ranges, run, set_threads, threads};
+use tilework_cpu::pool::{claim::Claims, for_ranges, run, run_brief, set_threads, threads};
 
 /// One test at a time, with this many threads.
 fn turn(threads: usize) -> MutexGuard<'static, ()> {
@@ -67,6 +67,46 @@ fn every_piece_once() {
             check(3);
         }
     }
+}
+
+#[test]
+fn brief_work_is_done_whoever_is_awake() {
+    for threads in [1, 2, 3] {
+        let _turn = turn(threads);
+        for round in 0..2000 {
+            let ran = counters(4);
+            run_brief(4, &|piece| _ = ran[piece].fetch_add(1, Ordering::Relaxed));
+            assert!(ran.iter().all(|ran| ran.load(Ordering::Relaxed) == 1));
+            if round % 100 == 0 {
+                // Long enough for workers to fall asleep.
+                thread::sleep(Duration::from_millis(2));
+            }
+        }
+        let ran = AtomicUsize::new(0);
+        run(3, &|_| run_brief(5, &|_| _ = ran.fetch_add(1, Ordering::Relaxed)));
+        assert_eq!(ran.into_inner(), 15);
+    }
+}
+
+#[test]
+fn workers_that_sleep_do_not_watch() {
+    let claims = Claims::new(1);
+    assert!(!claims.is_watched());
+    claims.set_wanted(1);
+    thread::scope(|scope| {
+        claims.enlist(|| drop_handle(scope.spawn(|| claims.serve()))).unwrap();
+        assert!(claims.run(2, &|_| (), &|| ()));
+        let start = Instant::now();
+        while claims.is_watched() && start.elapsed() < PATIENCE {
+            thread::yield_now();
+        }
+        assert!(!claims.is_watched());
+        claims.set_wanted(0);
+    });
+}
+
+fn drop_handle<T>(_: T) -> bool {
+    true
 }
 
 #[test]

@@ -18,6 +18,7 @@ use std::ptr;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
+pub use super::sync::PATIENCE;
 use super::sync::{
     AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Condvar, Mutex, spin_until, wait_a_while,
 };
@@ -41,7 +42,9 @@ const FAN_OUT: usize = 2;
 /// In `Slot::unfinished`: the caller sleeps until the count is zero.
 const CALLER_SLEEPS: usize = 1 << (usize::BITS - 1);
 
-/// A job, on its caller's stack.
+/// A job, on its caller's stack, but on lines of its own: workers look at it while the caller writes
+/// what lies beside it.
+#[repr(align(128))]
 struct Job<'a> {
     work: &'a Work<'a>,
     /// What the first piece that panicked threw.
@@ -92,8 +95,9 @@ impl Job<'_> {
 /// A place for one job at a time.
 #[repr(align(128))]
 struct Slot {
-    /// Whether a caller owns this slot.
-    taken: AtomicBool,
+    /// Whether a caller owns this slot. Workers have no business with it, so that it stays in the
+    /// caches of callers.
+    taken: Alone<AtomicBool>,
     /// From the high bits down: the number of the job, the first of its pieces that nobody has
     /// claimed, and the end of those pieces.
     ///
@@ -129,7 +133,7 @@ struct Claim {
 impl Slot {
     fn new() -> Self {
         Self {
-            taken: AtomicBool::new(false),
+            taken: Alone(AtomicBool::new(false)),
             word: AtomicU64::new(0),
             job: AtomicPtr::new(ptr::null_mut()),
             unfinished: AtomicUsize::new(0),
@@ -138,13 +142,14 @@ impl Slot {
         }
     }
 
-    /// Makes the pieces of `job` claimable. The caller owns the slot, and `job` stays where it is
-    /// until [`Slot::wait`] has returned.
+    /// Makes the pieces of `job` claimable but the first, which the caller has claimed herewith. The
+    /// caller owns the slot, and `job` stays where it is until [`Slot::wait`] has returned.
     fn publish(&self, job: &Job<'_>, pieces: usize) {
         self.unfinished.store(pieces, Relaxed);
         self.job.store(ptr::from_ref(job).cast_mut().cast(), Relaxed);
         let number = (self.word.load(Relaxed) >> (2 * PIECE_BITS)).wrapping_add(1);
-        self.word.store((number << (2 * PIECE_BITS)) | pieces as u64, Release);
+        let word = (number << (2 * PIECE_BITS)) | (1 << PIECE_BITS) | pieces as u64;
+        self.word.store(word, Release);
     }
 
     /// Takes the piece at one end, if there is one.
@@ -185,6 +190,9 @@ impl Slot {
             // SAFETY: the piece is claimed and not reported, so the job is alive (see `claim`).
             unsafe { &*claim.job }.run(claim.piece);
             ran += 1;
+            if claim.left == 0 {
+                break;
+            }
         }
         ran
     }
@@ -262,7 +270,8 @@ impl Claims {
     /// but to wait; it may panic like a piece.
     pub fn run(&self, pieces: usize, work: &Work<'_>, meanwhile: &dyn Fn()) -> bool {
         assert!((1..=MAX_PIECES).contains(&pieces));
-        let take = |slot: &Slot| slot.taken.compare_exchange(false, true, Acquire, Relaxed).is_ok();
+        let take =
+            |slot: &Slot| slot.taken.0.compare_exchange(false, true, Acquire, Relaxed).is_ok();
         let Some(place) = self.slots.iter().position(take) else {
             return false;
         };
@@ -274,14 +283,21 @@ impl Claims {
         self.wake(signal, if place == 0 { pieces - 1 } else { usize::MAX });
         // From here to the end of `wait` nothing can unwind: pieces are caught, and the job must
         // not leave the stack while workers use it.
-        let ran = slot.take_part(End::Front, |_| ());
+        job.run(0);
+        let ran = 1 + slot.take_part(End::Front, |_| ());
         slot.wait(ran, || job.attempt(meanwhile));
-        slot.taken.store(false, Release);
+        slot.taken.0.store(false, Release);
         let panic = job.panic.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(payload) = panic {
             resume_unwind(payload);
         }
         true
+    }
+
+    /// Whether a worker is awake, and will see a job at once unless it has another.
+    pub fn is_watched(&self) -> bool {
+        let asleep = self.signal.0.load(Relaxed) as usize & MAX_WORKERS;
+        asleep < self.present.load(Relaxed)
     }
 
     /// The life of a worker, which [`Claims::enlist`] has counted: runs pieces of whatever job has
@@ -406,14 +422,15 @@ mod tests {
         };
         let piece = |end| slot.claim(end).map(|claim| (claim.piece, claim.left));
         slot.publish(&job, MAX_PIECES);
-        assert_eq!(piece(End::Front), Some((0, MAX_PIECES - 1)));
-        assert_eq!(piece(End::Back), Some((MAX_PIECES - 1, MAX_PIECES - 2)));
-        assert_eq!(piece(End::Back), Some((MAX_PIECES - 2, MAX_PIECES - 3)));
-        assert_eq!(piece(End::Front), Some((1, MAX_PIECES - 4)));
+        // The first piece is the publisher's.
+        assert_eq!(piece(End::Front), Some((1, MAX_PIECES - 2)));
+        assert_eq!(piece(End::Back), Some((MAX_PIECES - 1, MAX_PIECES - 3)));
+        assert_eq!(piece(End::Back), Some((MAX_PIECES - 2, MAX_PIECES - 4)));
+        assert_eq!(piece(End::Front), Some((2, MAX_PIECES - 5)));
         // What that job left is nobody's.
-        slot.publish(&job, 2);
-        assert_eq!(piece(End::Back), Some((1, 1)));
-        assert_eq!(piece(End::Front), Some((0, 0)));
+        slot.publish(&job, 3);
+        assert_eq!(piece(End::Back), Some((2, 1)));
+        assert_eq!(piece(End::Front), Some((1, 0)));
         assert_eq!((piece(End::Back), piece(End::Front)), (None, None));
     }
 }

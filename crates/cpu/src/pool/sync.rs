@@ -13,25 +13,27 @@ pub(super) use std::sync::{
     atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize},
 };
 
+use std::time::Duration;
+#[cfg(not(loom))]
+use std::time::Instant;
+
 /// Sleeps until the bell rings or some time has passed; under the model, it does not pass.
 pub(super) fn wait_a_while<'a>(
     bell: &Condvar,
     guard: MutexGuard<'a, ()>,
 ) -> Option<MutexGuard<'a, ()>> {
     #[cfg(not(loom))]
-    return bell
-        .wait_timeout(guard, std::time::Duration::from_millis(50))
-        .ok()
-        .map(|woken| woken.0);
+    return bell.wait_timeout(guard, Duration::from_millis(50)).ok().map(|woken| woken.0);
     #[cfg(loom)]
     return bell.wait(guard).ok();
 }
 
-/// Waits awake until `done`, for about fifty microseconds; says whether it was.
+/// How long threads wait awake before they sleep.
+pub const PATIENCE: Duration = Duration::from_micros(50);
+
+/// Waits awake until `done`, but not longer than [`PATIENCE`]; says whether it was.
 #[cfg(not(loom))]
 pub(super) fn spin_until(done: impl Fn() -> bool) -> bool {
-    use std::time::{Duration, Instant};
-    const PATIENCE: Duration = Duration::from_micros(50);
     let mut started = None;
     loop {
         // Reading the clock costs as much as one or two pauses: do it now and then.
