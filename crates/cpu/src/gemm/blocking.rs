@@ -58,7 +58,7 @@ pub struct Blocking {
     /// which are cut finer: two cores are seldom equally fast, and whoever has finished a piece of
     /// the grid first finds something to do there.
     pub finer: Grid,
-    /// Columns of a piece are taken this many at a time (the last time fewer),
+    /// Columns of a piece are taken about this many at a time,
     pub nc: usize,
     /// K in blocks of this many (the last one shorter),
     pub kc: usize,
@@ -68,6 +68,8 @@ pub struct Blocking {
     pub mc: usize,
     /// packed, if this says so, in panels that stay in L1 while a row of tiles is computed.
     pub pack_a: bool,
+    /// Whether it is too little to wake a thread for.
+    pub awake_only: bool,
     /// If not 0: K's blocks go to the threads instead of pieces of C, this many at a time, each
     /// with a result of its own, added in order.
     pub k_at_once: usize,
@@ -75,7 +77,10 @@ pub struct Blocking {
 
 /// Up to this many multiplications, times the bytes of an element, a product stays on the calling
 /// thread: another one would take as long to see it as it helps.
-const ONE_THREAD: usize = 64 * 64 * 64 * 4;
+const ONE_THREAD: usize = 48 * 48 * 48 * 4;
+/// Up to this many, only threads that are awake take part: some ten microseconds, which is what
+/// waking one takes.
+const AWAKE_ONLY: usize = 96 * 96 * 96 * 4;
 /// Sizes up to which nothing is packed if A and B can be read in place; in bytes of a row.
 const UNPACKED_BYTES: usize = 2048;
 /// Rows of C, in bytes of a column of A, from which packing B pays nevertheless: where its rows do
@@ -112,26 +117,40 @@ impl Blocking {
         k.div_ceil(blocks).next_multiple_of(8).min(k)
     }
 
+    /// Whether a product is for the calling thread alone and K is one block: if its operands are read
+    /// in place, there is nothing to cut and nothing to pack.
+    #[inline]
+    pub(super) fn is_brief(m: usize, n: usize, k: usize, size: usize) -> bool {
+        let work = m.saturating_mul(n).saturating_mul(k).saturating_mul(size);
+        work <= ONE_THREAD && Self::block_of_k(k, size) == k
+    }
+
+    /// Everything in one piece, with tiles of `mr` rows, and nothing packed.
+    #[inline]
+    pub(super) fn in_place(n: usize, k: usize, mr: usize) -> Blocking {
+        Blocking {
+            grid: Grid::WHOLE,
+            last_rows: 0,
+            finer: Grid::WHOLE,
+            nc: n,
+            kc: k,
+            pack_b: false,
+            mc: mr,
+            pack_a: false,
+            awake_only: true,
+            k_at_once: 0,
+        }
+    }
+
     /// The cut for `shape` on a machine with these caches and threads.
     pub fn choose(shape: &Shape, caches: CacheSizes, threads: usize) -> Blocking {
         let Shape { m, n, k, size, mr, nr, .. } = *shape;
-        let work = m.saturating_mul(n).saturating_mul(k);
-        let kc = Self::block_of_k(k, size);
-        let brief = work.saturating_mul(size) <= ONE_THREAD;
-        if brief && kc == k && shape.a_in_place && shape.b_pitch.is_some() {
-            // Nothing to cut, nothing to pack: such products take less time than choosing.
-            return Blocking {
-                grid: Grid::WHOLE,
-                last_rows: 0,
-                finer: Grid::WHOLE,
-                nc: n,
-                kc,
-                pack_b: false,
-                mc: mr,
-                pack_a: false,
-                k_at_once: 0,
-            };
+        if Self::is_brief(m, n, k, size) && shape.a_in_place && shape.b_pitch.is_some() {
+            return Self::in_place(n, k, mr);
         }
+        let work = m.saturating_mul(n).saturating_mul(k).saturating_mul(size);
+        let brief = work <= ONE_THREAD;
+        let kc = Self::block_of_k(k, size);
         let longest = m.max(n).max(k);
 
         let pack_b = shape.b_pitch.is_none_or(|pitch| {
@@ -173,7 +192,20 @@ impl Blocking {
         } else {
             0
         };
-        Blocking { grid, last_rows, finer, nc, kc, pack_b, mc, pack_a, k_at_once }
+        let awake_only = work <= AWAKE_ONLY;
+        Blocking { grid, last_rows, finer, nc, kc, pack_b, mc, pack_a, awake_only, k_at_once }
+    }
+
+    /// How many of a piece's columns are taken at a time: all of them if they are hardly more than
+    /// `nc`, else even parts, since A is packed anew every time.
+    pub(super) fn columns_at_once(&self, columns: usize, nr: usize) -> usize {
+        let times = columns.div_ceil(self.most_columns()).max(1);
+        columns.div_ceil(times).next_multiple_of(nr)
+    }
+
+    /// The most columns that are ever taken at a time, but for what makes a tile whole.
+    pub(super) fn most_columns(&self) -> usize {
+        self.nc + self.nc / 8
     }
 
     /// How many pieces C is cut into.
@@ -297,6 +329,7 @@ mod tests {
             pack_b: true,
             mc: 14,
             pack_a: true,
+            awake_only: false,
             k_at_once: 0,
         };
         assert_eq!(large, expected);
@@ -304,6 +337,8 @@ mod tests {
         let small = Blocking::choose(&square(128), SAPPHIRE, 2);
         assert!(!small.pack_a && !small.pack_b);
         assert_eq!((small.grid, small.last_rows), (Grid { rows: 2, columns: 1 }, 0));
+        let smaller = Blocking::choose(&square(64), SAPPHIRE, 2);
+        assert_eq!((smaller.grid, smaller.awake_only), (Grid { rows: 2, columns: 1 }, true));
 
         let tiny = Blocking::choose(&square(32), SAPPHIRE, 2);
         assert_eq!(tiny.pieces(), 1);

@@ -7,13 +7,14 @@
 //! may take seconds, so they ask between blocks whether they are still wanted.
 
 use super::blocking::{Blocking, widest};
-use super::family::{Elem, Family, Same};
-use super::finish::{Finish, FinishArgs, Shared, finish};
+use super::depth;
+use super::family::{Elem, Family};
+use super::finish::{Finish, FinishArgs};
 use super::kernel::{Ahead, Tile, Tiled, access};
 use super::lanes::{Lanes, Level};
 use super::pack::{self, Upcoming};
 use super::scratch::{Area, Room, room};
-use super::{Parallel, Product};
+use super::{Parallel, Product, vector};
 use crate::pool;
 use std::ops::Range;
 
@@ -39,26 +40,25 @@ pub(super) fn reads_in_place<F: Family>() -> bool {
 
 /// Where sums go: contiguous rows of computed elements.
 #[derive(Clone, Copy)]
-struct Target<E> {
-    at: *mut E,
-    rows: isize,
-    accumulate: bool,
+pub(super) struct Target<E> {
+    pub(super) at: *mut E,
+    pub(super) rows: isize,
+    pub(super) accumulate: bool,
 }
 
 /// A part of the product: rows and columns of C, a range of K.
 #[derive(Clone)]
-struct Part {
-    rows: Range<usize>,
-    columns: Range<usize>,
-    depth: Range<usize>,
+pub(super) struct Part {
+    pub(super) rows: Range<usize>,
+    pub(super) columns: Range<usize>,
+    pub(super) depth: Range<usize>,
 }
 
 /// What [`product`] needs.
 pub(super) fn need<F: Family>(p: &Product<F::Store>, blocking: &Blocking) -> Room {
     if blocking.k_at_once > 0 {
-        let results = Results::new::<F>(p, blocking);
         let each = a_room::<F>(blocking) + b_room::<F>(blocking, p.n);
-        return Room { whole: room::<Elem<F>>(results.one * (results.at_once + 1)), each };
+        return Room { whole: depth::results_room::<F>(p, blocking), each };
     }
     let (_, nr) = tile_size::<F>();
     let columns = widest(p.n, blocking.grid.columns, nr);
@@ -74,7 +74,7 @@ fn a_room<F: Family>(blocking: &Blocking) -> usize {
 /// Bytes of the packed block of B, for pieces of at most so many columns.
 fn b_room<F: Family>(blocking: &Blocking, columns: usize) -> usize {
     let (_, nr) = tile_size::<F>();
-    let width = columns.min(blocking.nc).next_multiple_of(nr);
+    let width = columns.min(blocking.most_columns()).next_multiple_of(nr);
     if blocking.pack_b { room::<Elem<F>>(width * blocking.kc) } else { 0 }
 }
 
@@ -117,7 +117,7 @@ pub(super) unsafe fn product<F: Family>(
     // SAFETY: the same contract.
     unsafe {
         if blocking.k_at_once > 0 {
-            return cut_k::<F>(parallel, p, blocking, area);
+            return depth::cut_k::<F>(parallel, p, blocking, area);
         }
         let pieces = blocking.pieces();
         if pieces == 1 {
@@ -125,11 +125,48 @@ pub(super) unsafe fn product<F: Family>(
         }
         let slots = &area.slots;
         let (_, nr) = tile_size::<F>();
-        parallel.run(pieces, &|index| {
+        // All that threads read, side by side: it comes from the caller's core line by line. Copied
+        // once more there, since the caller goes on to write beside it.
+        let plan = (*p, *blocking);
+        let work = move |index| {
+            let (p, blocking) = std::hint::black_box(plan);
             let (rows, columns) = blocking.piece((p.m, p.n), nr, index);
-            slots.with(|slot| piece::<F>(p, blocking, rows, columns, slot));
-        });
+            slots.with(|slot| piece::<F>(&p, &blocking, rows, columns, slot));
+        };
+        if blocking.awake_only {
+            parallel.run_brief(pieces, &work);
+        } else {
+            parallel.run(pieces, &work);
+        }
     }
+}
+
+/// Whether a product can be computed by [`at_once`], as it would be after longer thought.
+#[inline]
+pub(super) fn is_plain<F: Family>(p: &Product<F::Store>) -> bool {
+    let few = vector::most_rows::<F>();
+    reads_in_place::<F>()
+        && p.b_cols == 1
+        && p.c_cols == 1
+        && p.k > 0
+        && p.m > few
+        && p.n > few
+        && Blocking::is_brief(p.m, p.n, p.k, size_of::<Elem<F>>())
+}
+
+/// Computes a product that [`is_plain`]: in place, on this thread. Small ones take less time than a
+/// plan.
+///
+/// # Safety
+/// The contract of `gemm`.
+pub(super) unsafe fn at_once<F: Family>(p: &Product<F::Store>) {
+    let (mr, _) = tile_size::<F>();
+    let blocking = Blocking::in_place(p.n, p.k, mr);
+    let strips = Strips { at: p.b.cast(), rows: Some(p.b_rows), depth: p.k, columns: p.n };
+    let target = Target { at: p.c.cast(), rows: p.c_rows, accumulate: p.accumulate };
+    let nowhere = std::ptr::null_mut();
+    // SAFETY: the same contract; nothing is packed, and the elements are those of the lanes.
+    unsafe { rows_of_tiles::<F>(p, &blocking, p.a, nowhere, p.m, &strips, target) };
 }
 
 /// Computes a piece of C over all of K.
@@ -193,7 +230,7 @@ fn at<T>(base: *mut T, i: usize, rows: isize, j: usize, cols: isize) -> *mut T {
 /// # Safety
 /// A and B may be read and the target written over the part; the family's level is available;
 /// `packed` has room for the panels of A and the block of B.
-unsafe fn region<F: Family>(
+pub(super) unsafe fn region<F: Family>(
     p: &Product<F::Store>,
     blocking: &Blocking,
     part: &Part,
@@ -201,10 +238,8 @@ unsafe fn region<F: Family>(
     packed: *mut u8,
 ) {
     let (_, nr) = tile_size::<F>();
-    let Blocking { nc, kc, pack_b, .. } = *blocking;
-    // As many columns at a time as fit, but evenly: a narrow rest would pack A for little.
-    let times = part.columns.len().div_ceil(nc).max(1);
-    let width = part.columns.len().div_ceil(times).next_multiple_of(nr);
+    let Blocking { kc, pack_b, .. } = *blocking;
+    let width = blocking.columns_at_once(part.columns.len(), nr);
     let packed_a = packed.cast::<Elem<F>>();
     let packed_b = packed.wrapping_add(a_room::<F>(blocking)).cast::<Elem<F>>();
     let mut column = part.columns.start;
@@ -367,84 +402,5 @@ unsafe fn tiles<F: Family>(
         tile.b = tile.b.wrapping_add(step);
         tile.c = tile.c.wrapping_add(width);
         column += width;
-    }
-}
-
-/// The results of K's blocks, where these go to several threads.
-struct Results {
-    /// Blocks of K.
-    blocks: usize,
-    /// Blocks that are computed before their results are added up.
-    at_once: usize,
-    /// From one row of a result to the next.
-    pitch: usize,
-    /// Elements of a result.
-    one: usize,
-}
-
-impl Results {
-    fn new<F: Family>(p: &Product<F::Store>, blocking: &Blocking) -> Results {
-        let blocks = p.k.div_ceil(blocking.kc);
-        let pitch = p.n.next_multiple_of(F::Lanes::WIDTH);
-        Results { blocks, at_once: blocking.k_at_once.min(blocks), pitch, one: pitch * p.m }
-    }
-}
-
-/// Blocks of K on several threads, each with a result of its own; added in order.
-///
-/// # Safety
-/// The contract of `gemm`; the area has the room that [`need`] says.
-unsafe fn cut_k<F: Family>(
-    parallel: &dyn Parallel,
-    p: &Product<F::Store>,
-    blocking: &Blocking,
-    area: &Area,
-) {
-    let kc = blocking.kc;
-    let Results { blocks, at_once, pitch, one } = Results::new::<F>(p, blocking);
-    let in_place = F::DIRECT && p.c_cols == 1;
-    // The first of the results is the sum so far, where C cannot hold it.
-    let base = Shared(area.whole().cast::<Elem<F>>());
-    let slots = &area.slots;
-    let mut done = 0;
-    while done < blocks {
-        let now = at_once.min(blocks - done);
-        parallel.run(now, &|index| {
-            let k = (done + index) * kc;
-            let part = Part { rows: 0..p.m, columns: 0..p.n, depth: k..(k + kc).min(p.k) };
-            let target = Target {
-                at: base.get().wrapping_add(one * (index + 1)),
-                rows: pitch as isize,
-                accumulate: false,
-            };
-            // SAFETY: every block has its own result; the rest is the caller's contract.
-            slots.with(|slot| unsafe { region::<F>(p, blocking, &part, target, slot) });
-        });
-        for index in 0..now {
-            let first = done + index == 0;
-            let (c, c_rows, accumulate) = if in_place {
-                (p.c.cast(), p.c_rows, p.accumulate || !first)
-            } else {
-                (base.get(), pitch as isize, !first)
-            };
-            // SAFETY: result `index` is complete, and C or the sum is as large.
-            unsafe {
-                LevelOf::<F>::enter::<Finish<Same<F::Lanes>>>(&FinishArgs {
-                    sums: base.get().wrapping_add(one * (index + 1)),
-                    pitch,
-                    height: p.m,
-                    width: p.n,
-                    c,
-                    c_rows,
-                    c_cols: 1,
-                    accumulate,
-                });
-            }
-        }
-        done += now;
-    }
-    if !in_place {
-        // SAFETY: the sum is complete; C is the caller's.
-        unsafe { finish::<F>(p, base.get(), pitch) };
     }
 }

@@ -20,6 +20,7 @@
 mod blocking;
 mod caches;
 mod complex;
+mod depth;
 mod element;
 mod family;
 mod finish;
@@ -103,6 +104,12 @@ pub trait Parallel: Sync {
     /// Runs `work(0)` to `work(pieces - 1)`, each exactly once, on any threads and in any order,
     /// and returns when all are done.
     fn run(&self, pieces: usize, work: &(dyn Fn(usize) + Sync));
+
+    /// As [`run`](Self::run), for work of some microseconds, which may not be worth a thread that has
+    /// to be woken.
+    fn run_brief(&self, pieces: usize, work: &(dyn Fn(usize) + Sync)) {
+        self.run(pieces, work);
+    }
 }
 
 /// Everything on the calling thread.

@@ -61,6 +61,15 @@ struct Plan<F: Family> {
     unit: Unit<F>,
 }
 
+/// The product with so many elements added to its addresses.
+#[inline]
+fn moved<T>(mut p: Product<T>, (a, b, c): (isize, isize, isize)) -> Product<T> {
+    p.a = p.a.wrapping_offset(a);
+    p.b = p.b.wrapping_offset(b);
+    p.c = p.c.wrapping_offset(c);
+    p
+}
+
 /// C^T = B^T A^T.
 fn turn<T: Copy>(p: &Product<T>) -> Product<T> {
     Product {
@@ -211,13 +220,9 @@ impl<F: Family> Plan<F> {
     /// The contract of `gemm`, for the moved addresses; the area has the plan's room.
     unsafe fn run(&self, parallel: &dyn Parallel, offsets: (isize, isize, isize), area: &Area) {
         let (a, b, c) = offsets;
-        let (a, b) = if self.turned { (b, a) } else { (a, b) };
-        let mut p = self.product;
-        p.a = p.a.wrapping_offset(a);
-        p.b = p.b.wrapping_offset(b);
-        p.c = p.c.wrapping_offset(c);
+        let offsets = if self.turned { (b, a, c) } else { offsets };
         // SAFETY: the same contract.
-        unsafe { self.run_one(parallel, &p, area) };
+        unsafe { self.run_one(parallel, &moved(self.product, offsets), area) };
     }
 
     /// Computes one product, whose addresses are where they belong.
@@ -287,6 +292,13 @@ pub(super) unsafe fn products<F: Family>(
     batch: &Batch<'_, F::Store>,
     unit: Unit<F>,
 ) -> Result<()> {
+    if let ([offset], None) = (batch.offsets, unit)
+        && matrix::is_plain::<F>(&batch.product)
+    {
+        // SAFETY: the same contract.
+        unsafe { matrix::at_once::<F>(&moved(batch.product, *offset)) };
+        return Ok(());
+    }
     let Batch { product: Product { m, n, k, .. }, offsets } = *batch;
     let threads = parallel.threads();
     let work = m.saturating_mul(n).saturating_mul(k).max(1);
