@@ -227,6 +227,16 @@ impl<'a> Map<'a> {
     }
 }
 
+impl<'a> Matmul<'a> {
+    /// Every block it touches, how, and whether nobody else knows it.
+    #[inline]
+    pub(crate) fn each_view(&self, mut f: impl FnMut(&'a Storage, Access, bool)) {
+        f(self.a.storage(), Access::Read, false);
+        f(self.b.storage(), Access::Read, false);
+        f(self.output.view().storage(), Access::Write, self.output.is_fresh());
+    }
+}
+
 impl<'a> Request<'a> {
     /// Every block it touches, how, and whether nobody else knows it.
     pub(crate) fn each_view(&self, f: &mut impl FnMut(&'a Storage, Access, bool)) {
@@ -241,11 +251,7 @@ impl<'a> Request<'a> {
                 read(&scan.input);
                 &scan.output
             }
-            Request::Matmul(matmul) => {
-                read(&matmul.a);
-                read(&matmul.b);
-                &matmul.output
-            }
+            Request::Matmul(matmul) => return matmul.each_view(f),
             Request::Gather(gather) => {
                 read(&gather.source);
                 gather.indices.arrays.iter().for_each(read);

@@ -155,8 +155,11 @@ impl<'a> Session<'a> {
     pub(crate) fn open(&mut self, request: &Request<'a>, here: DeviceId) -> Result<()> {
         let mut elsewhere = None;
         match request {
-            // The usual request, in line.
+            // The requests that are often small, in line.
             Request::Map(map) => map.each_view(|storage, access, fresh| {
+                self.add(storage, access, fresh, here, &mut elsewhere);
+            }),
+            Request::Matmul(matmul) => matmul.each_view(|storage, access, fresh| {
                 self.add(storage, access, fresh, here, &mut elsewhere);
             }),
             _ => request.each_view(&mut |storage, access, fresh| {

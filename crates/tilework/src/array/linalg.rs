@@ -62,6 +62,12 @@ impl Array {
     }
 
     pub(super) fn matmul_by(&self, other: &Array, kernel: MatmulKernel) -> Result<Array> {
+        if let Some(shape) = plain_shape(self, other) {
+            let mut fresh = self.device.allocate("matmul", &shape, self.dtype(), false)?;
+            let (a, b, output) = (self.borrow(), other.borrow(), fresh.target());
+            self.device.run("matmul", &Request::Matmul(Matmul { a, b, output, kernel }))?;
+            return Ok(Array::from_fresh(fresh, self.device));
+        }
         let product = Product::new(self, other)?;
         let mut fresh = self.device.allocate("matmul", &product.shape, product.a.dtype(), false)?;
         product.run(kernel, fresh.target())?;
@@ -128,6 +134,14 @@ impl Array {
     pub fn outer(&self, other: &Array) -> Result<Array> {
         self.ravel()?.expand_dims(1)?.multiply(&other.ravel()?)
     }
+}
+
+/// The shape of a product that needs no preparation: two matrices that match, of one dtype and on
+/// one device. Settling broadcasts and casts takes longer than multiplying small ones.
+#[inline]
+fn plain_shape(a: &Array, b: &Array) -> Option<[usize; 2]> {
+    let (&[m, k], &[inner, n]) = (a.shape(), b.shape()) else { return None };
+    (k == inner && a.dtype() == b.dtype() && a.device == b.device).then_some([m, n])
 }
 
 /// Operands as matrices with equal batch axes, ready for a request. Small products take less time
