@@ -253,9 +253,19 @@ impl PyArray {
     }
 }
 
-/// About how many multiplications a product takes.
+/// Multiplications of float32 or float64 that the CPU does while it does something with one element.
+const PER_ELEMENT: usize = 32;
+
+/// About how many elements take as long as a product.
 pub fn matmul_work(left: &Array, right: usize) -> usize {
-    left.len().saturating_mul(right) / left.shape().last().copied().unwrap_or(1).max(1)
+    let inner = left.shape().last().copied().unwrap_or(1).max(1);
+    let multiplications = left.len().saturating_mul(right) / inner;
+    let vectors = matches!(left.dtype(), DType::Float32 | DType::Float64);
+    if vectors && left.device().is_quick() {
+        multiplications / PER_ELEMENT
+    } else {
+        multiplications
+    }
 }
 
 fn product<'py>(
