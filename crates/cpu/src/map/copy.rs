@@ -129,8 +129,9 @@ unsafe fn collect(
     let wide = (COLLECTED_ROW / size).min(columns);
     let high = (COLLECTED / (wide * size)).min(rows);
     // A line longer than what they hold, so that the lines of a column do not all fall into the
-    // same set of a cache.
-    let pitch = wide + 64 / size;
+    // same set of a cache; but where rows follow each other without a gap, all are written as one.
+    let gapless = wide == columns && to_step == columns.cast_signed();
+    let pitch = if gapless { wide } else { wide + 64 / size };
     let bytes = |elements: isize| elements * size.cast_signed();
     let collecting = moves::with_scratch("copy", high * pitch * size, |collected| {
         for row in (0..rows).step_by(high) {
@@ -144,13 +145,14 @@ unsafe fn collect(
                     let start = row * from_steps.0 + column * from_steps.1;
                     let into = (collected, (pitch.cast_signed(), 1));
                     moves::block(size, (high, wide), into, (from.offset(bytes(start)), from_steps));
-                    for r in 0..high {
+                    let (lines, long) = if gapless { (1, high * wide) } else { (high, wide) };
+                    for r in 0..lines {
                         let start = (row + r.cast_signed()) * to_step + column;
                         let (to, line) = (to.offset(bytes(start)), collected.add(r * pitch * size));
                         if streams {
-                            stream::copy(to, line, wide * size);
+                            stream::copy(to, line, long * size);
                         } else {
-                            to.copy_from_nonoverlapping(line, wide * size);
+                            to.copy_from_nonoverlapping(line, long * size);
                         }
                     }
                 }

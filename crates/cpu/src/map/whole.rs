@@ -131,13 +131,21 @@ fn many(session: &Session<'_>, map: &Map<'_>, only: OnlyCall, n: usize) -> bool 
         });
         return true;
     }
-    pool::for_ranges(n, grain, &|elements| {
+    pool::for_ranges(n, even(n, grain), &|elements| {
         // SAFETY: all views have `n` elements inside their blocks (the invariant of views), one
         // after the other; the session holds the blocks. No operand is where the results go, so
         // none overlaps it.
         unsafe { whole.part(elements) }
     });
     true
+}
+
+/// The elements of a piece where one has about `grain`: as many pieces for one of two threads as for
+/// the other, and of one size as far as cache lines allow.
+fn even(n: usize, grain: usize) -> usize {
+    let pieces = n.div_ceil(grain).next_multiple_of(2);
+    // What hardly exceeds a piece stays on one thread.
+    if n < grain + grain / 2 { grain } else { n.div_ceil(pieces).next_multiple_of(64) }
 }
 
 /// A kernel and what it runs over.

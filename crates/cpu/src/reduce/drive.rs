@@ -20,6 +20,7 @@ use super::states::{Shared, Stack, States};
 use super::table::{Cell, Columns, MAX_RUN, MAX_STATE, Rows};
 use super::{GROUP, Output};
 use crate::isa::Isa;
+use crate::map::moves::Line;
 use crate::pool;
 use crate::scratch::Scratch;
 
@@ -33,7 +34,8 @@ const OUTER_PIECE: usize = 1 << 18;
 /// Bytes of states that the outer way updates together: a part of L1.
 const OUTER_STATES: usize = 16 << 10;
 
-/// Bytes of the buffer that elements are packed into.
+/// Bytes of the buffer that elements are packed into. It begins at a cache line, as all do: of vectors
+/// that begin elsewhere, each is written to two lines and read from two.
 const TILE: usize = 16 << 10;
 
 /// Columns and rows that the outer way packs together: a part of L2 for the widest elements.
@@ -201,7 +203,7 @@ impl Job<'_> {
             }
             return;
         }
-        let mut tile = [MaybeUninit::<u128>::uninit(); TILE / 16];
+        let mut tile = [MaybeUninit::<Line>::uninit(); TILE / size_of::<Line>()];
         let tile = tile.as_mut_ptr().cast::<u8>();
         let room = TILE / self.loader.loaded;
         if !unit && len <= room / 2 {
@@ -341,7 +343,8 @@ impl Job<'_> {
         let mut tile = Vec::new();
         let most = if direct { cell.rows } else { PACKED_ROWS };
         if !direct {
-            tile.resize((most * n * self.loader.loaded).div_ceil(16), 0u128);
+            let lines = (most * n * self.loader.loaded).div_ceil(size_of::<Line>());
+            tile.resize_with(lines, MaybeUninit::<Line>::uninit);
         }
         let mut index = range.start;
         each_piece(self.reduced, range, &mut |at, len| {
