@@ -173,7 +173,9 @@ impl<'a> Plan<'a> {
         let columns = columns(tape, &sections, &terms);
         let given = (0..tape.inputs().len()).any(|slot| sections[slot] == Per::Pair);
         let spread = if given || columns.is_some() { 1 } else { spread(m, n, vector) };
-        let unit = units[Per::J as usize].max(1);
+        // Vectors that are read where they are take no room of a block.
+        let elsewhere = columns.map_or(0, |columns| bytes_of(tape, columns.vector));
+        let unit = (units[Per::J as usize] - elsewhere).max(1);
         let longest = if given { GIVEN_BLOCK } else { BLOCK };
         let most_rows = match spread {
             1 => (BLOCK_BYTES / unit).clamp(FEW_ROWS, longest),
@@ -316,6 +318,13 @@ fn reads(step: &Step, how: How) -> SmallVec<[SlotId; 3]> {
     }
 }
 
+/// Bytes of a slot for each element. Places of numbers that are wider than what is before them must be
+/// aligned.
+fn bytes_of(tape: &Tape, slot: SlotId) -> usize {
+    let held = tape.slot(slot);
+    (held.len as usize * held.dtype.size()).next_multiple_of(8)
+}
+
 /// Offsets of all slots in their regions, and the sizes of the regions, in bytes for each element.
 fn assign(
     tape: &Tape,
@@ -324,11 +333,7 @@ fn assign(
     terms: &[Term],
 ) -> (Vec<usize>, [usize; REGIONS]) {
     let first = tape.inputs().len();
-    let bytes = |slot: usize| {
-        let held = tape.slot(slot as SlotId);
-        // Places of numbers that are wider than what is before them must be aligned.
-        (held.len as usize * held.dtype.size()).next_multiple_of(8)
-    };
+    let bytes = |slot: usize| bytes_of(tape, slot as SlotId);
     let mut last_use = vec![0; tape.slots()];
     for (k, step) in tape.steps().iter().enumerate() {
         reads(step, how[k]).iter().for_each(|&slot| last_use[slot as usize] = k);
