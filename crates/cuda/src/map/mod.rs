@@ -3,7 +3,7 @@
 //! Sources are printed by `print.rs`. Their kernels: `packed` moves several elements at once and
 //! needs an innermost loop along which every operand is contiguous or constant, and aligned;
 //! `crossed` turns tiles of operands that lie across the output, as in a transpose; `strided` takes
-//! any layout. The tape and the kinds of its operands are the key; sizes and strides are arguments.
+//! any layout. Maps of contiguous operands go by `line.rs`. The tape and the kinds of its operands are the key; sizes and strides are arguments.
 //! Called by `device.rs`.
 
 mod cross;
@@ -27,6 +27,9 @@ const THREADS: usize = 256;
 const SIDE: usize = 32;
 
 pub(crate) fn run(cuda: &Cuda, session: &Session<'_>, request: &Map<'_>, name: &str) -> Result<()> {
+    if let Some(line) = line::Line::new(session, request) {
+        return line.run(cuda, request, name);
+    }
     let views = request.inputs.iter().filter_map(|operand| match operand {
         Operand::View(view) => Some(*view),
         Operand::Scalar(_) => None,
@@ -37,18 +40,11 @@ pub(crate) fn run(cuda: &Cuda, session: &Session<'_>, request: &Map<'_>, name: &
     if nest.is_empty() {
         return Ok(());
     }
-    let plan = Plan {
-        tape: request.tape,
-        arrays: request.inputs.iter().map(|x| matches!(x, Operand::View(_))).collect(),
-        width: Width::of(nest.len(), views.iter().map(launch::elements)),
-    };
-    let mut pointers: SmallVec<[usize; 4]> =
-        std::iter::once(launch::target(&request.output, session) as usize).collect();
-    pointers.extend(views[1..].iter().map(|view| launch::source(view, session) as usize));
+    let plan = Plan::new(request, Width::of(nest.len(), views.iter().map(launch::elements)));
+    let mut pointers: SmallVec<[Address; 4]> =
+        std::iter::once(launch::target(&request.output, session)).collect();
+    pointers.extend(views[1..].iter().map(|view| launch::source(view, session)));
     let sizes: SmallVec<[usize; 4]> = views.iter().map(|view| view.dtype().size()).collect();
-    if line::suits(&plan, &nest) {
-        return line::run(cuda, name, &plan, &nest, [&sizes, &pointers], request.inputs);
-    }
 
     for nest in Nest::new(&nest).cut() {
         let (kernels, function, blocks, args) = match same(&nest, &sizes, &pointers) {
@@ -58,7 +54,7 @@ pub(crate) fn run(cuda: &Cuda, session: &Session<'_>, request: &Map<'_>, name: &
                 None => single(nest, plan.width),
             },
         };
-        let mut arrays = pointers.iter().map(|&pointer| pointer as Address);
+        let mut arrays = pointers.iter().copied();
         let mut args = args.pointer(arrays.next().unwrap_or(0));
         for operand in request.inputs {
             args = match operand {
@@ -122,40 +118,9 @@ fn single(nest: Nest, width: Width) -> Call {
     packs.call_of(Kernels::Strided, c"strided", width)
 }
 
-/// How an operand lies along a pack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Along {
-    /// One element for all of the pack.
-    Same,
-    /// Neighbours, which can be moved at once.
-    Run,
-}
-
-impl Along {
-    /// Of operand number `k` with such a step, whose block begins at an address and which begins with an
-    /// element of it; None where packs cannot be moved.
-    #[inline]
-    fn new(
-        k: usize,
-        step: isize,
-        (block, offset): (usize, usize),
-        size: usize,
-        pack: usize,
-    ) -> Option<Along> {
-        match step {
-            0 if k > 0 => Some(Along::Same),
-            1 => {
-                let begins = block.wrapping_add(offset * size);
-                begins.is_multiple_of((size * pack).min(16)).then_some(Along::Run)
-            }
-            _ => None,
-        }
-    }
-}
-
 /// As bits, which operands are constant along the packs of a nest; None where the layouts do not allow
 /// packs.
-fn same(nest: &Nest, sizes: &[usize], pointers: &[usize]) -> Option<u64> {
+fn same(nest: &Nest, sizes: &[usize], pointers: &[Address]) -> Option<u64> {
     let pack = pack(sizes);
     let (last, n) = (nest.lens.len() - 1, nest.lens[nest.lens.len() - 1]);
     if pack == 1 || n < pack || (last > 0 && !n.is_multiple_of(pack)) {
@@ -163,17 +128,19 @@ fn same(nest: &Nest, sizes: &[usize], pointers: &[usize]) -> Option<u64> {
     }
     let mut same = 0;
     for (k, (&size, &pointer)) in sizes.iter().zip(pointers).enumerate() {
-        match Along::new(k, nest.strides[last][k], (pointer, nest.offsets[k]), size, pack)? {
-            Along::Same => same |= 1 << k,
-            Along::Run => {
+        match nest.strides[last][k] {
+            0 if k > 0 => same |= 1 << k,
+            1 => {
                 let bytes = (size * pack).min(16);
+                let begins = (pointer as usize).wrapping_add(nest.offsets[k] * size);
                 let even = |strides: &SmallVec<[isize; 4]>| {
                     (strides[k] * size as isize).unsigned_abs().is_multiple_of(bytes)
                 };
-                if !nest.strides[..last].iter().all(even) {
+                if !begins.is_multiple_of(bytes) || !nest.strides[..last].iter().all(even) {
                     return None;
                 }
             }
+            _ => return None,
         }
     }
     Some(same)

@@ -1,6 +1,7 @@
 //! The source of a map: its tape as a function, and the kernels that apply it.
 
 use smallvec::SmallVec;
+use tilework_backend::{Map, Operand};
 use tilework_error::Result;
 use tilework_ops::DType;
 use tilework_tape::Tape;
@@ -45,7 +46,12 @@ pub(super) fn pack(sizes: &[usize]) -> usize {
     (16 / narrowest).min(64 / widest).max(1)
 }
 
-impl Plan<'_> {
+impl<'a> Plan<'a> {
+    pub(super) fn new(request: &Map<'a>, width: Width) -> Plan<'a> {
+        let arrays = request.inputs.iter().map(|x| matches!(x, Operand::View(_))).collect();
+        Plan { tape: request.tape, arrays, width }
+    }
+
     /// What the source depends on, exactly.
     pub(super) fn key(&self, kernels: Kernels) -> Vec<u8> {
         let mut key = Vec::with_capacity(128);
