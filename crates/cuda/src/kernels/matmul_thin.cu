@@ -1,13 +1,19 @@
-// float32 products of few tiles and long sums on Hopper's tensor cores: a group of four warps has 64 x 64
-// of the result and a piece of k, and splits what it reads into heads and tails itself: of the left operand
-// in registers, of the right one into shared memory, as the tensor cores read it. Sums are those of
+// float32 products of few tiles and long sums on Hopper's tensor cores: a block has 64 x 64 of the result
+// and a piece of k, whose tiles go round its groups of four warps. A group splits what it reads into heads
+// and tails itself: of the left operand in registers, of the right one into shared memory, as the tensor
+// cores read it. Sums are those of
 // `matmul_split.cu`. Where a block meets numbers for which the split is not exact, it begins anew with plain
-// steps. Declared before, with `matmul.cu`, `matmul_heads.cu`, `hopper.cu` and `matmul_tiles.cu`: S, f32; STAGES.
+// steps. Declared before, with `matmul.cu`, `matmul_heads.cu`, `hopper.cu` and `matmul_tiles.cu`: S, f32; GROUPS; STAGES.
 
 #define PITCH 40        // of a row of the left operand's tile
 #define RAW_LEFT (SIDE * PITCH)
 #define RAW (RAW_LEFT + DEPTHS * SIDE)
 
+FN u32 own_thread() { return threadIdx.x % 128; }
+// Of a group, its threads meet; of all, each group waits for its turn, and passes it on to the next.
+FN void meet(u32 group) { asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory"); }
+FN void turn_wait(u32 group) { asm volatile("bar.sync %0, 256;" ::"r"(1 + GROUPS + group) : "memory"); }
+FN void turn_pass(u32 group) { asm volatile("bar.arrive %0, 256;" ::"r"(1 + GROUPS + (group + 1) % GROUPS) : "memory"); }
 FN void copy_four(f32* to, const f32* from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
 }
@@ -35,7 +41,7 @@ template <bool LEFT> struct Operand {
         if (runs && depths >= DEPTHS) {
 #pragma unroll
             for (int q = 0; q < SIDE * DEPTHS / 4 / 128; q++) {
-                int number = (q * 128 + threadIdx.x) * 4;
+                int number = (q * 128 + own_thread()) * 4;
                 int row = LEFT ? number / DEPTHS : number % SIDE, depth = LEFT ? number % DEPTHS : number / SIDE;
                 copy_four(place(tile, row, depth), here + row * step + depth * deep);
             }
@@ -44,7 +50,7 @@ template <bool LEFT> struct Operand {
         bool along = deep == 1;
 #pragma unroll 1
         for (int q = 0; q < SIDE * DEPTHS / 128; q++) {
-            int number = q * 128 + threadIdx.x;
+            int number = q * 128 + own_thread();
             int row = along ? number / DEPTHS : number % SIDE, depth = along ? number % DEPTHS : number / SIDE;
             bool there = row < rows && depth < depths;
             copy_one(place(tile, row, depth), there ? here + row * step + depth * deep : from, there);
@@ -52,13 +58,17 @@ template <bool LEFT> struct Operand {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(128, 2) thin(
+// Tiles of k go round the groups. They take turns at the tensor cores, so that one multiplies while others
+// split, and the first adds what all of them come to.
+extern "C" __global__ void __launch_bounds__(128 * GROUPS, 1) thin(
     const __grid_constant__ Nest<u64, 3> batch, const Product p, const f32* a, const f32* b, f32* partial) {
     extern __shared__ unsigned char memory[];
+    u32 group = threadIdx.x / 128, own = own_thread(), lane = threadIdx.x % 32, warp = own / 32, row, column;
     u32 base = (shared_address(memory) + 1023) & ~1023u;
-    unsigned char* split = memory + (base - shared_address(memory));
-    f32* raw = (f32*)(split + 2 * HEADS);
-    u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, row, column;
+    f32* first = (f32*)(memory + (base - shared_address(memory)));
+    unsigned char* split = (unsigned char*)first + group * 2 * HEADS;
+    f32* raw = first + GROUPS * 2 * HEADS / 4 + group * STAGES * RAW;
+    base += group * 2 * HEADS;
     tile_of<8>(blockIdx.x, (p.m + SIDE - 1) / SIDE, (p.n + SIDE - 1) / SIDE, row, column);
     row *= SIDE;
     column *= SIDE;
@@ -69,32 +79,35 @@ extern "C" __global__ void __launch_bounds__(128, 2) thin(
     b += at[1] + column * p.b.column + begin * p.b.row;
     auto left = Operand<true>::make(a, p.a.row, p.a.column, p.m - row);
     auto right = Operand<false>::make(b, p.b.column, p.b.row, p.n - column);
-    int steps = (depths + DEPTHS - 1) / DEPTHS;
+    int all = (depths + DEPTHS - 1) / DEPTHS, steps = (all - (int)group + GROUPS - 1) / GROUPS;
 
     f32 some[32], cross[32], sum[32];
 #pragma unroll
     for (int i = 0; i < 32; i++) some[i] = cross[i] = sum[i] = 0;
     bool wild = false;
     u64 heads = describe(base, 1024, 16), tails = heads + (HEADS >> 4);
-#pragma unroll 1
-    for (int step = 1 - STAGES; step < steps; step++) {
-        if (step >= 0) {
-            asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
-            __syncthreads();
-        }
-        int next = step + STAGES - 1;
-        if (next < steps) {
-            f32* tile = raw + next % STAGES * RAW;
-            left.bring(tile, next * DEPTHS, depths - next * DEPTHS);
-            right.bring(tile + RAW_LEFT, next * DEPTHS, depths - next * DEPTHS);
+    auto fetch = [&](int step) {
+        if (step < steps) {
+            u32 from = (step * GROUPS + group) * DEPTHS;
+            f32* tile = raw + step % STAGES * RAW;
+            left.bring(tile, from, depths - from);
+            right.bring(tile + RAW_LEFT, from, depths - from);
         }
         asm volatile("cp.async.commit_group;" ::: "memory");
-        if (step < 0) continue;
+    };
+#pragma unroll
+    for (int step = 0; step < STAGES - 1; step++) fetch(step);
+    if (group == GROUPS - 1) turn_pass(group);
+#pragma unroll 1
+    for (int step = 0; step < steps; step++) {
+        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+        meet(group);
+        fetch(step + STAGES - 1);
         const f32* tile = raw + step % STAGES * RAW;
         // The right operand: of each 8 of k the even ones and then the odd ones, 4 at a time.
 #pragma unroll
         for (int q = 0; q < 4; q++) {
-            u32 n = threadIdx.x % SIDE, chunk = threadIdx.x / SIDE + 2 * q;
+            u32 n = own % SIDE, chunk = own / SIDE + 2 * q;
             const f32* from = tile + RAW_LEFT + (chunk / 2 * 8 + chunk % 2) * SIDE + n;
             Pack<u32, 4> h, t;
 #pragma unroll
@@ -121,9 +134,11 @@ extern "C" __global__ void __launch_bounds__(128, 2) thin(
                 t[block][e * 2 + half] = tail(x.at[e], h[block][e * 2 + half]);
             }
         }
-        __syncthreads();
+        meet(group);
+        turn_wait(group);
 #pragma unroll
         for (int half = 0; half < 2; half++) {
+            if (half > 0) add_to(sum, some);
             group_begin();
 #pragma unroll
             for (int k = 0; k < 2; k++) {
@@ -134,8 +149,9 @@ extern "C" __global__ void __launch_bounds__(128, 2) thin(
             }
             group_end();
             group_wait<0>();
-            add_to(sum, some);
         }
+        turn_pass(group);
+        add_to(sum, some);
     }
     add_to(sum, cross);
     u32 y = warp * 16 + lane / 4, x = lane % 4 * 2;
@@ -143,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(128, 2) thin(
 #pragma unroll
         for (int i = 0; i < 32; i++) sum[i] = 0;
 #pragma unroll 1
-        for (u32 k = 0; k < depths; k++) {
+        for (u32 k = group * DEPTHS; k < depths; k += k % DEPTHS == DEPTHS - 1 ? (GROUPS - 1) * DEPTHS + 1 : 1) {
 #pragma unroll
             for (int i = 0; i < 32; i++) {
                 u32 r = y + i / 2 % 2 * 8, c = x + i / 4 * 8 + i % 2;
@@ -152,6 +168,13 @@ extern "C" __global__ void __launch_bounds__(128, 2) thin(
             }
         }
     }
+    // All have done with their tiles.
+#pragma unroll
+    for (int i = 0; i < 32; i++) if (group > 0) first[((group - 1) * 32 + i) * 128 + own] = sum[i];
+    __syncthreads();
+    if (group > 0) return;
+#pragma unroll
+    for (int k = 0; k < (GROUPS - 1) * 32; k++) sum[k % 32] += first[k * 128 + own];
     partial += ((u64)blockIdx.y * p.pieces + blockIdx.z) * p.m * p.n;
 #pragma unroll
     for (int i = 0; i < 32; i += 2) {
