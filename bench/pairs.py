@@ -145,8 +145,10 @@ def growth(sizes: list[tuple[int, int]], along: int) -> Outcome:
     best = {(size, work): float("inf") for size, work, _ in calls}
     for turn in range(ROUNDS + 1):
         for size, work, call in calls:
-            # The first turn warms up; small sizes are repeated, so that the clock is exact.
+            # The first turn warms up; small sizes are repeated, so that the clock is exact, after one call
+            # alone: what other sizes have pushed out of the caches costs as much as two small calls.
             repeat = max(1, int(4e6 / size[0] ** 2))
+            call()
             began = time.perf_counter()
             for _ in range(repeat):
                 call()
