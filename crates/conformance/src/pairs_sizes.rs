@@ -33,7 +33,7 @@ const CASES: [Case; 14] = [
 const SIZES: [(usize, usize); 7] =
     [(1, 4099), (31, 257), (100, 20_001), (193, 64), (1000, 1000), (1537, 640), (5000, 333)];
 
-fn arguments(device: Device, dtype: DType, m: usize, n: usize) -> Vec<Array> {
+pub(crate) fn arguments(device: Device, dtype: DType, m: usize, n: usize) -> Vec<Array> {
     let rng = Rng::new(7);
     let draw = |rows: usize, dim: usize| {
         let numbers = rng.normal(&[rows, dim], DType::Float64).expect("normal");
@@ -44,7 +44,7 @@ fn arguments(device: Device, dtype: DType, m: usize, n: usize) -> Vec<Array> {
 }
 
 /// Fails unless numbers agree relative to the largest, and indices exactly.
-fn agree(what: &str, got: &Reduced, expected: &Reduced, tolerance: f64) {
+pub(crate) fn agree(what: &str, got: &Reduced, expected: &Reduced, tolerance: f64) {
     if let (Some(got), Some(expected)) = (&got.values, &expected.values) {
         let (got, expected) = (floats(got), floats(expected));
         let size = expected.iter().fold(0.0f64, |a, b| a.max(b.abs()));
@@ -106,7 +106,7 @@ pub fn sizes(device: Device) {
 }
 
 /// M, N and D at which devices choose the form by the data, or cut the work into pieces and panels.
-const CHOSEN: [(usize, usize, usize); 4] =
+pub(crate) const CHOSEN: [(usize, usize, usize); 4] =
     [(24_001, 21_003, 3), (2_999, 12_007, 70), (70_001, 700, 100), (200, 140_003, 100)];
 
 /// Sums and logarithms of exponentials of distances, at sizes where devices choose the form by the
@@ -274,53 +274,6 @@ fn weighed_at(device: Device, (m, n, dim, width): (usize, usize, usize, usize)) 
     }
 }
 
-/// The smallest squared distances where a filter finds them: values and indices are those of the
-/// CPU, bit for bit, whatever the data are.
-pub fn nearest(device: Device) {
-    std::thread::scope(|scope| {
-        for sizes in &CHOSEN[1..] {
-            scope.spawn(move || nearest_at(device, *sizes));
-        }
-    });
-}
-
-fn nearest_at(device: Device, (m, n, dim): (usize, usize, usize)) {
-    let rng = Rng::new(12);
-    let normal = |rows: usize| rng.normal(&[rows, dim], DType::Float64).expect("normal");
-    let (x, y) = (normal(m), normal(n));
-    let aliases = [format!("x = Vi({dim})"), format!("y = Vj({dim})")];
-    let aliases: Vec<&str> = aliases.iter().map(String::as_str).collect();
-    let ten = Genred::with("SqDist(x,y)", &aliases, "KMin_ArgKMin", 1, Some(10), None);
-    let one = Genred::with("SqDist(x,y)", &aliases, "Min_ArgMin", 1, None, None);
-    type Data = fn(&Array) -> Result<Array, tilework::Error>;
-    let kinds: [(&str, Data, Option<f64>); 8] = [
-        ("normal", |x| x.multiply(1.0), None),
-        ("far", |x| x.add(1e4), None),
-        ("ties", |x| x.multiply(0.7)?.round_to(0), None),
-        ("all the same", |x| x.multiply(0.0)?.add(3.0), None),
-        ("large", |x| x.multiply(1e18), None),
-        ("small", |x| x.multiply(1e-21), None),
-        ("not a number", |x| x.multiply(1.0), Some(f64::NAN)),
-        ("infinite", |x| x.multiply(1.0), Some(f64::INFINITY)),
-    ];
-    for (call, name) in [(one.expect("one"), "one"), (ten.expect("ten"), "ten")] {
-        for (what, data, odd) in kinds {
-            let single = |x: &Array| data(x).and_then(|x| x.astype(DType::Float32)).expect(what);
-            let here = [single(&x), single(&y)];
-            if let Some(odd) = odd {
-                here[1].slice(&tilework::s![5..6]).and_then(|row| row.fill(odd)).expect("fill");
-                here[0].slice(&tilework::s![9..10]).and_then(|row| row.fill(odd)).expect("fill");
-            }
-            let there: Vec<Array> =
-                here.iter().map(|x| x.to_device(device).expect("to_device")).collect();
-            let run = |arrays: &[&Array]| call.call_with(arrays, &Options::default()).expect(what);
-            let expected = run(&here.iter().collect::<Vec<_>>());
-            let got = run(&there.iter().collect::<Vec<_>>());
-            agree(&format!("{name} of {what}, {m} x {n}, D = {dim}"), &got, &expected, 0.0);
-        }
-    }
-}
-
 /// Arrays of the host reduced on a device, which gets them in three blocks of j.
 pub fn streamed(device: Device) {
     let n = (2usize << 24) + 5;
@@ -355,29 +308,6 @@ pub fn ways_to_sum(device: Device) {
             agree(&format!("{formula} by {sums:?}"), &sum(sums), &first, 1e-12);
         }
     }
-}
-
-/// The nearest by distance, root and all, go through the filter too, and are those of all distances.
-pub fn nearest_by_distance(device: Device) {
-    let (m, n, k) = (64, 900, 10);
-    let arrays = arguments(device, DType::Float32, m, n);
-    let (x, y) = (LazyTensor::vi(&arrays[0]).expect("x"), LazyTensor::vj(&arrays[1]).expect("y"));
-    let distance = x.sqdist(&y).and_then(|square| square.sqrt()).expect("distance");
-    let options = Options { k: Some(k), ..Options::default() };
-    let how = distance.explain("KMin_ArgKMin", 1, None, &options).expect("explain");
-    assert!(how.contains("filtered by the expanded square"), "{how}");
-    let found = distance.reduce("KMin_ArgKMin", 1, None, &options).expect("reduce");
-    let all = distance.dense().and_then(|all| all.to_vec::<f32>()).expect("dense");
-    let (mut values, mut indices) = (Vec::new(), Vec::new());
-    for row in all.chunks_exact(n) {
-        let mut order: Vec<usize> = (0..n).collect();
-        // Stable, so equal values stay in the order of their indices.
-        order.sort_by(|&a, &b| row[a].total_cmp(&row[b]));
-        values.extend(order[..k].iter().map(|&j| row[j]));
-        indices.extend(order[..k].iter().map(|&j| j as i64));
-    }
-    assert_eq!(found.values.expect("values").to_vec::<f32>().expect("values"), values);
-    assert_eq!(found.indices.expect("indices").to_vec::<i64>().expect("indices"), indices);
 }
 
 /// Gradients in narrow dtypes and over many j are those of the same numbers in float64, to the

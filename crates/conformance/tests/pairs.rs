@@ -1,6 +1,8 @@
 //! Reductions over pairs, once for every device.
 
-use tilework_conformance::{Device, on, pairs, pairs_bounds, pairs_random, pairs_sizes};
+use tilework_conformance::{
+    Device, on, pairs, pairs_bounds, pairs_nearest, pairs_random, pairs_sizes,
+};
 
 macro_rules! device {
     ($name:ident, $device:expr, $long:expr, $random:expr; $($behaviour:ident),+) => {
@@ -52,7 +54,7 @@ fn weighed() {
 
 #[test]
 fn nearest() {
-    on(Device::parse("cuda:0"), pairs_sizes::nearest);
+    on(Device::parse("cuda:0"), pairs_nearest::nearest);
 }
 
 #[test]
@@ -68,7 +70,12 @@ fn ways_to_sum() {
 
 #[test]
 fn nearest_by_distance() {
-    pairs_sizes::nearest_by_distance(Device::cpu());
+    pairs_nearest::nearest_by_distance(Device::cpu());
+}
+
+#[test]
+fn nearest_on_a_line() {
+    pairs_nearest::nearest_on_a_line(Device::cpu());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! bounds, which say what can still be one.
 //!
 //! A value comes with the bound of its error, so the K-th smallest of the upper ends of some points
-//! is a limit that no K smallest exceeds; the filter of `products` keeps these, for the lanes of a
+//! is a limit that no K smallest exceeds; `filter` keeps these, for the lanes of a
 //! panel at once. What has its lower end above the limit is thrown out when room is short. May
 //! assume values in the order of j. Called by `nearest`.
 
@@ -10,7 +10,8 @@ use tilework_backend::try_filled;
 use tilework_error::Result;
 
 use super::aligned::Aligned;
-use super::products::{Found, Number, Smallest};
+use super::filter::{Found, Smallest};
+use super::products::Number;
 
 /// What is kept of every row: the K smallest upper bounds, and candidates.
 pub(super) struct Kept<T> {

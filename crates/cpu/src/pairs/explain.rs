@@ -59,7 +59,8 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
             _ => "in blocks and pairs",
         };
         line("sums", sums.to_owned());
-        let form = match self.search {
+        let form = match &self.search {
+            Some(search) if search.is_direct() => "filtered by the direct form",
             Some(_) => "filtered by the expanded square, checked by the direct form",
             None => &self.operands.form,
         };

@@ -5,22 +5,23 @@
 //! the rest of the tape runs on them. Inner products keep their bits. Squared distances are
 //! |x|^2 + |y|^2 - 2 <x, y> of centred points, which cancels: they are used only where every use of
 //! them is an exponent of terms that are summed, and where the worst error of the terms stays within
-//! [`Accuracy::DECLARED_ERROR`]. Those of few components stay in the loop, as inner products of packed
-//! points with the scale of the exponent in them. Decided once a call from the largest norms of the data. Called by
-//! `pairs::with_job`.
+//! [`Accuracy::DECLARED_ERROR`]. Those of few components stay in the loop, as inner products of points
+//! that are moved when they are loaded, with the scale of the exponent in them. Decided once a call from the
+//! largest norms of the data. Called by `pairs::with_job`.
 
 use std::borrow::Cow;
 
 use tilework_backend::{Accuracy, PairReduce, try_filled};
-use tilework_error::Result;
-use tilework_layout::Layout;
+use tilework_error::{Error, Result};
 use tilework_ops::Id;
 use tilework_tape::{Action, Builder, Per, Slot, SlotId, Step, Tape};
 
+use super::course::Course;
 use super::exponent::{Numbers, are_normal, scaled, slope};
-use super::packed::{Factors, Fill, Packed};
+use super::moved::{Moved, Reach};
+use super::packed::{Fill, Packed};
 use super::products::{Number, Points, with_tiles};
-use super::{Given, Source};
+use super::{Given, Side, Source};
 use crate::isa::Isa;
 
 /// Components from which matrix products pay.
@@ -32,15 +33,16 @@ const NARROW: usize = 3;
 /// i and j below which packing does not pay.
 const FEW: usize = 256;
 
-/// Pairs below which an expanded square in the loop saves less than it costs to be decided on and
-/// packed for.
+/// i and j below which an expanded square in the loop saves less than it costs to look at all points
+/// and to move them, and pairs below which it saves less than it costs to be decided on.
+const FEW_NARROW: usize = 64;
 const FEW_PAIRS: usize = 1 << 20;
 
 /// i and j from which a look at all points pays.
 const MANY: usize = 4096;
 
-/// Bytes that packed points may take: norms beside three components make a third more of the 128 MiB
-/// that a caller cuts longer arrays into.
+/// Bytes that packed points may take: those of a side of 128 MiB, which a caller cuts longer arrays
+/// into, of the other one and their norms.
 const MOST_BYTES: usize = 172 << 20;
 
 /// What takes the place of a step.
@@ -75,10 +77,22 @@ pub(super) struct Form<T> {
     pub(super) onto: Option<SlotId>,
     /// Whether no exponential of a pair is too small for a normal number.
     pub(super) normal: bool,
-    kind: Kind,
-    x: Packed<T>,
-    y: Packed<T>,
+    points: Both<T>,
     isa: Isa,
+}
+
+/// The points of i and of j.
+enum Both<T> {
+    /// For products, or for squared distances.
+    Packed {
+        distance: bool,
+        x: Packed<T>,
+        y: Packed<T>,
+    },
+    Moved {
+        x: Moved<T>,
+        y: Moved<T>,
+    },
 }
 
 impl<T: Number> Form<T> {
@@ -86,6 +100,7 @@ impl<T: Number> Form<T> {
     pub(super) fn choose(
         request: &PairReduce<'_>,
         sources: &[Source],
+        course: &Course<'_>,
     ) -> std::result::Result<(Form<T>, Cow<'static, str>), Cow<'static, str>> {
         let Some(mut candidate) = candidate::<T>(request.tape) else {
             return Err("direct: no product or distance of variables that pays".into());
@@ -99,9 +114,12 @@ impl<T: Number> Form<T> {
         };
         let bytes = (m + n).saturating_mul((candidate.components + 1) * size_of::<T>());
         let narrow = matches!(candidate.kind, Kind::Expanded(_));
-        let few = m < FEW || n < FEW || narrow && m.saturating_mul(n) < FEW_PAIRS;
-        if few || bytes > MOST_BYTES {
-            return Err(format!("direct: {m} x {n} does not pay to be packed").into());
+        let few = match narrow {
+            true => m.min(n) < FEW_NARROW || m.saturating_mul(n) < FEW_PAIRS,
+            false => m.min(n) < FEW || bytes > MOST_BYTES,
+        };
+        if few {
+            return Err(format!("direct: another form does not pay for {m} x {n}").into());
         }
         let (mut steepest, mut normal) = (0.0, false);
         if candidate.kind != Kind::Product {
@@ -124,18 +142,25 @@ impl<T: Number> Form<T> {
                     Kind::Product => try_filled("pack", T::ZERO, candidate.components)?,
                     _ => y.middle(&(0..n), candidate.components)?,
                 };
-                Ok(match candidate.kind {
-                    Kind::Expanded(scale) => {
-                        let of_x = Factors { numbers: -2.0 * scale, norms: scale };
-                        let of_y = Factors { numbers: 1.0, norms: scale };
-                        let x = Packed::columns(isa, x, m, &centre, of_x)?;
-                        (x, Packed::columns(isa, y, n, &centre, of_y)?)
-                    }
-                    _ => (Packed::lanes(isa, x, m, &centre)?, Packed::rows(isa, y, n, &centre)?),
-                })
+                if let Kind::Expanded(scale) = candidate.kind {
+                    let reach = |points, count| Reach::of(isa, points, count, &centre, course);
+                    let reach = [reach(x, m)?, reach(y, n)?];
+                    let moved = |points, numbers, norms| Moved {
+                        points,
+                        centre: centre.clone(),
+                        numbers,
+                        norms,
+                    };
+                    let (x, y) = (moved(x, -2.0 * scale, scale), moved(y, 1.0, scale));
+                    return Ok((Both::Moved { x, y }, reach));
+                }
+                let x = Packed::lanes(isa, x, m, &centre, course)?;
+                let y = Packed::rows(isa, y, n, &centre, course)?;
+                let (reach, distance) = ([x.reach, y.reach], candidate.kind == Kind::Distance);
+                Ok((Both::Packed { distance, x, y }, reach))
             }
         };
-        let (x, y) = pack().map_err(|error| format!("direct: {error}"))?;
+        let (points, reach) = pack().map_err(|error| format!("direct: {error}"))?;
         let mut how = match candidate.kind {
             Kind::Product => "given by matrix products",
             Kind::Distance => "expanded square given by matrix products",
@@ -145,7 +170,7 @@ impl<T: Number> Form<T> {
         how += &format!(", {} components", candidate.components);
         if candidate.kind != Kind::Product {
             let onto = matches!(candidate.kind, Kind::Expanded(_)).then_some(candidate.components);
-            let (radius, bound) = bound(&x, &y, steepest, onto.unwrap_or(2));
+            let (radius, bound) = bound(reach, steepest, onto);
             let figures =
                 format!("R^2 = {radius:.3e}, error of the exponent <= {:.1e}", bound * T::ROUNDOFF);
             // A NaN is not within the bound either.
@@ -159,31 +184,43 @@ impl<T: Number> Form<T> {
         }
         let (tape, inputs, onto) =
             rewrite(request.tape, &candidate).map_err(|error| error.to_string())?;
-        Ok((Form { tape, inputs, onto, normal, kind: candidate.kind, x, y, isa }, how.into()))
+        Ok((Form { tape, inputs, onto, normal, points, isa }, how.into()))
     }
 
     /// Where the inputs of the tape come from.
     pub(super) fn sources(&self, sources: Vec<Source>) -> Vec<Source> {
         let mut sources: Vec<Option<Source>> = sources.into_iter().map(Some).collect();
         let mut all: Vec<Source> = self.inputs.iter().filter_map(|&k| sources[k].take()).collect();
-        match self.kind {
-            Kind::Expanded(_) => all.extend(self.x.sources().into_iter().chain(self.y.sources())),
-            _ => all.push(Source { base: std::ptr::null(), layout: Layout::scalar() }),
-        }
+        all.resize_with(self.tape.inputs().len(), Source::nowhere);
         all
     }
 
     /// Writes what is given for a tile.
     pub(super) fn fill(&self, given: &Given) {
         let (i, j, to) = (given.i.clone(), given.j.clone(), given.to.cast::<T>());
-        let distance = self.kind == Kind::Distance;
-        with_tiles(self.isa, Fill { x: &self.x, y: &self.y, distance, i, j, to });
+        if let Both::Packed { distance, x, y } = &self.points {
+            with_tiles(self.isa, Fill { x, y, distance: *distance, i, j, to });
+        }
+    }
+
+    /// Writes the points of a side, and their norms.
+    pub(super) fn load(&self, side: &Side) {
+        let Both::Moved { x, y } = &self.points else { return };
+        let moved = if side.per == Per::I { x } else { y };
+        let (to, norms) = ((side.points.cast(), side.pitch), side.numbers.cast());
+        // SAFETY: the inputs of a request may be read, as many points as it says; whoever asks has
+        // room for them.
+        unsafe { moved.load(self.isa, side.rows.clone(), to, norms) };
     }
 }
 
 /// Whether the distance of a formula that keeps its form is so short for all points that no
 /// exponential of it is too small for a normal number.
-pub(super) fn is_normal<T: Number>(request: &PairReduce<'_>, sources: &[Source]) -> bool {
+pub(super) fn is_normal<T: Number>(
+    request: &PairReduce<'_>,
+    sources: &[Source],
+    course: &Course<'_>,
+) -> bool {
     let (tape, first) = (request.tape, request.tape.inputs().len());
     let distances = tape.steps().iter().zip(first..);
     let mut distances =
@@ -201,27 +238,30 @@ pub(super) fn is_normal<T: Number>(request: &PairReduce<'_>, sources: &[Source])
     let points = |slot: SlotId| Points::<T>::of(&sources[usize::from(slot)], &[]);
     let (x, y, components) = (points(x), points(y), tape.slot(x).len as usize);
     // SAFETY: the inputs of a request may be read, as many points as it says.
-    let radius = unsafe {
-        let Ok(centre) = y.middle(&(0..request.n), components) else { return false };
-        0.5 * (x.radius(m, &centre) + y.radius(request.n, &centre))
+    let reach = || unsafe {
+        let centre = y.middle(&(0..request.n), components)?;
+        let reach = |points, count| Reach::of(Isa::current(), points, count, &centre, course);
+        Ok::<_, Error>(reach(x, m)?.largest + reach(y, request.n)?.largest)
     };
     // The square of a sum is at most twice the sum of the squares: their mean stands for both.
-    are_normal::<T>(request, &numbers, slot, radius)
+    reach().is_ok_and(|both| are_normal::<T>(request, &numbers, slot, 0.5 * both))
 }
 
-/// The largest squared norm, and the bound of slope * error in units of roundoff.
+/// The largest squared norm, and the bound of slope * error in units of roundoff, for points of i that
+/// reach as far as R and points of j that reach as far as S.
 ///
 /// The inner product is summed in order, so its error is at most the roundoff of each partial sum;
 /// those are at most the products of partial norms. Numbers are rounded once on either side, which
-/// gives 4 R^2, norms once, 2 R^2, and the last sum 4 R^2. The norm that is not in the last sum is at
-/// most R^2 in each of the `others` before: the sum of norms, which is 2 R^2, or the partial sums of
-/// a product that goes onto a norm.
-fn bound<T: Number>(x: &Packed<T>, y: &Packed<T>, slope: f64, others: usize) -> (f64, f64) {
+/// gives 4 R S, norms once, R^2 + S^2, and the last sum (R + S)^2. Before that are the sum of norms,
+/// R^2 + S^2, or where a product goes `onto` the norm of i, R^2 in each of as many partial sums.
+fn bound([x, y]: [Reach; 2], slope: f64, onto: Option<usize>) -> (f64, f64) {
     let radius = x.largest.max(y.largest);
     // `max` drops a NaN.
     let radius = if (x.largest + y.largest).is_nan() { f64::NAN } else { radius };
+    let (norms, both) = (x.largest + y.largest, (x.largest * y.largest).sqrt());
+    let before = onto.map_or(norms, |sums| sums as f64 * x.largest);
     let products = 2.0 * (x.prefixes * y.prefixes).sqrt();
-    (radius, slope * (products + (10 + others) as f64 * radius))
+    (radius, slope * (products + 4.0 * both + norms + (norms + 2.0 * both) + before))
 }
 
 /// The first step that a form may replace; an expanded square is not scaled yet.
@@ -251,8 +291,15 @@ fn candidate<T: Number>(tape: &Tape) -> Option<Candidate> {
 
 /// The inputs (of i and of j) whose squared distance a step is.
 pub(super) fn distance(tape: &Tape, step: &Step) -> Option<(SlotId, SlotId)> {
-    let (_, [p, q]) = tape.squared_difference(step)?;
-    sides(tape, p, q)
+    // That of numbers is no inner product.
+    let difference = match (&step.action, &step.operands[..]) {
+        (Action::Apply(Id::Square), &[difference]) => tape.step_of(difference),
+        _ => tape.squared_difference(step).and_then(|(difference, _)| tape.step_of(difference)),
+    }?;
+    match (&difference.action, &difference.operands[..]) {
+        (Action::Apply(Id::Subtract), &[p, q]) if step.slot.len == 1 => sides(tape, p, q),
+        _ => None,
+    }
 }
 
 /// The inputs (of i and of j) whose inner product a step is.

@@ -11,36 +11,40 @@
 mod aligned;
 mod candidates;
 mod columns;
+mod course;
 mod explain;
 mod exponent;
+mod filter;
 mod fold;
 mod form;
 mod jit;
 mod lanes;
+mod load;
+mod moved;
 mod nearest;
 mod packed;
 mod piece;
 mod plan;
 mod products;
 mod rows;
+mod shortlist;
 mod tile;
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
-use tilework_backend::{Accumulator, Accuracy, PairReduce, Scheme, Session, SumScheme, interrupt};
+use tilework_backend::{Accumulator, Accuracy, PairReduce, Scheme, Session, SumScheme};
 use tilework_error::{Error, Result};
 use tilework_layout::Layout;
 use tilework_ops::DType;
 use tilework_ops::pair_fold::Monoid;
-use tilework_tape::{SlotId, Tape};
+use tilework_tape::{Per, SlotId, Tape};
 
 use crate::isa::Isa;
 use crate::pool;
+use course::Course;
 use form::Form;
 use jit::{Folding, Outcome};
 use lanes::Summed;
@@ -66,10 +70,9 @@ const LONG_RANGE: usize = 1 << 30;
 /// Tiles of i that share the blocks of j of a piece, at most.
 const TILES: usize = 4;
 
-/// Pieces of i that a call should have before tiles share one: in a search, whose pieces each prepare
-/// all points of j, and elsewhere. So many as in a search need no ranges of j.
+/// Pieces of i that a call should have before tiles share one, since each prepares all points of j. So
+/// many need no ranges of j.
 const PIECES_OF_I: usize = 16;
-const MANY_PIECES_OF_I: usize = 32;
 
 /// Vectors of i at which pieces are cut, but for the end of the last one: what a panel of products
 /// has, and what a loop takes in turn.
@@ -77,9 +80,6 @@ const GRAIN: usize = VECTORS;
 
 /// Pairs that are not worth a second thread.
 const FEW_PAIRS: usize = 1 << 14;
-
-/// How often progress is told.
-const TOLD_EVERY: Duration = Duration::from_millis(50);
 
 /// Does what a `PairReduce` request asks.
 pub(crate) fn run(session: &Session<'_>, request: &PairReduce<'_>) -> Result<()> {
@@ -110,17 +110,22 @@ fn with_job<T: Number + Summed<A>, A: Accumulator, R>(
         layout: view.layout().clone(),
     };
     let sources: Vec<Source> = request.inputs.iter().map(source).collect();
-    match Form::<T>::choose(request, &sources) {
+    let course = Course::new(request);
+    match Form::<T>::choose(request, &sources, &course) {
         Ok((form, how)) => {
-            let (sources, fill) = (form.sources(sources), |given: &Given| form.fill(given));
+            let sources = form.sources(sources);
+            let (fill, load) = (|given: &Given| form.fill(given), |side: &Side| form.load(side));
+            let (fill, load): (&Fill<'_>, &Load<'_>) = (&fill, &load);
             let (tape, onto, normal) = (&form.tape, form.onto, form.normal);
-            let operands = Operands { tape, sources, fill: Some(&fill), onto, normal, form: how };
-            door(&Job::new(session, request, operands))
+            let made = Some((fill, load));
+            let operands = Operands { tape, sources, made, onto, normal, form: how };
+            door(&Job::new(session, request, operands, course))
         }
         Err(form) => {
-            let normal = form::is_normal::<T>(request, &sources);
-            let (tape, fill, onto) = (request.tape, None, None);
-            door(&Job::new(session, request, Operands { tape, sources, fill, onto, normal, form }))
+            let normal = form::is_normal::<T>(request, &sources, &course);
+            let (tape, made, onto) = (request.tape, None, None);
+            let operands = Operands { tape, sources, made, onto, normal, form };
+            door(&Job::new(session, request, operands, course))
         }
     }
 }
@@ -128,10 +133,10 @@ fn with_job<T: Number + Summed<A>, A: Accumulator, R>(
 /// A tape and where its inputs come from.
 struct Operands<'a> {
     tape: &'a Tape,
-    /// One for each input; those given for every pair are not read.
+    /// One for each input; those of no address are made.
     sources: Vec<Source>,
-    /// Computes the input that is given for every pair.
-    fill: Option<&'a (dyn Fn(&Given) + Sync)>,
+    /// Makes the input that is given for every pair, and inputs of one side.
+    made: Option<(&'a Fill<'a>, &'a Load<'a>)>,
     /// The sum of an inner product and a number that may be summed in any order.
     onto: Option<SlotId>,
     /// Whether no exponential of a pair is too small for a normal number.
@@ -139,6 +144,9 @@ struct Operands<'a> {
     /// Which form this is, or why it is the formula as written.
     form: Cow<'static, str>,
 }
+
+type Fill<'a> = dyn Fn(&Given) + Sync + 'a;
+type Load<'a> = dyn Fn(&Side) + Sync + 'a;
 
 /// What is to be written for the input that is given for every pair.
 struct Given {
@@ -150,10 +158,30 @@ struct Given {
     to: *mut u8,
 }
 
+/// What is to be written for the inputs of one side that are made: the last two, points and a number
+/// for each.
+struct Side {
+    per: Per,
+    /// Rows of that side.
+    rows: Range<usize>,
+    /// Where points go, component by component.
+    points: *mut u8,
+    /// Numbers from one component to the next.
+    pitch: usize,
+    numbers: *mut u8,
+}
+
 /// An input of the tape as an address.
 struct Source {
     base: *const u8,
     layout: Layout,
+}
+
+impl Source {
+    /// That of an input which is made.
+    fn nowhere() -> Source {
+        Source { base: std::ptr::null(), layout: Layout::scalar() }
+    }
 }
 
 /// Where the batch of a layout begins, in elements; the layout's later axes have index 0.
@@ -185,9 +213,7 @@ struct Job<'r, T, A> {
     /// Pieces that i and j are cut into, as evenly as whole grains and whole blocks of j are.
     blocks: usize,
     ranges: usize,
-    stop: AtomicBool,
-    done: AtomicU64,
-    told: Mutex<Instant>,
+    course: Course<'r>,
     failed: Mutex<Option<Error>>,
     numbers: PhantomData<(T, A)>,
 }
@@ -201,6 +227,7 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
         session: &Session<'_>,
         request: &'r PairReduce<'r>,
         operands: Operands<'r>,
+        course: Course<'r>,
     ) -> Job<'r, T, A> {
         let shape = request.output_shape();
         let (batch, m) = match shape {
@@ -224,11 +251,7 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
         let batches: usize = batch.iter().product();
         let search = Search::of(request, operands.tape, m);
         let grain = GRAIN * vector;
-        let blocks = match (plan.spread, &search) {
-            (1, Some(_)) => even_pieces(m, plan.lanes, PIECES_OF_I),
-            (1, None) => even_pieces(m, plan.lanes, MANY_PIECES_OF_I),
-            _ => 1,
-        };
+        let blocks = if plan.spread == 1 { even_pieces(m, plan.lanes) } else { 1 };
         let blocks = blocks.min(m.div_ceil(grain));
         let pieces = usize::max(1, batches * blocks);
         let least = match search {
@@ -268,15 +291,15 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
             grain,
             blocks,
             ranges,
-            stop: AtomicBool::new(false),
-            done: AtomicU64::new(0),
-            told: Mutex::new(Instant::now()),
+            course,
             failed: Mutex::new(None),
             numbers: PhantomData,
         }
     }
 
     fn run(&self) -> Result<()> {
+        // What looked at all points may have been stopped.
+        self.course.go_on(0)?;
         let (blocks, ranges) = (self.blocks, self.ranges);
         // Partial states by piece, where a row has several.
         let partial: Vec<Mutex<Option<Rows<A>>>> = match ranges {
@@ -284,7 +307,7 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
             _ => (0..self.batches * blocks * ranges).map(|_| Mutex::default()).collect(),
         };
         let piece = |number: usize| {
-            if self.stop.load(Ordering::Relaxed) {
+            if self.course.is_stopped() {
                 return;
             }
             let (rows, range) = (number / ranges, number % ranges);
@@ -296,7 +319,7 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
                 Ok(())
             });
             if let Err(error) = done {
-                self.stop.store(true, Ordering::Relaxed);
+                self.course.stop();
                 lock(&self.failed).get_or_insert(error);
             }
         };
@@ -349,32 +372,12 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
         // SAFETY: the session is held, and rows of different pieces are different.
         unsafe { states.write(sinks, &self.batch_index(batch), rows.start) }
     }
-
-    /// Notes that so many pairs are done; an error if the work is to be stopped.
-    fn go_on(&self, pairs: u64) -> Result<()> {
-        interrupt::check();
-        let Some(progress) = self.request.progress else { return Ok(()) };
-        let done = self.done.fetch_add(pairs, Ordering::Relaxed) + pairs;
-        if let Ok(mut told) = self.told.try_lock()
-            && told.elapsed() >= TOLD_EVERY
-        {
-            let all = self.batches as f64 * self.m as f64 * self.request.n as f64;
-            if !progress.goes_on(done as f64 / all) {
-                self.stop.store(true, Ordering::Relaxed);
-            }
-            *told = Instant::now();
-        }
-        match self.stop.load(Ordering::Relaxed) {
-            false => Ok(()),
-            true => Err(Error::interrupted(self.request.fold.row().name, "stopped on request")),
-        }
-    }
 }
 
-/// Pieces of i: so many that tiles of `lanes` share one only where there are `many` of them, and a
-/// number that threads can share evenly.
-fn even_pieces(m: usize, lanes: usize, many: usize) -> usize {
-    let tiles = (m / (lanes * many)).clamp(1, TILES);
+/// Pieces of i: so many that tiles of `lanes` share one only where there are enough, and a number that
+/// threads can share evenly.
+fn even_pieces(m: usize, lanes: usize) -> usize {
+    let tiles = (m / (lanes * PIECES_OF_I)).clamp(1, TILES);
     let pieces = m.div_ceil(lanes * tiles);
     if pieces < PIECES_OF_I { pieces.next_power_of_two() } else { pieces.next_multiple_of(4) }
 }

@@ -8,9 +8,12 @@
 //! last bit. Where the filter cannot know (numbers that are not finite or too large, too many
 //! almost equal distances) or has no memory, a piece is left to the direct way: [`Search::piece`]
 //! gives None. Called by `pairs::Job::piece`.
+//!
+//! Of few components the direct form is as fast in a filter, and has no bound: the nearest of many
+//! points on a line are closer than an expanded square is rounded.
 
 use smallvec::SmallVec;
-use tilework_backend::{Accumulator, Accuracy, PairReduce, try_filled, try_room};
+use tilework_backend::{Accumulator, Accuracy, PairReduce, try_filled};
 use tilework_error::Result;
 use tilework_ops::pair_fold::Monoid;
 use tilework_ops::{Id, Scalar};
@@ -19,12 +22,12 @@ use tilework_tape::{Action, SlotId, Step, Tape};
 use super::Job;
 use super::aligned::Aligned;
 use super::candidates::Kept;
+use super::filter::{Begin, Block, Filter, Found};
 use super::form::distance;
 use super::lanes::Summed;
-use super::products::{
-    Begin, Block, Columns, Filter, Found, Number, Points, tile_shape, with_tiles,
-};
-use super::rows::{Part, Rows};
+use super::products::{Columns, Number, Points, tile_shape, with_tiles};
+use super::rows::Rows;
+use super::shortlist::{Finish, Shortlist};
 use crate::isa::{Isa, Work, with_isa};
 use crate::map::kernels::kernel;
 
@@ -48,6 +51,9 @@ const MOST_KEPT: usize = 64;
 /// Components at most: the bound grows with them, until most points are candidates.
 const MOST_COMPONENTS: usize = 1 << 15;
 
+/// Components up to which the filter takes the direct form.
+const FEW_COMPONENTS: usize = 1;
+
 /// Bytes of a block of points of j: what the first-level cache keeps beside a panel.
 const BLOCK_BYTES: usize = 24 << 10;
 
@@ -62,7 +68,7 @@ const LARGEST_SCALE: f64 = (1 << 30) as f64;
 
 /// What is done to a distance before it is compared: functions that keep or reverse its order.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Then<T> {
+pub(super) enum Then<T> {
     Negate,
     Times(T),
     /// One of the square roots.
@@ -80,7 +86,7 @@ impl<T: Number> Then<T> {
     }
 
     /// Does it to numbers, with the bits that a tile gets; `room` is for as many.
-    fn apply(self, numbers: &mut Vec<T>, room: &mut Vec<T>) {
+    pub(super) fn apply(self, numbers: &mut Vec<T>, room: &mut Vec<T>) {
         match self {
             Then::Negate => numbers.iter_mut().for_each(|number| *number = -*number),
             Then::Times(factor) => numbers.iter_mut().for_each(|number| *number = *number * factor),
@@ -102,18 +108,18 @@ pub(super) struct Search<T> {
     /// The inputs that are the points.
     x: usize,
     y: usize,
-    components: usize,
-    k: usize,
-    then: SmallVec<[Then<T>; 3]>,
+    pub(super) components: usize,
+    pub(super) k: usize,
+    pub(super) then: SmallVec<[Then<T>; 3]>,
 }
 
 /// What a piece is about.
-struct Piece<'r, T> {
-    request: &'r PairReduce<'r>,
-    x: Points<T>,
-    y: Points<T>,
-    rows: std::ops::Range<usize>,
-    js: std::ops::Range<usize>,
+pub(super) struct Piece<'r, T> {
+    pub(super) request: &'r PairReduce<'r>,
+    pub(super) x: Points<T>,
+    pub(super) y: Points<T>,
+    pub(super) rows: std::ops::Range<usize>,
+    pub(super) js: std::ops::Range<usize>,
 }
 
 impl<T: Number> Search<T> {
@@ -149,21 +155,34 @@ impl<T: Number> Search<T> {
         let fits = ascending && then.len() <= 3 && (1.0..=LARGEST_SCALE).contains(&scale);
         let components = tape.slot(x).len as usize;
         let pays = k > 1 || n.saturating_mul(components + 1) >= FEW_SAVED;
-        (fits && pays && components <= MOST_COMPONENTS).then_some(Search {
-            x: x.into(),
-            y: y.into(),
-            components,
-            k,
-            then,
-        })
+        let search = Search { x: x.into(), y: y.into(), components, k, then };
+        // Without a bound there is none for what is done afterwards.
+        let bounded = !search.is_direct() || search.roundings() == 0.0;
+        (fits && pays && bounded && components <= MOST_COMPONENTS).then_some(search)
     }
 
-    /// The states of the rows of a piece; None if it must be done directly. `done` is told how many
-    /// pairs are done and stops the work by an error.
+    /// Whether the filter takes the direct form.
+    pub(super) fn is_direct(&self) -> bool {
+        self.components <= FEW_COMPONENTS
+    }
+
+    /// Roundings of what is done to a distance.
+    fn roundings(&self) -> f64 {
+        // A root halves what is relative: what is added from then on counts twice.
+        let mut power = 1.0;
+        let roundings = self.then.iter().map(|then| {
+            power *= if matches!(then, Then::Root(_)) { 2.0 } else { 1.0 };
+            power * then.roundings()
+        });
+        roundings.sum()
+    }
+
+    /// The states of the rows of a piece, by a filter that is `DIRECT` or not; None if it must be done
+    /// directly. `done` is told how many pairs are done and stops the work by an error.
     ///
     /// # Safety
     /// The points of the piece may be read.
-    unsafe fn piece<A>(
+    unsafe fn piece<A, const DIRECT: bool>(
         &self,
         isa: Isa,
         piece: &Piece<'_, T>,
@@ -179,8 +198,11 @@ impl<T: Number> Search<T> {
         // A stride that is no power of two keeps the columns of a tile in different cache sets.
         let pitch = block + 64 / size_of::<T>();
         let room = || -> Result<_> {
-            // SAFETY: points of the piece.
-            let centre = unsafe { piece.y.middle(&piece.js, self.components)? };
+            let centre = match DIRECT {
+                true => try_filled("search", T::ZERO, self.components)?,
+                // SAFETY: points of the piece.
+                false => unsafe { piece.y.middle(&piece.js, self.components)? },
+            };
             let panels = self.panels(isa, piece, &centre)?;
             let kept = Kept::new(self.k, piece.rows.len(), lanes)?;
             let numbers = try_filled("search", T::ZERO, pitch * self.components)?;
@@ -190,13 +212,10 @@ impl<T: Number> Search<T> {
             return Ok(None);
         };
         let mut found = Found::new();
-        // A root halves what is relative: what is added from then on counts twice.
-        let mut power = 1.0;
-        let roundings = self.then.iter().map(|then| {
-            power *= if matches!(then, Then::Root(_)) { 2.0 } else { 1.0 };
-            power * then.roundings()
-        });
-        let bound = Bound::new(self.components, roundings.sum());
+        let bound = match DIRECT {
+            true => Bound { relative: T::ZERO, absolute: T::ZERO },
+            false => Bound::new(self.components, self.roundings()),
+        };
         let begun = (BEGUN * self.k / (self.components + 2)).next_multiple_of(block).max(block);
         let begun = piece.js.start..piece.js.end.min(piece.js.start + begun);
         let begins = begun.clone().step_by(block).map(|first| (first, true));
@@ -209,12 +228,15 @@ impl<T: Number> Search<T> {
             let (columns, points) = (&mut numbers[..], count);
             with_isa(isa, Centre { columns, pitch, points, centre: &centre, halves });
             let Some(radius) = radius(&halves[..count]) else { return Ok(None) };
+            if DIRECT {
+                halves[..count].fill(T::ZERO);
+            }
             // Rows that fill the last tile never come out of the filter.
             halves[count..].fill(T::of(f64::INFINITY));
             kept.begin_block(|row| bound.at(panels.radius[row] + radius));
             let columns = Columns { numbers: &numbers, pitch };
             for (panel, x) in panels.numbers.chunks_exact(lanes * self.components).enumerate() {
-                let block = Block { x, y: columns, start: &*halves };
+                let block = Block::<_, DIRECT> { x, y: columns, start: &*halves };
                 if begins {
                     let (smallest, rows) = (kept.smallest(panel), begun.len());
                     with_tiles(isa, Begin { block, smallest, rows });
@@ -289,7 +311,13 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         let piece = Piece { request: self.request, x, y, rows, js };
         // SAFETY: the points are indices of the layouts, inside of blocks whose guards the session
         // holds; inputs of a search have the dtype that is computed in.
-        unsafe { search.piece(self.isa, &piece, |pairs| self.go_on(pairs)) }
+        unsafe {
+            let done = |pairs| self.course.go_on(pairs);
+            match search.is_direct() {
+                true => search.piece::<A, true>(self.isa, &piece, done),
+                false => search.piece::<A, false>(self.isa, &piece, done),
+            }
+        }
     }
 }
 
@@ -378,72 +406,6 @@ impl<T: Number> Work for Centre<'_, T> {
             for (number, sum) in column.iter_mut().zip(&mut *halves) {
                 *number = *number - *centre;
                 *sum = (half * *number).mul_add(*number, *sum);
-            }
-        }
-    }
-}
-
-/// The candidates of a row: what they are worth, room for as many, where they are, and the best.
-struct Shortlist<T> {
-    values: Vec<T>,
-    room: Vec<T>,
-    places: Vec<u32>,
-    best: Vec<(T, u32)>,
-}
-
-impl<T> Shortlist<T> {
-    fn new(most: usize, k: usize) -> Result<Shortlist<T>> {
-        let name = "search";
-        let (values, room) = (try_room(name, most)?, try_room(name, most)?);
-        Ok(Shortlist { values, room, places: try_room(name, most)?, best: try_room(name, k)? })
-    }
-}
-
-/// The K best of the candidates of every row by the direct form.
-struct Finish<'a, T, A> {
-    search: &'a Search<T>,
-    piece: &'a Piece<'a, T>,
-    kept: &'a Kept<T>,
-    list: Shortlist<T>,
-    to: Part<'a, A>,
-}
-
-impl<T: Number + Summed<A>, A: Accumulator> Work for Finish<'_, T, A> {
-    #[inline(always)]
-    fn run(self) {
-        let Finish { search, piece, kept, list, to } = self;
-        let Shortlist { mut values, mut room, mut places, mut best } = list;
-        let k = search.k;
-        let first = piece.request.start + piece.js.start as i64;
-        let rows = to.values.chunks_exact_mut(k).zip(to.indices.chunks_exact_mut(k));
-        for (row, (to_values, to_indices)) in rows.enumerate() {
-            values.clear();
-            places.clear();
-            best.clear();
-            for place in kept.candidates(row) {
-                let (i, j) = (piece.rows.start + row, piece.js.start + place as usize);
-                let mut sum = T::ZERO;
-                for c in 0..search.components {
-                    // SAFETY: points of the piece, which the caller of `Search::piece` vouches for.
-                    let difference = unsafe { piece.x.at(i, c) - piece.y.at(j, c) };
-                    sum = difference.mul_add(difference, sum);
-                }
-                values.push(sum);
-                places.push(place);
-            }
-            search.then.iter().for_each(|then| then.apply(&mut values, &mut room));
-            for (value, place) in values.iter().zip(&places) {
-                // A distance has one sign, so magnitudes ascend. Places come in order, so whoever
-                // is equal was before.
-                let rank = best.partition_point(|(held, _): &(T, u32)| held.abs() <= value.abs());
-                if rank < k {
-                    best.truncate(k - 1);
-                    best.insert(rank, (*value, *place));
-                }
-            }
-            let to = to_values.iter_mut().zip(to_indices);
-            for ((to, to_index), (value, place)) in to.zip(&best) {
-                (*to, *to_index) = (value.to_sum(), first + i64::from(*place));
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Points packed before a reduction begins: moved by a centre, component by component, with their
 //! squared norms and how far they reach.
 //!
-//! Groups of points lie one after the other for the tiles of matrix products that [`Fill`] writes,
-//! or all in columns for loops that read them as inputs of a tape. Norms are those of the points
-//! as they are, exact but for their last rounding; the numbers are rounded once. Called by `form`.
+//! Groups of points lie one after the other for the tiles of matrix products that [`Fill`] writes.
+//! Norms are those of the points as they are, exact but for their last rounding; the numbers are
+//! rounded once. Called by `form`.
 
 #![allow(clippy::needless_range_loop, reason = "loops over registers, unrolled by their bounds")]
 
@@ -11,12 +11,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tilework_error::Result;
-use tilework_layout::Layout;
 use tilework_simd::tiles::MOST_ROWS;
 use tilework_simd::{Lanes, Real, TileWork};
 
-use super::Source;
 use super::aligned::Aligned;
+use super::course::Course;
+use super::moved::{Reach, add_square};
 use super::plan::GIVEN_BLOCK;
 use super::products::{Columns, MOST_LANES, Number, Points, VECTORS, products, tile_shape};
 use crate::isa::{Isa, Work, with_isa};
@@ -47,28 +47,13 @@ struct Order {
     step: usize,
 }
 
-/// What numbers and norms are multiplied by.
-#[derive(Clone, Copy)]
-pub(super) struct Factors {
-    pub(super) numbers: f64,
-    pub(super) norms: f64,
-}
-
-impl Factors {
-    const ONE: Factors = Factors { numbers: 1.0, norms: 1.0 };
-}
-
 /// Points moved by a centre, with their squared norms.
 pub(super) struct Packed<T> {
     numbers: Aligned<T>,
     components: usize,
     order: Order,
     norms: Aligned<T>,
-    /// The largest squared norm.
-    pub(super) largest: f64,
-    /// The largest sum, over partial sums of an inner product, of the squared norms of the components
-    /// in them: what its error is bounded by, with the other side's.
-    pub(super) prefixes: f64,
+    pub(super) reach: Reach,
 }
 
 impl<T: Number> Packed<T> {
@@ -81,11 +66,12 @@ impl<T: Number> Packed<T> {
         points: Points<T>,
         count: usize,
         centre: &[T],
+        course: &Course<'_>,
     ) -> Result<Self> {
         let lanes = tile_shape::<T>(isa).1;
         let order = Order { group: lanes, pitch: lanes, step: lanes * centre.len() };
         // SAFETY: the caller's promise.
-        unsafe { Packed::new(isa, points, count, centre, order, Factors::ONE) }
+        unsafe { Packed::new(isa, points, count, centre, order, course) }
     }
 
     /// Points of j: a group is a block of columns, with room that a tile may read beyond its last
@@ -98,27 +84,12 @@ impl<T: Number> Packed<T> {
         points: Points<T>,
         count: usize,
         centre: &[T],
+        course: &Course<'_>,
     ) -> Result<Self> {
         let pitch = GROUP + BETWEEN;
         let order = Order { group: GROUP, pitch, step: pitch * centre.len() };
         // SAFETY: the caller's promise.
-        unsafe { Packed::new(isa, points, count, centre, order, Factors::ONE) }
-    }
-
-    /// Points in columns, as inputs of a tape are read fastest.
-    ///
-    /// # Safety
-    /// The points may be read.
-    pub(super) unsafe fn columns(
-        isa: Isa,
-        points: Points<T>,
-        count: usize,
-        centre: &[T],
-        factors: Factors,
-    ) -> Result<Self> {
-        let order = Order { group: GROUP, pitch: count.next_multiple_of(GROUP), step: GROUP };
-        // SAFETY: the caller's promise.
-        unsafe { Packed::new(isa, points, count, centre, order, factors) }
+        unsafe { Packed::new(isa, points, count, centre, order, course) }
     }
 
     /// # Safety
@@ -129,7 +100,7 @@ impl<T: Number> Packed<T> {
         count: usize,
         centre: &[T],
         order: Order,
-        factors: Factors,
+        course: &Course<'_>,
     ) -> Result<Self> {
         let (components, groups) = (centre.len(), count.div_ceil(order.group));
         let size = usize::max(order.step * groups, components * order.pitch);
@@ -138,8 +109,7 @@ impl<T: Number> Packed<T> {
             components,
             order,
             norms: Aligned::filled("pack", T::ZERO, groups * order.group)?,
-            largest: 0.0,
-            prefixes: 0.0,
+            reach: Reach { largest: 0.0, prefixes: 0.0 },
         };
         // Numbers that are not negative are in the order of their bits, with NaN as the largest.
         let most = [AtomicU64::new(0), AtomicU64::new(0)];
@@ -149,6 +119,9 @@ impl<T: Number> Packed<T> {
             norms: packed.norms.as_mut_ptr(),
         };
         pool::run(groups.div_ceil(GROUPS_A_PIECE), &|piece| {
+            if course.go_on(0).is_err() {
+                return;
+            }
             let first = piece * GROUPS_A_PIECE;
             for g in first..groups.min(first + GROUPS_A_PIECE) {
                 let (from, held) = (g * order.group, order.group.min(count - g * order.group));
@@ -160,31 +133,18 @@ impl<T: Number> Packed<T> {
                     work.points.load(from, held, components, numbers, order.pitch);
                     let norms = work.norms.wrapping_add(from);
                     let norms = std::slice::from_raw_parts_mut(norms, held);
-                    Move { numbers, pitch: order.pitch, centre, factors, norms, most: &most }
+                    Move { numbers, pitch: order.pitch, centre, norms, most: &most }
                 };
                 with_isa(isa, move_group);
             }
         });
-        [packed.largest, packed.prefixes] = most.map(|most| f64::from_bits(most.into_inner()));
+        let [largest, prefixes] = most.map(|most| f64::from_bits(most.into_inner()));
+        packed.reach = Reach { largest, prefixes };
         Ok(packed)
     }
 
     fn group(&self, number: usize) -> &[T] {
         &self.numbers[number * self.order.step..][..self.components * self.order.pitch]
-    }
-
-    /// Columns, and their norms, as inputs of a tape.
-    pub(super) fn sources(&self) -> [Source; 2] {
-        let count = self.norms.len();
-        let layout = |components: usize, pitch: usize| {
-            Layout::new(&[count, components], &[1, pitch as isize], 0)
-                .unwrap_or_else(|_| Layout::scalar())
-        };
-        let (numbers, norms) = (self.numbers.as_ptr().cast(), self.norms.as_ptr().cast());
-        [
-            Source { base: numbers, layout: layout(self.components, self.order.pitch) },
-            Source { base: norms, layout: layout(1, count) },
-        ]
     }
 }
 
@@ -198,13 +158,12 @@ struct Shared<T> {
 // SAFETY: groups are read and written by one thread each, and are apart.
 unsafe impl<T: Sync + Send> Sync for Shared<T> {}
 
-/// Moves a group by the centre and takes norms, with the roundings of each step made good.
+/// Moves a group by the centre and takes norms.
 struct Move<'a, T> {
     /// The first number of each column, `pitch` apart.
     numbers: *mut T,
     pitch: usize,
     centre: &'a [T],
-    factors: Factors,
     norms: &'a mut [T],
     /// The largest norm and the largest sum of norms, as bits.
     most: &'a [AtomicU64; 2],
@@ -216,7 +175,6 @@ impl<T: Number> Work for Move<'_, T> {
         let held = self.norms.len();
         let (mut norms, mut low, mut prefixes) = ([0.0f64; GROUP], [0.0f64; GROUP], [0.0; GROUP]);
         let (norms, low, prefixes) = (&mut norms[..held], &mut low[..held], &mut prefixes[..held]);
-        let factor = self.factors.numbers;
         // Norms of what came before the sum of components, and before the sum of such sums.
         let (mut before, mut begun) = ([0.0; GROUP], [0.0; GROUP]);
         for (c, centre) in self.centre.iter().enumerate() {
@@ -233,24 +191,9 @@ impl<T: Number> Work for Move<'_, T> {
             let column = unsafe { std::slice::from_raw_parts_mut(column, held) };
             let middle = centre.f64();
             for k in 0..held {
-                let x = column[k].f64();
-                // The difference, and what it has lost.
-                let d = x - middle;
-                let back = d - x;
-                let lost = (x - (d - back)) - (middle + back);
-                column[k] = match factor == 1.0 {
-                    true => column[k] - *centre,
-                    false => T::of(factor.mul_add(d, factor * lost)),
-                };
-                // Its square and the sum, likewise.
-                let square = d * d;
-                let sum = norms[k] + square;
-                let back = sum - norms[k];
-                low[k] += d.mul_add(d, -square)
-                    + 2.0 * d * lost
-                    + ((norms[k] - (sum - back)) + (square - back));
-                norms[k] = sum;
-                prefixes[k] += sum - before[k];
+                add_square::<T>((column[k].f64(), middle), &mut norms[k], &mut low[k]);
+                column[k] = column[k] - *centre;
+                prefixes[k] += norms[k] - before[k];
             }
         }
         if self.centre.len() > PARTIAL {
@@ -260,7 +203,7 @@ impl<T: Number> Work for Move<'_, T> {
             (0..held).for_each(|k| prefixes[k] += norms[k]);
         }
         for k in 0..held {
-            self.norms[k] = T::of(self.factors.norms * (norms[k] + low[k]));
+            self.norms[k] = T::of(norms[k] + low[k]);
         }
         for (most, values) in self.most.iter().zip([&*norms, &*prefixes]) {
             let bits = values.iter().fold(0, |most, x| x.abs().to_bits().max(most));

@@ -12,6 +12,7 @@ use tilework_backend::{Accumulator, try_room};
 use tilework_error::Result;
 use tilework_tape::{Per, SlotId};
 
+use super::Job;
 use super::fold::{Component, Onto, States};
 use super::jit::{Arguments, Compiled, HIT_BYTES, HIT_NOTE, HITS};
 use super::lanes::Summed;
@@ -19,7 +20,6 @@ use super::plan::GIVEN;
 use super::products::Number;
 use super::rows::Rows;
 use super::tile::{BUFFERS, Frame};
-use super::{Given, Job, position};
 use crate::map::moves;
 
 /// Rows whose largest exponent is the reference of the first block.
@@ -120,7 +120,7 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
                     self.take(&block, states)?;
                 }
             }
-            self.go_on((of_block.lanes * rows.len()) as u64)?;
+            self.course.go_on((of_block.lanes * rows.len()) as u64)?;
         }
         let start = request.start + js.start as i64;
         let mut all = Rows::new(request, rows.len(), js.len() as u64)?;
@@ -171,7 +171,7 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
             for row in (0..rows).step_by(plan.rows) {
                 self.interpret(&block, 0, row, &mut states)?;
             }
-            self.go_on(0)?;
+            self.course.go_on(0)?;
         }
         Ok(states)
     }
@@ -364,44 +364,6 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
                 }
             }
             hit = hit.wrapping_add(HIT_BYTES);
-        }
-    }
-
-    /// Loads the inputs of a section from an index on.
-    fn load(&self, frame: &Frame<'_, '_>, batch: &[usize], section: Per, first: usize) {
-        for (slot, (source, input)) in
-            self.operands.sources.iter().zip(self.operands.tape.inputs()).enumerate()
-        {
-            // Vectors of j that products of matrices read are read where they are.
-            let elsewhere =
-                self.columns().is_some_and(|columns| usize::from(columns.vector) == slot);
-            if input.per != section || elsewhere {
-                continue;
-            }
-            let place = self.plan.places[slot];
-            let to = frame.regions[section as usize].wrapping_add(place.offset);
-            let strides = &source.layout.strides()[batch.len()..];
-            let (step, component) = match section {
-                Per::Once => (0, strides[0]),
-                _ => (strides[0], strides[1]),
-            };
-            let at = position(&source.layout, batch) + first as isize * step;
-            let from = source.base.wrapping_offset(at * place.size as isize);
-            let shape = (place.len, frame.lanes);
-            let steps = ((place.stride / place.size) as isize, 1);
-            // SAFETY: indices of the layout, which lie inside of the block (the invariant of
-            // views), whose guard the session holds; a place has room for all components and lanes.
-            unsafe { moves::block(place.size, shape, (to, steps), (from, (component, step))) };
-        }
-    }
-
-    /// Has the input that is given for every pair of a tile of i and a block of j written.
-    fn fill(&self, tile: &Frame<'_, '_>, i: &Range<usize>, j: Range<usize>) {
-        let Some(fill) = self.operands.fill else { return };
-        let inputs = self.operands.tape.inputs().len();
-        for place in self.plan.places[..inputs].iter().filter(|place| place.region == GIVEN) {
-            let to = tile.regions[GIVEN].wrapping_add(place.offset);
-            fill(&Given { i: i.clone(), j: j.clone(), to });
         }
     }
 }

@@ -1,0 +1,120 @@
+//! The smallest of all values over pairs, where filters find them: the same values and indices as without.
+
+use tilework::pairs::{Genred, LazyTensor, Options};
+use tilework::{Array, DType, Device, Rng};
+
+use crate::pairs_sizes::{CHOSEN, agree, arguments};
+
+/// The smallest squared distances where a filter finds them: values and indices are those of the
+/// CPU, bit for bit, whatever the data are.
+pub fn nearest(device: Device) {
+    std::thread::scope(|scope| {
+        for sizes in &CHOSEN[1..] {
+            scope.spawn(move || nearest_at(device, *sizes));
+        }
+    });
+}
+
+fn nearest_at(device: Device, (m, n, dim): (usize, usize, usize)) {
+    let rng = Rng::new(12);
+    let normal = |rows: usize| rng.normal(&[rows, dim], DType::Float64).expect("normal");
+    let (x, y) = (normal(m), normal(n));
+    let aliases = [format!("x = Vi({dim})"), format!("y = Vj({dim})")];
+    let aliases: Vec<&str> = aliases.iter().map(String::as_str).collect();
+    let ten = Genred::with("SqDist(x,y)", &aliases, "KMin_ArgKMin", 1, Some(10), None);
+    let one = Genred::with("SqDist(x,y)", &aliases, "Min_ArgMin", 1, None, None);
+    type Data = fn(&Array) -> Result<Array, tilework::Error>;
+    let kinds: [(&str, Data, Option<f64>); 8] = [
+        ("normal", |x| x.multiply(1.0), None),
+        ("far", |x| x.add(1e4), None),
+        ("ties", |x| x.multiply(0.7)?.round_to(0), None),
+        ("all the same", |x| x.multiply(0.0)?.add(3.0), None),
+        ("large", |x| x.multiply(1e18), None),
+        ("small", |x| x.multiply(1e-21), None),
+        ("not a number", |x| x.multiply(1.0), Some(f64::NAN)),
+        ("infinite", |x| x.multiply(1.0), Some(f64::INFINITY)),
+    ];
+    for (call, name) in [(one.expect("one"), "one"), (ten.expect("ten"), "ten")] {
+        for (what, data, odd) in kinds {
+            let single = |x: &Array| data(x).and_then(|x| x.astype(DType::Float32)).expect(what);
+            let here = [single(&x), single(&y)];
+            if let Some(odd) = odd {
+                here[1].slice(&tilework::s![5..6]).and_then(|row| row.fill(odd)).expect("fill");
+                here[0].slice(&tilework::s![9..10]).and_then(|row| row.fill(odd)).expect("fill");
+            }
+            let there: Vec<Array> =
+                here.iter().map(|x| x.to_device(device).expect("to_device")).collect();
+            let run = |arrays: &[&Array]| call.call_with(arrays, &Options::default()).expect(what);
+            let expected = run(&here.iter().collect::<Vec<_>>());
+            let got = run(&there.iter().collect::<Vec<_>>());
+            agree(&format!("{name} of {what}, {m} x {n}, D = {dim}"), &got, &expected, 0.0);
+        }
+    }
+}
+
+/// The nearest by distance, root and all, go through the filter too, and are those of all distances.
+pub fn nearest_by_distance(device: Device) {
+    let arrays = arguments(device, DType::Float32, 64, 900);
+    let (x, y) = (LazyTensor::vi(&arrays[0]).expect("x"), LazyTensor::vj(&arrays[1]).expect("y"));
+    let distance = x.sqdist(&y).and_then(|square| square.sqrt()).expect("distance");
+    nearest_of_all("distance", &distance, "filtered by the expanded square");
+}
+
+/// So are the nearest on a line, where many are as near as each other or nearer than a square is
+/// rounded.
+pub fn nearest_on_a_line(device: Device) {
+    let rng = Rng::new(14);
+    for (m, n) in [(33, 170), (64, 900), (100, 7000)] {
+        type Data = fn(&Array) -> Result<Array, tilework::Error>;
+        let kinds: [(&str, Data); 6] = [
+            ("normal", |x| x.multiply(1.0)),
+            ("far", |x| x.add(1e4)),
+            ("ties", |x| x.multiply(30.0)?.round_to(0)),
+            ("many ties", |x| x.multiply(0.7)?.round_to(0)),
+            ("all the same", |x| x.multiply(0.0)?.add(3.0)),
+            ("close", |x| x.multiply(1e-4)?.add(1.0)),
+        ];
+        for (what, data) in kinds {
+            let points = |rows: usize| {
+                let numbers = rng.normal(&[rows, 1], DType::Float64).and_then(|x| data(&x));
+                let numbers = numbers.and_then(|x| x.astype(DType::Float32));
+                numbers.and_then(|x| x.to_device(device)).expect(what)
+            };
+            let (x, y) = (LazyTensor::vi(&points(m)), LazyTensor::vj(&points(n)));
+            let square = x.and_then(|x| x.sqdist(&y?)).expect(what);
+            let what = format!("{what}, {m} x {n}");
+            nearest_of_all(&what, &square, "filtered by the direct form");
+            let minus = square.negative().expect("negative");
+            let options = Options { k: Some(3), ..Options::default() };
+            let largest = minus.reduce("ArgKMax", 1, None, &options).expect("reduce");
+            let smallest = square.reduce("ArgKMin", 1, None, &options).expect("reduce");
+            agree(&what, &largest, &smallest, 0.0);
+        }
+    }
+}
+
+/// Holds the ten smallest against all values.
+fn nearest_of_all(what: &str, values_of: &LazyTensor, way: &str) {
+    let k = 10;
+    let options = Options { k: Some(k), ..Options::default() };
+    let how = values_of.explain("KMin_ArgKMin", 1, None, &options).expect("explain");
+    assert!(how.contains(way), "{what}: {how}");
+    let found = values_of.reduce("KMin_ArgKMin", 1, None, &options).expect("reduce");
+    let dense = values_of.dense().expect("dense");
+    let n = dense.shape()[1];
+    let all = dense.to_vec::<f32>().expect("dense");
+    let (mut values, mut indices) = (Vec::new(), Vec::new());
+    for row in all.chunks_exact(n) {
+        let mut order: Vec<usize> = (0..n).collect();
+        // Stable, so equal values stay in the order of their indices.
+        order.sort_by(|&a, &b| row[a].total_cmp(&row[b]));
+        values.extend(order[..k].iter().map(|&j| row[j]));
+        indices.extend(order[..k].iter().map(|&j| j as i64));
+    }
+    assert_eq!(found.values.expect("values").to_vec::<f32>().expect("values"), values, "{what}");
+    assert_eq!(
+        found.indices.expect("indices").to_vec::<i64>().expect("indices"),
+        indices,
+        "{what}"
+    );
+}
