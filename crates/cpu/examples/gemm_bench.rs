@@ -24,6 +24,10 @@ impl Parallel for Pool {
     fn run(&self, pieces: usize, work: &(dyn Fn(usize) + Sync)) {
         pool::run(pieces, work);
     }
+
+    fn run_brief(&self, pieces: usize, work: &(dyn Fn(usize) + Sync)) {
+        pool::run_brief(pieces, work);
+    }
 }
 
 /// A product to be timed.
