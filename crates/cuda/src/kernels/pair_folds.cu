@@ -13,26 +13,30 @@ FN f32 greatest(f32) { return __int_as_float(0x7f7fffff); }
 FN f64 greatest(f64) { return __longlong_as_double(0x7fefffffffffffffll); }
 
 // Sums in runs of 64, of runs of 64 and so on, so that rounding errors grow with the logarithm of
-// the count.
+// the count. Of many sums, the levels that are seldom looked at stay in memory: there are better uses for registers.
+#define IN_REGISTERS 8
+template <bool MANY> struct Seldom { typedef A Number; };
+template <> struct Seldom<true> { typedef volatile A Number; };
 template <int N> struct Cascade {
-    A run[N], runs[N], many[N], most[N];
-    METHOD void init() { ALONG(k, N) run[k] = runs[k] = many[k] = most[k] = 0; }
+    A run[N], runs[N];
+    typename Seldom<(N > IN_REGISTERS)>::Number many[N], most[N];
+    METHOD void init() { ALONG(k, N) { run[k] = runs[k] = 0; many[k] = 0; most[k] = 0; } }
     METHOD void add(int k, A v) { run[k] += v; }
     METHOD void add(int k, A v, A factor) { run[k] = fma(v, factor, run[k]); }
     METHOD void carry(u32 count) {
         ALONG(k, N) { runs[k] += run[k]; run[k] = 0; }
         if (count % 64 != 0) return;
-        ALONG(k, N) { many[k] += runs[k]; runs[k] = 0; }
+        ALONG(k, N) { many[k] = many[k] + runs[k]; runs[k] = 0; }
         if (count % 4096 != 0) return;
-        ALONG(k, N) { most[k] += many[k]; many[k] = 0; }
+        ALONG(k, N) { most[k] = most[k] + many[k]; many[k] = 0; }
     }
     METHOD void scale(A factor) {
-        ALONG(k, N) { run[k] *= factor; runs[k] *= factor; many[k] *= factor; most[k] *= factor; }
+        ALONG(k, N) { run[k] *= factor; runs[k] *= factor; many[k] = many[k] * factor; most[k] = most[k] * factor; }
     }
     struct Mark { A run[N]; };
     METHOD Mark mark() const { Mark m; ALONG(k, N) m.run[k] = run[k]; return m; }
     METHOD void back(const Mark& m) { ALONG(k, N) run[k] = m.run[k]; }
-    METHOD void become(int k, A v) { run[k] = v; runs[k] = many[k] = most[k] = 0; }
+    METHOD void become(int k, A v) { run[k] = v; runs[k] = 0; many[k] = 0; most[k] = 0; }
     METHOD A total(int k) const { return most[k] + (many[k] + (runs[k] + run[k])); }
 };
 

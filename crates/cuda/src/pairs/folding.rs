@@ -6,6 +6,9 @@ use tilework_backend::{Accuracy, PairReduce, SumScheme};
 use tilework_ops::DType;
 use tilework_ops::pair_fold::{Monoid, PairFoldId, PairShape};
 
+/// Sums whose levels are all in registers: `IN_REGISTERS` of `kernels/pair_folds.cu`.
+const SUMS_IN_REGISTERS: usize = 8;
+
 /// What is folded, and into what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Folding {
@@ -57,6 +60,10 @@ impl Folding {
             Monoid::Smallest | Monoid::Largest => 2 * monoid.values(self.shape) * (size + 1),
             // The shift and what belongs to it, beside the levels of the sums.
             Monoid::Shifted => (9 + 4 * (1 + self.shape.weights)) * size,
+            // The levels of many sums that are seldom looked at stay in memory.
+            Monoid::Add if self.shape.dim > SUMS_IN_REGISTERS && !self.compensated => {
+                2 * self.shape.dim * size
+            }
             _ => 4 * monoid.values(self.shape) * size,
         }
     }
