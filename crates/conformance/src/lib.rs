@@ -15,6 +15,7 @@ pub mod pairs;
 pub mod pairs_bounds;
 pub mod pairs_nearest;
 pub mod pairs_random;
+pub mod pairs_shapes;
 pub mod pairs_sizes;
 pub mod reductions;
 pub mod values;

@@ -1,7 +1,7 @@
 //! Reductions over pairs, once for every device.
 
 use tilework_conformance::{
-    Device, on, pairs, pairs_bounds, pairs_nearest, pairs_random, pairs_sizes,
+    Device, on, pairs, pairs_bounds, pairs_nearest, pairs_random, pairs_shapes, pairs_sizes,
 };
 
 macro_rules! device {
@@ -55,6 +55,16 @@ fn weighed() {
 #[test]
 fn nearest() {
     on(Device::parse("cuda:0"), pairs_nearest::nearest);
+}
+
+#[test]
+fn few_rows() {
+    on(Device::parse("cuda:0"), pairs_shapes::few_rows);
+}
+
+#[test]
+fn long_vectors() {
+    on(Device::parse("cuda:0"), pairs_shapes::long_vectors);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 typedef f64 T;
 typedef f64 A;
 typedef f64 R;
-enum { DIM = 1, KEPT = 100, WEIGHTS = 0, VALUES = 100, INDICES = 100, WIDTH = 100, OPERANDS = 4, LONG = 64, FEW = 16, THREADS = 128, ROWS = 1, TILE = 128, GROUP = 2, AHEAD = 1 };
+enum { DIM = 1, KEPT = 100, WEIGHTS = 0, VALUES = 100, INDICES = 100, WIDTH = 100, OPERANDS = 4, LONG = 64, FEW = 16, THREADS = 128, ROWS = 1, SLICES = 1, TILE = 128, GROUP = 2, AHEAD = 1 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[2]; u64 numbers[1]; };
 FN A exp_about(A v, A shift) { return exp(v - shift); }

@@ -25,6 +25,10 @@ FN bool is_chosen(const Choice& choice) {
     return expanded == (choice.expanded != 0);
 }
 
+// What a thread goes over: its first row of i, the first j and how many, and its slice of the block's ranges.
+struct Stretch { i64 first, begin; i32 count; u32 slice; };
+#define RUN 64
+
 // The results of a row, or its state where states are asked for.
 template <class S> FN void give(const S& s, const Shape& shape, const u64 (&at)[OPERANDS], i64 i,
     i64 first, const Output& values, const Output& indices) {

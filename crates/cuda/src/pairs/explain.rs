@@ -63,8 +63,19 @@ impl Job<'_> {
             }
             _ => (
                 format!(
-                    "{} threads of {} i, {} j in shared memory, {} j at once",
-                    tiling.threads, tiling.rows, tiling.tile, tiling.group
+                    "{} threads of {} i, {}{} j in shared memory, {} j at once{}",
+                    tiling.threads,
+                    tiling.rows,
+                    match tiling.slices {
+                        1 => String::new(),
+                        slices => format!("{slices} ranges of "),
+                    },
+                    tiling.tile,
+                    tiling.group,
+                    match &sections.long {
+                        Some(long) => format!(", vectors of {} in chunks", long.depth),
+                        None => String::new(),
+                    }
                 ),
                 match cut.ranges {
                     1 => {

@@ -48,7 +48,8 @@ impl Printer<'_, '_> {
             let scale = scale.unwrap_or_else(|| "1".to_owned());
             text += &format!("FN f64 scale(const Once& p) {{ return (f64){scale}; }}\n");
         }
-        let square = if by_tiles { "const T (&square)[G], " } else { "" };
+        let given = by_tiles || self.sections.long.is_some();
+        let square = if given { "const T (&square)[G], " } else { "" };
         let pair = format!("const Once& p, const OfI& x, const OfJ* y, {square}");
         let steps = self.steps(Per::Pair)?;
         match does {
@@ -66,6 +67,7 @@ impl Printer<'_, '_> {
                     self.fold(folding)?
                 );
                 text += &self.complete(plan);
+                text += &self.long()?;
             }
         }
         Ok(text)
@@ -202,11 +204,39 @@ impl Printer<'_, '_> {
         load.replace('K', &slot.to_string())
     }
 
+    /// What two numbers of long vectors add to the number of their pair, and where they are.
+    fn long(&self) -> Result<String> {
+        let Some(long) = &self.sections.long else { return Ok(String::new()) };
+        let tape = self.sections.tape;
+        let [x, y] = long.inputs;
+        // A vector of j is the input, or a cast of it.
+        let is_y = |slot: SlotId| {
+            slot == y || tape.step_of(slot).is_some_and(|step| step.operands.contains(&y))
+        };
+        let name = |slot: SlotId| if is_y(slot) { "b" } else { "a" }.to_owned();
+        let added = match long.difference.and_then(|slot| tape.step_of(slot)) {
+            Some(minus) => {
+                let made = tape::expression(tape, minus, &name)?;
+                format!("T e = {made}; sum = fma(e, e, sum);")
+            }
+            None => "sum = fma(a, b, sum);".to_owned(),
+        };
+        let mut text = format!("FN void along(T a, T b, T& sum) {{ {added} }}\n");
+        for (name, input, per) in [("long_i", x, Per::I), ("long_j", y, Per::J)] {
+            let (row, load) = (if per == Per::I { "i" } else { "j" }, self.load(input, per));
+            text += &format!(
+                "FN T {name}(const Inputs& in, const u64 (&at)[OPERANDS], i64 {row}, u32 k) \
+                 {{ return cast<T>(widen({load})); }}\n"
+            );
+        }
+        Ok(text)
+    }
+
     /// Whether all threads bring an input of j together.
     fn is_long_input(&self, slot: SlotId) -> bool {
         let input = self.sections.tape.inputs().get(usize::from(slot));
         let long = |input: &Input| input.per == Per::J && input.slot.len > LONG;
-        self.sections.together && input.is_some_and(long)
+        self.sections.together && !self.sections.is_point(slot) && input.is_some_and(long)
     }
 
     /// The long inputs of j: neighbouring threads bring neighbouring numbers.
@@ -254,6 +284,9 @@ impl Printer<'_, '_> {
                 format!("{to}[0] = fma(x.product[k], {}, {to}[0]);", self.value(square.y, inside));
             let sum = self.along(square.dim(self.sections.tape), &[], &body, inside)?;
             return Ok(format!("    {each}{to}[0] = {norm};\n{sum}"));
+        }
+        if self.sections.long.as_ref().is_some_and(|long| long.slot == slot) {
+            return Ok(format!("    {each}{to}[0] = square[u];\n"));
         }
         let length = |operand: SlotId| self.sections.tape.slot(operand).len;
         // Numbers of an operand that lie from one place on, to another place.

@@ -32,6 +32,7 @@ pub(super) fn of(plan: &Plan<'_>, unit: Unit) -> Vec<u8> {
     key.push(plan.sections.square.is_some() as u8);
     let numbers =
         [folding.shape.k, tiling.threads, tiling.rows, tiling.tile, tiling.group, tiling.ahead];
+    key.push(tiling.slices as u8);
     key.extend(numbers.iter().flat_map(|&number| (number as u32).to_le_bytes()));
     if let Some(wide) = tiling.wide {
         let Wide { groups, stages, resident, depths, shallow, parts, right, .. } = wide;
@@ -51,7 +52,8 @@ pub(super) fn of(plan: &Plan<'_>, unit: Unit) -> Vec<u8> {
     key
 }
 
-/// The tape, but for the numbers that are arguments.
+/// The tape, but for the numbers that are arguments. Lengths stay, so that a kernel of long vectors is found by
+/// each of them; its text is the same, so it is compiled once.
 fn sign(sections: &Sections<'_>, key: &mut Vec<u8>) {
     sections.tape.sign_without(key, |slot| sections.arguments.binary_search(&slot).is_ok());
 }

@@ -216,20 +216,20 @@ impl Job<'_> {
         let inputs = self.inputs(session, plan);
         let function = cuda.function(self.name, &module, c"reduce")?;
         let blocks = self.sizes.batches * cut.blocks;
-        let [piece, few] = self.piece(plan, blocks);
+        let strips = cut.ranges.div_ceil(plan.tiling.slices);
+        let [piece, few] = self.piece(plan, blocks, strips);
         let firsts = (0..blocks).step_by(piece);
-        for first in firsts.flat_map(|first| (0..cut.ranges).step_by(few).map(move |k| [first, k]))
-        {
+        for first in firsts.flat_map(|first| (0..strips).step_by(few).map(move |k| [first, k])) {
             let shape = self.shape(cut, first);
             let args = ends(Args::new().bytes(batches).bytes(&inputs).bytes(&shape));
-            let here = [piece.min(blocks - first[0]), few.min(cut.ranges - first[1])];
+            let here = [piece.min(blocks - first[0]), few.min(strips - first[1])];
             let grid = launch::grid(self.name, here, plan.tiling.threads)?;
             // SAFETY: the source declares these arguments; rows are those of checked layouts, and
             // the buffer has room for a state of every row and range.
             unsafe { cuda.launch(self.name, function, grid, args)? };
             if self.is_long() {
-                let done = first[0] * cut.ranges + here[0] * (first[1] + here[1]);
-                self.go_on(cuda, done as f64 / (blocks * cut.ranges) as f64)?;
+                let done = first[0] * strips + here[0] * (first[1] + here[1]);
+                self.go_on(cuda, done as f64 / (blocks * strips) as f64)?;
             }
         }
         if cut.ranges > 1 {
@@ -264,13 +264,12 @@ impl Job<'_> {
         is_much(self.sizes.pairs() * self.direct.body as f64)
     }
 
-    /// How many blocks and ranges a launch has: all of them unless the work is long, and then some
-    /// blocks, or one block and some of its ranges. So cut, no bit of a result changes.
-    fn piece(&self, plan: &Plan<'_>, blocks: usize) -> [usize; 2] {
-        let Cut { blocks: of_batch, ranges, .. } = plan.cut;
-        let pairs = self.sizes.m as f64 * self.sizes.n as f64 / (of_batch * ranges) as f64;
+    /// How many blocks of i and of j a launch has, of these in all: all of them unless the work is long, and then
+    /// some blocks of i, or one and some of its blocks of j. So cut, no bit of a result changes.
+    fn piece(&self, plan: &Plan<'_>, blocks: usize, strips: usize) -> [usize; 2] {
+        let pairs = self.sizes.m as f64 * self.sizes.n as f64 / (plan.cut.blocks * strips) as f64;
         let most = (STEPS / (pairs * plan.body as f64).max(1.0)) as usize;
-        [(most / ranges).clamp(1, blocks.max(1)), most.clamp(1, ranges)]
+        [(most / strips).clamp(1, blocks.max(1)), most.clamp(1, strips)]
     }
 
     /// Waits for what was launched, and tells how far the work is; an error if it is to be stopped.

@@ -15,6 +15,7 @@ mod functions;
 mod key;
 mod launching;
 mod launching_wide;
+mod long;
 mod norms;
 mod plan;
 mod print;
@@ -24,6 +25,7 @@ mod slices;
 mod square;
 #[cfg(test)]
 mod tests;
+mod tiling;
 mod wide;
 
 use smallvec::SmallVec;

@@ -1,11 +1,10 @@
-//! How a reduction over pairs is cut: rows of i for a thread, tiles and groups of j, ranges of j.
+//! How a reduction over pairs is cut: what its kernels are made for (`tiling`, `wide`), blocks of i, ranges of j.
 //!
 //! Sizes depend on the tape, on M, N, the number of batches and the card, never on the data or the
 //! load, so that the order of every sum does too. A scheme is the number of ranges. Made once a call
 //! by `pairs::run`; what goes into the kernel's text is in [`Tiling`], the rest is arguments.
 
 use tilework_backend::Scheme;
-use tilework_ops::DType;
 use tilework_ops::pair_fold::Monoid;
 use tilework_tape::{Per, Tape};
 
@@ -14,49 +13,21 @@ use super::cost::body;
 use super::folding::Folding;
 use super::functions::Does;
 use super::right::{Difference, Right};
-use super::sections::{LONG, Sections};
+use super::sections::Sections;
 use super::slices::Slices;
 use super::square::Square;
-use super::wide::{self, SIDE, Wide};
-
-/// Threads of a block, where there are enough rows.
-const THREADS: usize = 128;
-
-/// Rows of i that a thread may own, most first; the first for sums of one number only, which keep little
-/// of a row, and those above `ROWS_OF_DOUBLES` not for float64.
-const ROWS: [usize; 5] = [8, 6, 4, 2, 1];
-const ROWS_OF_DOUBLES: usize = 4;
-
-/// Blocks that a call has, if with fewer rows for a thread.
-const LEAST_BLOCKS: usize = 16;
-
-/// Words of registers that the rows of a thread may take, with their states.
-const ROW_WORDS: usize = 96;
-
-/// The same for two rows, without which shared memory is read once for every pair.
-const TWO_ROWS_WORDS: usize = 160;
-
-/// Words that the values of a group of pairs may take.
-const GROUP_WORDS: usize = 48;
-
-/// Steps that the body of the inner loop may have, counted by their cost.
-const BODY: usize = 640;
-
-/// Steps of a pair that are few beside the loop's own.
-const SHORT_BODY: usize = 8;
-
-/// Bytes of shared memory for the two tiles of a block.
-const TILE_BYTES: usize = 40 << 10;
+use super::tiling::{self, BLOCKS_OF_SLICES, Tiling};
+use super::wide;
 
 /// Bytes of shared memory that a kernel may declare, on older cards and since Hopper.
 const DECLARED: usize = 48 << 10;
 const DECLARED_ON_HOPPER: usize = 227 << 10;
 
-/// Bytes of a j that a thread may hold in registers while its tile is not free yet.
-const AHEAD_BYTES: usize = 64;
-
 /// j of a range, at least: fewer are not worth a state of their own.
-const SHORT_RANGE: usize = 256;
+pub(super) const SHORT_RANGE: usize = 256;
+
+/// The length of vectors beyond which fewer are.
+const DEPTH_OF_RANGE: usize = 64;
 
 /// j of a range, at most: places in a range are 32 bits.
 const LONG_RANGE: usize = 1 << 30;
@@ -75,34 +46,11 @@ const MOST_RANGES: usize = 2048;
 /// most of them are kept for a while.
 const RANGE_PER_RANK: usize = 1024;
 
+/// Pairs from which work is long.
+const LONG_WORK: f64 = 1e11;
+
 /// Threads that merge, at least, where rows have many ranges.
 const MERGING_THREADS: usize = 1 << 15;
-
-/// K up to which the K best of a row are in registers.
-pub(super) const FEW_RANKS: usize = 16;
-
-/// What a kernel's text is made for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Tiling {
-    pub(super) threads: usize,
-    /// Rows of i that a thread owns.
-    pub(super) rows: usize,
-    /// j of a tile in shared memory, or of a product of tiles.
-    pub(super) tile: usize,
-    /// j that are computed together.
-    pub(super) group: usize,
-    /// j that a thread holds in registers until their tile is free; none where vectors are long.
-    pub(super) ahead: usize,
-    /// Where tensor cores make the inner products.
-    pub(super) wide: Option<Wide>,
-}
-
-impl Tiling {
-    /// Rows of i that a block has.
-    pub(super) fn span(&self) -> usize {
-        self.wide.map_or(self.threads * self.rows, |wide| wide.groups * SIDE)
-    }
-}
 
 /// How a call is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,7 +119,7 @@ impl<'a> Plan<'a> {
         let sections = Sections::new(tape, adds, square, !by_tiles);
         let tiling = match by_tiles {
             true => wide::tiling(&sections, &folding, 0),
-            false => tiling(&sections, &folding, sizes.m),
+            false => tiling::tiling(&sections, &folding, &sizes),
         };
         Plan::of(sections, folding, tiling, sizes, None)
     }
@@ -196,7 +144,8 @@ impl<'a> Plan<'a> {
         sizes: Sizes,
         right: Option<Sides<'a>>,
     ) -> Plan<'a> {
-        let cut = cut(&tiling, &folding, sizes);
+        let depth = sections.long.as_ref().map_or(0, |long| long.depth as usize);
+        let cut = cut(&tiling, &folding, depth, sizes);
         let body = body(&sections).max(1);
         Plan { sections, folding, tiling, cut, body, right, difference: None, slices: None }
     }
@@ -212,9 +161,11 @@ impl<'a> Plan<'a> {
     pub(super) fn arguments(&self) -> impl Iterator<Item = u64> + '_ {
         let sides = self.right.as_ref().map(|right| &right.sections);
         let sections = [Some(&self.sections), sides].into_iter().flatten();
-        sections.flat_map(|sections| {
+        let depth = self.sections.long.iter().map(|long| u64::from(long.depth));
+        let numbers = sections.flat_map(|sections| {
             sections.arguments.iter().map(|&slot| arguments::bits(sections.tape, slot))
-        })
+        });
+        numbers.chain(depth)
     }
 
     /// What the kernel does with pairs.
@@ -227,91 +178,31 @@ impl<'a> Plan<'a> {
     }
 }
 
-fn tiling(sections: &Sections<'_>, folding: &Folding, m: usize) -> Tiling {
-    let body = body(sections).max(1);
-    let long = is_long(sections);
-    let words = sections.bytes(Per::I).div_ceil(4) + folding.words();
-    let adds = folding.monoid() == Monoid::Add;
-    let adds_squares = sections.square.is_some() && adds;
-    let adds_cheaply = adds && folding.shape.dim == 1 && !folding.strict;
-    let doubles = folding.computes == DType::Float64;
-    let fits = |rows: &usize| {
-        let room = if *rows == 2 { TWO_ROWS_WORDS } else { ROW_WORDS };
-        let most = (*rows < ROWS[0] || adds_squares || adds_cheaply)
-            && (*rows <= ROWS_OF_DOUBLES || !(doubles || folding.strict));
-        rows * words <= room && rows * body <= BODY && !long && most
-    };
-    let mut rows = ROWS.into_iter().find(fits).unwrap_or(1);
-    let mut threads = THREADS;
-    // Few rows: smaller blocks first, then fewer rows for a thread.
-    let wasteful = |span: usize| 5 * m.div_ceil(span) * span > 6 * m;
-    while threads > 32 && wasteful(threads * rows) {
-        threads /= 2;
-    }
-    while let Some(fewer) = ROWS.into_iter().find(|fewer| *fewer < rows && 32 * fewer >= m) {
-        rows = fewer;
-    }
-    while rows > 4 && m > THREADS && m.div_ceil(threads * rows) < LEAST_BLOCKS {
-        rows = ROWS.into_iter().find(|fewer| *fewer < rows).unwrap_or(1);
-    }
-    // Two warps bring a tile in half the time.
-    if (threads, rows) == (32, 4) {
-        (threads, rows) = (64, 2);
-    }
-    let of_pair = sections.steps(Per::Pair).map(|(slot, _)| {
-        if sections.passing[usize::from(slot)] { 0 } else { sections.tape.slot(slot).len as usize }
-    });
-    let pair_words = of_pair.sum::<usize>() + folding.shape.dim + folding.shape.weights;
-    // Pairs hide each other's latency, and extremes compare the best of a group only; more than
-    // that costs registers. Measured on an H200.
-    let wished = match folding.monoid() {
-        _ if long => 4,
-        _ if folding.strict => {
-            if adds {
-                8
-            } else {
-                4
-            }
-        }
-        Monoid::Smallest | Monoid::Largest if folding.shape.k * folding.shape.dim <= FEW_RANKS => 4,
-        // So little is left to do for a pair that the loop itself would show.
-        Monoid::Add if sections.square.is_some() && !doubles && folding.shape.dim <= 2 => 8,
-        Monoid::Add if sections.square.is_some() => 4,
-        Monoid::Shifted if body <= SHORT_BODY => 8,
-        _ => 2,
-    };
-    let fits = |group: &usize| group * pair_words <= GROUP_WORDS && rows * group * body <= BODY;
-    let group = [8, 4, 2].into_iter().filter(|group| *group <= wished).find(fits);
-    let group = if long { wished } else { group.unwrap_or(1) };
-    let each = sections.bytes(Per::J).next_multiple_of(16).max(16);
-    let tile = threads.max(64).min((TILE_BYTES / (2 * each)).max(1));
-    let ahead = match each <= AHEAD_BYTES && !long {
-        true => tile.div_ceil(threads),
-        false => 0,
-    };
-    Tiling { threads, rows, tile, group, ahead, wide: None }
-}
-
-/// Whether there are vectors that are not kept in registers.
-fn is_long(sections: &Sections<'_>) -> bool {
-    (0..sections.tape.slots()).any(|slot| sections.tape.slot(slot as u16).len > LONG)
-}
-
-fn cut(tiling: &Tiling, folding: &Folding, sizes: Sizes) -> Cut {
+/// Long vectors, of `depth`, are as much work as many short ones.
+fn cut(tiling: &Tiling, folding: &Folding, depth: usize, sizes: Sizes) -> Cut {
     let Sizes { batches, m, n, multiprocessors, scheme, .. } = sizes;
-    let blocks = m.div_ceil(tiling.span()).max(1);
+    let blocks = if tiling.slices > 1 { 1 } else { m.div_ceil(tiling.span()).max(1) };
     let all = batches.saturating_mul(blocks).max(1);
-    let wanted = multiprocessors * THREADS_EACH / tiling.threads / all;
+    // Long work is launched in pieces, at the end of each of which multiprocessors are idle.
+    let each = if sizes.pairs() > LONG_WORK { 4 * THREADS_EACH } else { THREADS_EACH };
+    let wanted = match tiling.slices {
+        1 => multiprocessors * each / tiling.threads / all,
+        slices => (multiprocessors * BLOCKS_OF_SLICES / all).max(1) * slices,
+    };
     let room =
         PARTIAL_BYTES / batches.saturating_mul(m).saturating_mul(folding.state_bytes()).max(1);
     let ranked = folding.shape.k > 1;
-    let short = if ranked { folding.shape.k * RANGE_PER_RANK } else { SHORT_RANGE };
+    let short = match ranked {
+        true => folding.shape.k * RANGE_PER_RANK,
+        false => (SHORT_RANGE * DEPTH_OF_RANGE / depth.max(DEPTH_OF_RANGE))
+            .max(tiling.tile.min(SHORT_RANGE)),
+    };
     let ranges = match scheme {
         Scheme::OneD => 1,
         Scheme::TwoD => wanted.clamp(2, n.div_ceil(tiling.tile).max(2)).min(room.max(2)),
         _ => wanted.min(n / short).min(room),
     };
-    let ranges = ranges.min(MOST_RANGES).max(n.div_ceil(LONG_RANGE)).max(1);
+    let ranges = ranges.min(MOST_RANGES * tiling.slices.min(3)).max(n.div_ceil(LONG_RANGE)).max(1);
     let range = n.div_ceil(ranges).next_multiple_of(tiling.tile).max(tiling.tile);
     let ranges = n.div_ceil(range).max(1);
     Cut { blocks, range, ranges, lanes: lanes(batches.saturating_mul(m), ranges) }
@@ -374,7 +265,9 @@ mod tests {
                 for scheme in [Scheme::Auto, Scheme::OneD, Scheme::TwoD] {
                     let plan = Plan::new(&tape, sum(1), sizes(batches, m, n, scheme), None);
                     let (tiling, cut) = (plan.tiling, plan.cut);
-                    assert!(cut.blocks * tiling.threads * tiling.rows >= m, "{plan:?}");
+                    let rows = tiling.threads / tiling.slices * tiling.rows;
+                    assert!(cut.blocks * rows >= m, "{plan:?}");
+                    assert!(tiling.slices <= cut.ranges, "{plan:?}");
                     assert!(cut.ranges * cut.range >= n && cut.range <= LONG_RANGE, "{plan:?}");
                     assert!((cut.ranges - 1) * cut.range <= n, "no range is empty: {plan:?}");
                     assert!(scheme != Scheme::OneD || cut.ranges == 1, "{plan:?}");
@@ -390,13 +283,37 @@ mod tests {
 
     #[test]
     fn tiles_fit_shared_memory_or_are_refused() {
+        let fits = |tape: &Tape, capability| {
+            let sizes = Sizes { capability, ..sizes(1, 1000, 1000, Scheme::Auto) };
+            Plan::new(tape, sum(1), sizes, None).too_many_bytes(&sizes).is_none()
+        };
         for (dim, old, new) in [(784, true, true), (8192, false, true), (40_000, false, false)] {
-            let tape = gaussian(dim);
-            for (capability, fits) in [((8, 0), old), ((9, 0), new)] {
-                let sizes = Sizes { capability, ..sizes(1, 1000, 1000, Scheme::Auto) };
-                let plan = Plan::new(&tape, sum(1), sizes, None);
-                assert_eq!(plan.too_many_bytes(&sizes).is_none(), fits, "{dim}, {capability:?}");
+            // A vector that is needed twice stays whole; others come in chunks.
+            let mut build = Builder::continuing(&gaussian(dim));
+            let (product, kernel) = (build.dot(0, 1).unwrap(), gaussian(dim).outputs()[0]);
+            let all = build.apply(Id::Multiply, &[product, kernel]).unwrap();
+            let both = build.finish(&[all]).unwrap();
+            for (capability, fit) in [((8, 0), old), ((9, 0), new)] {
+                assert_eq!(fits(&both, capability), fit, "{dim}, {capability:?}");
+                assert!(fits(&gaussian(dim), capability), "{dim}, {capability:?}");
             }
+        }
+    }
+
+    #[test]
+    fn few_rows_share_blocks() {
+        let tape = gaussian(3);
+        let of = |m, n, scheme| Plan::new(&tape, sum(1), sizes(1, m, n, scheme), None);
+        let plan = of(100, 10_000_000, Scheme::Auto);
+        assert_eq!((plan.tiling.rows, plan.tiling.slices, plan.cut.blocks), (4, 5, 1));
+        assert!(plan.cut.ranges.div_ceil(5) > 7 * 132);
+        for other in [
+            of(100, 10_000_000, Scheme::OneD),
+            of(100, 100_000, Scheme::Auto),
+            of(128, 10_000_000, Scheme::Auto),
+            of(5000, 10_000_000, Scheme::Auto),
+        ] {
+            assert_eq!(other.tiling.slices, 1, "{other:?}");
         }
     }
 

@@ -10,8 +10,9 @@ use tilework_tape::{Action, SlotId};
 
 use super::folding::Folding;
 use super::functions::{Does, Printer};
-use super::plan::{FEW_RANKS, Plan, Sides, Tiling};
+use super::plan::{Plan, Sides};
 use super::sections::LONG;
+use super::tiling::{FEW_RANKS, Tiling};
 use super::wide::{SIDE, WAITING, Wide};
 use crate::launch::Width;
 use crate::source::{self, storage, tape, value};
@@ -82,7 +83,13 @@ pub(super) fn source(plan: &Plan<'_>, unit: Unit) -> Result<String> {
             },
             include_str!("../kernels/pairs_wide.cu"),
         ],
-        Unit::Pairs => &[include_str!("../kernels/pairs.cu")],
+        Unit::Pairs => &[
+            match sections.long.is_some() {
+                true => include_str!("../kernels/pairs_long.cu"),
+                false => include_str!("../kernels/pairs_short.cu"),
+            },
+            include_str!("../kernels/pairs.cu"),
+        ],
     };
     Ok([
         begin.as_str(),
@@ -191,16 +198,23 @@ fn list(sizes: impl Iterator<Item = (&'static str, usize)>) -> String {
 
 /// Types and sizes.
 fn numbers(plan: &Plan<'_>) -> String {
-    let Tiling { threads, rows, tile, group, ahead, wide } = plan.tiling;
-    let own =
-        [("THREADS", threads), ("ROWS", rows), ("TILE", tile), ("GROUP", group), ("AHEAD", ahead)];
+    let Tiling { threads, rows, slices, tile, group, ahead, wide } = plan.tiling;
+    let depth = plan.sections.long.iter().map(|_| ("DEPTH_AT", plan.arguments().count() - 1));
+    let own = [
+        ("THREADS", threads),
+        ("ROWS", rows),
+        ("SLICES", slices),
+        ("TILE", tile),
+        ("GROUP", group),
+        ("AHEAD", ahead),
+    ];
     let of_tiles = wide.into_iter().flat_map(|wide| tiles(plan, wide));
     format!(
         "{}enum {{ {} }};\n\
          struct Input {{ const void* base; i64 row, component; }};\n\
          struct Inputs {{ Input at[{}]; u64 numbers[{}]; }};\n",
         types(plan),
-        list(of_states(plan).chain(own).chain(of_tiles)),
+        list(of_states(plan).chain(own).chain(depth).chain(of_tiles)),
         plan.sections.tape.inputs().len().max(1),
         plan.arguments().count().max(1)
     )

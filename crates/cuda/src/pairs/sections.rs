@@ -11,6 +11,7 @@ use tilework_ops::{DType, Id, Scalar};
 use tilework_tape::{Action, Per, SlotId, Step, Tape, Term, Terms};
 
 use super::arguments;
+use super::long::Long;
 use super::square::Square;
 
 /// The longest vector that is kept in registers, and whose loops are unrolled.
@@ -38,6 +39,8 @@ pub(super) struct Sections<'a> {
     pub(super) together: bool,
     /// The constants that are arguments of the kernel.
     pub(super) arguments: Vec<SlotId>,
+    /// What long vectors are needed for, where nothing is expanded.
+    pub(super) long: Option<Long>,
 }
 
 impl<'a> Sections<'a> {
@@ -54,6 +57,10 @@ impl<'a> Sections<'a> {
         for slot in square.iter().flat_map(|square| [square.difference, square.distance]) {
             run[usize::from(slot) - first] = square.is_some_and(|square| square.scaled == slot);
         }
+        let long = Long::find(tape).filter(|_| square.is_none() && together);
+        for &slot in long.iter().flat_map(|long| &long.before) {
+            run[usize::from(slot) - first] = false;
+        }
         let uses = uses(tape, &run);
         let Terms { terms, inside } =
             if sums { tape.terms(&per, &tape.uses()) } else { Terms::default() };
@@ -68,6 +75,7 @@ impl<'a> Sections<'a> {
             square,
             together,
             arguments: arguments::of(tape),
+            long,
         };
         for slot in sections.folded() {
             sections.hold(slot, Per::Pair);
@@ -81,12 +89,15 @@ impl<'a> Sections<'a> {
         for (k, step) in tape.steps().iter().enumerate() {
             let section = sections.per[first + k];
             let expanded = square.is_some_and(|square| usize::from(square.scaled) == first + k);
-            if sections.run[k] && !expanded {
+            let long = sections.long.as_ref().map(|long| usize::from(long.slot));
+            if sections.run[k] && !expanded && long != Some(first + k) {
                 step.operands.iter().for_each(|&operand| sections.hold(operand, section));
             }
         }
         for (slot, input) in tape.inputs().iter().enumerate() {
-            sections.held[slot] |= together && input.per == Per::J && input.slot.len > LONG;
+            let point = sections.is_point(slot as SlotId);
+            sections.held[slot] |=
+                together && !point && input.per == Per::J && input.slot.len > LONG;
         }
         let mut folded = vec![false; tape.slots()];
         sections.folded().iter().for_each(|&slot| folded[usize::from(slot)] = true);
@@ -124,9 +135,11 @@ impl<'a> Sections<'a> {
         self.square.is_some_and(|square| square.leave().is_some())
     }
 
-    /// Whether a slot is a point that comes in tiles, so that no section has it.
+    /// Whether a slot is a point that comes in tiles or chunks, so that no section has it.
     pub(super) fn is_point(&self, slot: SlotId) -> bool {
-        self.by_tiles() && self.square.is_some_and(|square| [square.x, square.y].contains(&slot))
+        self.long.as_ref().is_some_and(|long| long.has(slot))
+            || self.by_tiles()
+                && self.square.is_some_and(|square| [square.x, square.y].contains(&slot))
     }
 
     /// Bytes of a section's structure.

@@ -11,10 +11,11 @@ use tilework_ops::pair_fold::Monoid;
 use tilework_tape::{Per, Tape};
 
 use super::folding::Folding;
-use super::plan::{Cut, FEW_RANKS, Sizes, Tiling};
+use super::plan::{Cut, Sizes};
 use super::right::Right;
 use super::sections::Sections;
 use super::square::{Products, Square};
+use super::tiling::{FEW_RANKS, Tiling};
 
 /// Rows of a tile, and bytes of a number in it: a head and a tail. Those of right-hand sides are wider.
 pub(super) const SIDE: usize = 64;
@@ -196,6 +197,7 @@ pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, right: usize) -
     Tiling {
         threads: 128 * (groups + 1),
         rows: 2,
+        slices: 1,
         tile: columns,
         group: match folding.monoid() {
             _ if right > 0 => 2,
@@ -268,6 +270,7 @@ mod tests {
         let tiling = |groups, tile| Tiling {
             threads: 128 * (groups + 1),
             rows: 2,
+            slices: 1,
             tile,
             group: 4,
             ahead: 0,

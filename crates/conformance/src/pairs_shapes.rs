@@ -1,0 +1,85 @@
+//! Reductions over pairs of shapes of their own: few rows by many columns, and vectors of any length, against
+//! the CPU. Called by `tests/pairs.rs`.
+
+use tilework::pairs::{Accuracy, Genred, Options};
+use tilework::{Array, DType, Device, Rng};
+
+use crate::pairs_sizes::agree;
+
+/// Reduction, K, formula, weight.
+type Case = (&'static str, Option<usize>, &'static str, Option<&'static str>);
+
+/// M rows of i and N of j, whose x and y have so many components.
+fn arguments(device: Device, dtype: DType, [m, n, dim]: [usize; 3]) -> Vec<Array> {
+    let rng = Rng::new(11);
+    let draw = |rows: usize, dim: usize| {
+        let numbers = rng.normal(&[rows, dim], DType::Float64).expect("normal");
+        numbers.astype(dtype).and_then(|x| x.to_device(device)).expect("to_device")
+    };
+    let s = Array::full_on(device, &[1], 1.0 / dim as f64, dtype).expect("full");
+    vec![draw(m, dim), draw(n, dim), s, draw(n, 2)]
+}
+
+/// The device agrees with the CPU within a tolerance, and with itself.
+fn check(device: Device, case: Case, dtype: DType, shape: [usize; 3], tolerance: f64) {
+    let (name, k, text, weight) = case;
+    let [x, y] = [format!("x = Vi({})", shape[2]), format!("y = Vj({})", shape[2])];
+    let call = Genred::with(text, &[&x, &y, "s = Pm(1)", "b = Vj(2)"], name, 1, k, weight);
+    let call = call.expect(text);
+    for accuracy in [Accuracy::Declared, Accuracy::Strict] {
+        let options = Options { accuracy, ..Options::default() };
+        let run = |arrays: &[Array]| {
+            call.call_with(&arrays.iter().collect::<Vec<_>>(), &options).expect(text)
+        };
+        let what = format!("{name} of {text}, {dtype}, {shape:?}, {accuracy:?}");
+        let there = arguments(device, dtype, shape);
+        let (got, expected) = (run(&there), run(&arguments(Device::cpu(), dtype, shape)));
+        agree(&what, &got, &expected, tolerance);
+        agree(&what, &run(&there), &got, 0.0);
+    }
+}
+
+/// Fewer rows than a block of threads has, by so many columns that devices cut these.
+pub fn few_rows(device: Device) {
+    const CASES: [Case; 5] = [
+        ("Sum", None, "Exp(-SqDist(x,y) * s) * b", None),
+        ("ArgMin", None, "SqDist(x,y)", None),
+        ("KMin_ArgKMin", Some(7), "SqDist(x,y)", None),
+        ("LogSumExp", None, "-SqDist(x,y) * s", None),
+        ("SumSoftMaxWeight", None, "(x|y) * s", Some("b")),
+    ];
+    std::thread::scope(|scope| {
+        for case in CASES {
+            for shape in [[100, 1_200_007, 3], [37, 1_900_001, 3], [1, 1_500_003, 2]] {
+                scope.spawn(move || check(device, case, DType::Float32, shape, 1e-5));
+            }
+        }
+    });
+}
+
+/// Vectors that no thread has registers for, up to more than a card's multiprocessor has memory for.
+pub fn long_vectors(device: Device) {
+    const CASES: [Case; 5] = [
+        ("Sum", None, "Exp(-SqDist(x,y) * s) * b", None),
+        ("Sum", None, "Exp((y|x) * s) * b", None),
+        ("ArgMin", None, "SqDist(y,x)", None),
+        ("ArgKMin", Some(3), "SqDist(x,y)", None),
+        ("LogSumExp", None, "-SqDist(x,y) * s", None),
+    ];
+    std::thread::scope(|scope| {
+        for case in CASES {
+            for shape in [[300, 1001, 65], [33, 500, 96], [129, 333, 1000], [70, 90, 33_001]] {
+                let dtypes = [DType::Float32, DType::Float64, DType::Float16];
+                for &dtype in &dtypes[..if shape[2] > 1000 { 1 } else { 3 }] {
+                    // Distances are sums of so many roundings, and exponents are near two.
+                    let rounding = match dtype {
+                        DType::Float64 => f64::EPSILON * shape[2] as f64,
+                        DType::Float32 => f64::from(f32::EPSILON) * shape[2] as f64,
+                        _ => 2e-3,
+                    };
+                    scope.spawn(move || check(device, case, dtype, shape, rounding));
+                }
+            }
+        }
+    });
+}

@@ -1,0 +1,232 @@
+//! How the kernels of threads are cut: rows of i for a thread, slices, tiles and groups of j.
+//!
+//! Measured on an H200. Called by `plan`, whose head says what sizes may depend on.
+
+use tilework_backend::Scheme;
+use tilework_ops::DType;
+use tilework_ops::pair_fold::Monoid;
+use tilework_tape::Per;
+
+use super::cost::body;
+use super::folding::Folding;
+use super::plan::{SHORT_RANGE, Sizes};
+use super::sections::{LONG, Sections};
+use super::wide::{SIDE, Wide};
+
+/// Threads of a block, where there are enough rows.
+const THREADS: usize = 128;
+
+/// Rows of i that a thread may own, most first; the first for sums of one number only, which keep little
+/// of a row, and those above `ROWS_OF_DOUBLES` not for float64.
+const ROWS: [usize; 5] = [8, 6, 4, 2, 1];
+const ROWS_OF_DOUBLES: usize = 4;
+
+/// Blocks that a call has, if with fewer rows for a thread.
+const LEAST_BLOCKS: usize = 16;
+
+/// Words of registers that the rows of a thread may take, with their states.
+const ROW_WORDS: usize = 96;
+
+/// The same for two rows, without which shared memory is read once for every pair.
+const TWO_ROWS_WORDS: usize = 160;
+
+/// Words that the values of a group of pairs may take.
+const GROUP_WORDS: usize = 48;
+
+/// Steps that the body of the inner loop may have, counted by their cost.
+const BODY: usize = 640;
+
+/// Steps of a pair that are few beside the loop's own.
+const SHORT_BODY: usize = 8;
+
+/// Bytes of shared memory for the two tiles of a block.
+const TILE_BYTES: usize = 40 << 10;
+
+/// Bytes of a j that a thread may hold in registers while its tile is not free yet.
+const AHEAD_BYTES: usize = 64;
+
+/// j whose long vectors come in chunks together, and words of a state that there are registers for beside
+/// the sums of two rows.
+const CHUNKS_OF: usize = 16;
+const STATE_WORDS_BESIDE_SUMS: usize = 24;
+
+/// Rows of i that a thread may own where a block has several ranges, and the most of these; bytes of j that a
+/// thread then holds until a tile is free; blocks for a multiprocessor, and as many as there have to be.
+const ROWS_OF_SLICES: usize = 4;
+const MOST_SLICES: usize = 8;
+const SLICED_AHEAD_BYTES: usize = 192;
+pub(super) const BLOCKS_OF_SLICES: usize = 8;
+const LEAST_OF_SLICES: usize = 4;
+
+/// j that are summed by themselves, as in the kernels: no tile of several is shorter.
+const RUN: usize = 64;
+
+/// K up to which the K best of a row are in registers.
+pub(super) const FEW_RANKS: usize = 16;
+
+/// What a kernel's text is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Tiling {
+    pub(super) threads: usize,
+    /// Rows of i that a thread owns.
+    pub(super) rows: usize,
+    /// Ranges of j that a block has threads for, each for all rows; several only where rows are few.
+    pub(super) slices: usize,
+    /// j of a tile in shared memory, or of a product of tiles.
+    pub(super) tile: usize,
+    /// j that are computed together.
+    pub(super) group: usize,
+    /// j that a thread holds in registers until their tile is free; none where vectors are long.
+    pub(super) ahead: usize,
+    /// Where tensor cores make the inner products.
+    pub(super) wide: Option<Wide>,
+}
+
+impl Tiling {
+    /// Rows of i that a block has.
+    pub(super) fn span(&self) -> usize {
+        self.wide.map_or(self.threads * self.rows, |wide| wide.groups * SIDE)
+    }
+
+    /// The share of a block's threads that have rows, of m that its slices have each, in thousandths.
+    fn busy(&self, m: usize) -> usize {
+        1000 * self.slices * m / (self.threads * self.rows)
+    }
+}
+
+/// The tiling of a plan whose pairs threads compute.
+pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, sizes: &Sizes) -> Tiling {
+    let m = sizes.m;
+    if sections.long.is_some() {
+        return in_chunks(sections, folding, sizes.m);
+    }
+    let body = body(sections).max(1);
+    let long = is_long(sections);
+    let words = sections.bytes(Per::I).div_ceil(4) + folding.words();
+    let adds = folding.monoid() == Monoid::Add;
+    let adds_squares = sections.square.is_some() && adds;
+    let adds_cheaply = adds && folding.shape.dim == 1 && !folding.strict;
+    let doubles = folding.computes == DType::Float64;
+    let fits = |rows: &usize| {
+        let room = if *rows == 2 { TWO_ROWS_WORDS } else { ROW_WORDS };
+        let most = (*rows < ROWS[0] || adds_squares || adds_cheaply)
+            && (*rows <= ROWS_OF_DOUBLES || !(doubles || folding.strict));
+        rows * words <= room && rows * body <= BODY && !long && most
+    };
+    let mut rows = ROWS.into_iter().find(fits).unwrap_or(1);
+    let most_rows = rows;
+    let mut threads = THREADS;
+    // Few rows: smaller blocks first, then fewer rows for a thread.
+    while threads > 32 && is_wasteful(threads * rows, m) {
+        threads /= 2;
+    }
+    while let Some(fewer) = ROWS.into_iter().find(|fewer| *fewer < rows && 32 * fewer >= m) {
+        rows = fewer;
+    }
+    while rows > 4 && m > THREADS && m.div_ceil(threads * rows) < LEAST_BLOCKS {
+        rows = ROWS.into_iter().find(|fewer| *fewer < rows).unwrap_or(1);
+    }
+    // Two warps bring a tile in half the time.
+    if (threads, rows) == (32, 4) {
+        (threads, rows) = (64, 2);
+    }
+    let pair_words = pair_words(sections, folding);
+    // Pairs hide each other's latency, and extremes compare the best of a group only; more than
+    // that costs registers. Measured on an H200.
+    let wished = match folding.monoid() {
+        _ if long => 4,
+        _ if folding.strict => {
+            if adds {
+                8
+            } else {
+                4
+            }
+        }
+        Monoid::Smallest | Monoid::Largest if folding.shape.k * folding.shape.dim <= FEW_RANKS => 4,
+        // So little is left to do for a pair that the loop itself would show.
+        Monoid::Add if sections.square.is_some() && !doubles && folding.shape.dim <= 2 => 8,
+        Monoid::Add if sections.square.is_some() => 4,
+        Monoid::Shifted if body <= SHORT_BODY => 8,
+        _ => 2,
+    };
+    let fits = |group: &usize| group * pair_words <= GROUP_WORDS && rows * group * body <= BODY;
+    let group = [8, 4, 2].into_iter().filter(|group| *group <= wished).find(fits);
+    let group = if long { wished } else { group.unwrap_or(1) };
+    let each = sections.bytes(Per::J).next_multiple_of(16).max(16);
+    let tile = threads.max(64).min((TILE_BYTES / (2 * each)).max(1));
+    let by_threads = each <= AHEAD_BYTES && !long;
+    let sliced = sliced(most_rows, each, sizes).filter(|sliced| {
+        let span = threads * rows;
+        by_threads && sliced.busy(m) * 10 > 11 * (1000 * m / (span * m.div_ceil(span)))
+    });
+    match sliced {
+        Some(sliced) => Tiling { group, ..sliced },
+        None => {
+            let ahead = if by_threads { tile.div_ceil(threads) } else { 0 };
+            Tiling { threads, rows, slices: 1, tile, group, ahead, wide: None }
+        }
+    }
+}
+
+/// Blocks of several ranges of j, where rows are few: those that have most threads at work. A block has threads
+/// for each row of each of its ranges.
+fn sliced(most_rows: usize, each: usize, sizes: &Sizes) -> Option<Tiling> {
+    let tiling = |rows: usize| {
+        let slices = (THREADS / sizes.m.div_ceil(rows)).min(MOST_SLICES);
+        let room = TILE_BYTES / (2 * each * slices.max(1));
+        let tile = if room >= THREADS { THREADS } else { RUN };
+        let ahead = (slices * tile).div_ceil(THREADS);
+        (slices > 1 && room >= tile && ahead * each <= SLICED_AHEAD_BYTES).then_some(Tiling {
+            threads: THREADS,
+            rows,
+            slices,
+            tile,
+            group: 1,
+            ahead,
+            wide: None,
+        })
+    };
+    let least = SHORT_RANGE * LEAST_OF_SLICES * sizes.multiprocessors;
+    let enough = |slices: usize| {
+        sizes.n >= 2 * slices * SHORT_RANGE
+            && sizes.n.saturating_mul(sizes.batches) >= slices * least
+    };
+    let fit = ROWS.into_iter().filter(|rows| *rows <= most_rows.min(ROWS_OF_SLICES));
+    fit.filter_map(tiling)
+        .filter(|it| sizes.scheme != Scheme::OneD && enough(it.slices))
+        .max_by_key(|it| it.busy(sizes.m))
+}
+
+/// The same where long vectors come in chunks.
+fn in_chunks(sections: &Sections<'_>, folding: &Folding, m: usize) -> Tiling {
+    let wide = folding.computes == DType::Float64 || folding.words() > STATE_WORDS_BESIDE_SUMS;
+    let rows = if wide || m <= 32 { 1 } else { 2 };
+    let mut threads = THREADS;
+    while threads > 32 && is_wasteful(threads * rows, m) {
+        threads /= 2;
+    }
+    let fits = |group: &usize| group * pair_words(sections, folding) <= GROUP_WORDS;
+    let group = [4, 2].into_iter().find(fits).unwrap_or(1);
+    Tiling { threads, rows, slices: 1, tile: CHUNKS_OF, group, ahead: 0, wide: None }
+}
+
+/// Whether blocks of so many rows leave much of the last one idle.
+fn is_wasteful(span: usize, m: usize) -> bool {
+    5 * m.div_ceil(span) * span > 6 * m
+}
+
+/// Words that the values of a pair take.
+fn pair_words(sections: &Sections<'_>, folding: &Folding) -> usize {
+    let of_pair = sections.steps(Per::Pair).map(|(slot, _)| {
+        if sections.passing[usize::from(slot)] { 0 } else { sections.tape.slot(slot).len as usize }
+    });
+    // Sums take their terms as they are made.
+    let values = if sections.terms.is_empty() { folding.shape.dim } else { 0 };
+    of_pair.sum::<usize>() + values + folding.shape.weights
+}
+
+/// Whether there are vectors that are not kept in registers, nor taken in chunks.
+fn is_long(sections: &Sections<'_>) -> bool {
+    let has = |slot: u16| sections.tape.slot(slot).len > LONG && !sections.is_point(slot);
+    (0..sections.tape.slots()).any(|slot| has(slot as u16))
+}
