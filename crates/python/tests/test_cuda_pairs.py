@@ -1,0 +1,89 @@
+"""What formulas take of a card beside their arrays: less than 64 MiB, whatever their sizes.
+
+Runs where there is a card. The most that was in use is asked of the driver, which counts by itself.
+"""
+
+import ctypes
+import re
+
+import numpy as np
+import pytest
+
+import tilework as tw
+
+card = pytest.mark.skipif(not tw.cuda.is_available(), reason=str(tw.cuda.why_not()))
+GAUSS = "Exp(-SqDist(x,y) * s) * b"
+USED, MOST_USED = 7, 8  # attributes of the driver's pools of memory
+
+
+class Pool:
+    """The pool that the first card's memory comes from."""
+
+    def __init__(self) -> None:
+        tw.cuda.synchronize()
+        self.driver = ctypes.CDLL("libcuda.so.1")
+        self.handle = ctypes.c_void_p()
+        assert self.driver.cuDeviceGetDefaultMemPool(ctypes.byref(self.handle), 0) == 0
+
+    def begin(self) -> None:
+        nothing = ctypes.c_uint64(0)
+        assert self.driver.cuMemPoolSetAttribute(self.handle, MOST_USED, ctypes.byref(nothing)) == 0
+
+    def bytes(self, what: int) -> int:
+        number = ctypes.c_uint64()
+        assert self.driver.cuMemPoolGetAttribute(self.handle, what, ctypes.byref(number)) == 0
+        return number.value
+
+
+# M, N, D, the width of b, the formula, the reduction and its K.
+WORKS = [
+    (100_000, 100_000, 3, 1, GAUSS, "Sum", None),
+    (100, 10_000_000, 3, 1, GAUSS, "Sum", None),
+    (10_000_000, 100, 3, 1, GAUSS, "Sum", None),
+    (300_000, 300_000, 64, 1, GAUSS, "Sum", None),
+    (20_000, 20_000, 784, 1, GAUSS, "Sum", None),
+    (1_000, 2_000_000, 100, 1, GAUSS, "Sum", None),
+    (100_000, 100_000, 3, 128, GAUSS, "Sum", None),
+    (100_000, 100_000, 64, 1, f"Concat({GAUSS}, Grad({GAUSS}, x, b))", "Sum", None),
+    (100_000, 100_000, 64, 1, "-SqDist(x,y) * s", "LogSumExp", None),
+    (300_000, 300_000, 10, 1, "SqDist(x,y)", "ArgMin", None),
+    (100_000, 100_000, 64, 1, "SqDist(x,y)", "ArgKMin", 10),
+    (20_000, 200_000, 3, 1, "SqDist(x,y)", "ArgKMin", 100),
+]
+
+
+@card
+@pytest.mark.parametrize(("m", "n", "dim", "width", "formula", "reduction", "k"), WORKS)
+def test_little_memory_is_taken_beside_the_arrays(
+    m: int, n: int, dim: int, width: int, formula: str, reduction: str, k: int | None
+) -> None:
+    rng = np.random.default_rng(0)
+    x, y, b = (rng.standard_normal(shape, dtype="f4") for shape in ((m, dim), (n, dim), (n, width)))
+    names = [f"x = Vi({dim})", f"y = Vj({dim})", "s = Pm(1)", f"b = Vj({width})"]
+    there = [tw.asarray(a, device="cuda") for a in (x, y, np.full(1, 1 / dim, "f4"), b)]
+    pairs = zip(names, there, strict=True)
+    used = [(name, array) for name, array in pairs if re.search(rf"\b{name[0]}\b", formula)]
+    names, there = [name for name, _ in used], [array for _, array in used]
+    call = tw.Genred(formula, names, reduction, axis=1, opt_arg=k)
+    result = call(*there)
+    tw.cuda.synchronize()
+    size = result.nbytes
+    del result
+    tw.cuda.synchronize()
+    pool = Pool()
+    pool.begin()
+    before = pool.bytes(USED)
+    result = call(*there)
+    tw.cuda.synchronize()
+    extra = pool.bytes(MOST_USED) - before - size
+    assert extra < 64 << 20, f"{extra / 2**20:.1f} MiB"
+
+
+@card
+def test_the_driver_counts_what_was_in_use() -> None:
+    pool = Pool()
+    pool.begin()
+    before = pool.bytes(USED)
+    tw.zeros(8 << 20, dtype=tw.uint8, device="cuda")
+    tw.cuda.synchronize()
+    assert pool.bytes(MOST_USED) - before >= 8 << 20
