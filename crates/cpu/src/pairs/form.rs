@@ -30,12 +30,11 @@ const WIDE: usize = 16;
 /// Components from which an inner product and two sums are less than a distance and its scale.
 const NARROW: usize = 3;
 
-/// i and j below which packing does not pay.
+/// i and j below which it does not pay to look at all points and to pack or move them: 100 rows against a
+/// million take as long or longer that way.
 const FEW: usize = 256;
 
-/// i and j below which an expanded square in the loop saves less than it costs to look at all points
-/// and to move them, and pairs below which it saves less than it costs to be decided on.
-const FEW_NARROW: usize = 64;
+/// Pairs below which an expanded square in the loop saves less than it costs to be decided on.
 const FEW_PAIRS: usize = 1 << 20;
 
 /// i and j from which a look at all points pays.
@@ -114,11 +113,8 @@ impl<T: Number> Form<T> {
         };
         let bytes = (m + n).saturating_mul((candidate.components + 1) * size_of::<T>());
         let narrow = matches!(candidate.kind, Kind::Expanded(_));
-        let few = match narrow {
-            true => m.min(n) < FEW_NARROW || m.saturating_mul(n) < FEW_PAIRS,
-            false => m.min(n) < FEW || bytes > MOST_BYTES,
-        };
-        if few {
+        let unfit = if narrow { m.saturating_mul(n) < FEW_PAIRS } else { bytes > MOST_BYTES };
+        if m.min(n) < FEW || unfit {
             return Err(format!("direct: another form does not pay for {m} x {n}").into());
         }
         let (mut steepest, mut normal) = (0.0, false);
