@@ -275,7 +275,8 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
     /// The lanes that know nothing yet, since all values were as bad as the neutral one.
     pub(super) fn knowing_nothing(&self) -> impl Iterator<Item = usize> + '_ {
         let rows = self.at.chunks_exact(self.pitch);
-        (0..self.lanes).filter(move |lane| rows.clone().any(|row| row[*lane] == T::place(NOWHERE)))
+        let lanes = if self.at.is_empty() { 0 } else { self.lanes };
+        (0..lanes).filter(move |lane| rows.clone().any(|row| row[*lane] == T::place(NOWHERE)))
     }
 
     fn shifted<'v>(&mut self, onto: &Onto, values: &[T], weight: impl Fn(usize) -> &'v [T])
