@@ -7,7 +7,7 @@ struct Inputs { Input at[3]; u64 numbers[1]; };
 FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
 typedef Shifted<Cascade<1 + WEIGHTS> > State;
 typedef Shifted<Cascade<1 + WEIGHTS> > Merged;
-template <class S> FN A result(const S& s, int k, A count) { return s.value(0) == -infinity<A>() ? s.value(0) : s.value(0) + log(s.value(1 + k)); }
+template <class S> FN A result(const S& s, int k, A count) { return s.value(0) + log(s.value(1 + k)); }
 FN f32 op_subtract_f32(f32 a, f32 b) { return (f32)(a - b); }
 FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
 FN f32 op_negative_f32(f32 a) { return (f32)(-a); }

@@ -236,8 +236,8 @@ template <class Sums> struct Shifted : WithoutIndices {
     }
     METHOD void carry(u32 count) { sums.carry(count); }
     METHOD void take(const A* values, const i64*) {
-        if (values[0] == -infinity<A>()) return;
-        A e = factor(values[0]);
+        // Of pairs that are all masked nothing counts, but a NaN among their sums stays one.
+        A e = values[0] == -infinity<A>() ? (A)0 : factor(values[0]);
         ALONG(k, 1 + WEIGHTS) sums.add(k, values[1 + k] * e);
     }
     METHOD A value(int k) const {

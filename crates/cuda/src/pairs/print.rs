@@ -287,9 +287,7 @@ fn states(plan: &Plan<'_>) -> String {
         _ if !folding.finish => "s.value(k)".to_owned(),
         Finish::AsIs => "s.value(k)".to_owned(),
         Finish::OverCount => "s.value(k) / count".to_owned(),
-        Finish::LogSums => format!(
-            "s.value(0) == -infinity<A>() ? s.value(0) : s.value(0) + log(s.value({first} + k))"
-        ),
+        Finish::LogSums => format!("s.value(0) + log(s.value({first} + k))"),
         Finish::ShiftedSums => format!("k == 0 ? s.value(0) : s.value({first} - 1 + k)"),
         Finish::SoftMean => format!("s.value({first} + k) / s.value(1)"),
     };
