@@ -95,23 +95,15 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
             tile.lanes = plan.lanes.min(rows.end - first);
             let region = &mut tile.regions[Per::I as usize];
             *region = region.wrapping_add(number * plan.bytes[Per::I as usize]);
-            self.load(&tile, batch, Per::I, first);
-            tile.run()?;
-            let lanes = (tile.lanes, plan.spread);
-            let states = States::<T, A>::new(name, self.folding, lanes, plan.pairs, self.isa)?;
+            let states = self.begin_tile(&tile, batch, first)?;
             tiles.push((tile, first..first + tile.lanes, states));
         }
         for first in js.clone().step_by(plan.block) {
-            let mut of_block = frame;
-            of_block.section = Per::J;
-            of_block.lanes = plan.block.min(js.end - first);
-            self.load(&of_block, batch, Per::J, first);
-            of_block.run()?;
+            let count = self.begin_block(&frame, batch, first..js.end)?;
             let vector = self.vector_of(batch, first);
             for (tile, of_tile, states) in &mut tiles {
-                self.fill(tile, of_tile, first..first + of_block.lanes);
-                let (rows, place) = (of_block.lanes, first - js.start);
-                let block = Block { tile, rows, place, vector };
+                self.fill(tile, of_tile, first..first + count);
+                let block = Block { tile, rows: count, place: first - js.start, vector };
                 if block.place == 0 && states.needs_reference() {
                     self.refer(&block, states)?;
                 }
@@ -120,7 +112,7 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
                     self.take(&block, states)?;
                 }
             }
-            self.course.go_on((of_block.lanes * rows.len()) as u64)?;
+            self.course.go_on((count * rows.len()) as u64)?;
         }
         let start = request.start + js.start as i64;
         let mut all = Rows::new(request, rows.len(), js.len() as u64)?;
@@ -144,6 +136,34 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         Ok(all)
     }
 
+    /// Loads a tile of i from an index on, and runs what depends on i alone; its states before any j.
+    fn begin_tile(
+        &self,
+        tile: &Frame<'_, '_>,
+        batch: &[usize],
+        first: usize,
+    ) -> Result<States<T, A>> {
+        self.load(tile, batch, Per::I, first);
+        tile.run()?;
+        let (name, lanes) = (self.request.fold.row().name, (tile.lanes, self.plan.spread));
+        States::new(name, self.folding, lanes, self.plan.pairs, self.isa)
+    }
+
+    /// Loads the first block of some j, and runs what depends on j alone; how many j it has.
+    fn begin_block(
+        &self,
+        frame: &Frame<'_, '_>,
+        batch: &[usize],
+        js: Range<usize>,
+    ) -> Result<usize> {
+        let mut of_block = *frame;
+        of_block.section = Per::J;
+        of_block.lanes = self.plan.block.min(js.len());
+        self.load(&of_block, batch, Per::J, js.start);
+        of_block.run()?;
+        Ok(of_block.lanes)
+    }
+
     /// The states of some i of a tile over a range of j, by the interpreter alone.
     fn interpreted<'p, 'a>(
         &self,
@@ -153,22 +173,14 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         i: Range<usize>,
         js: Range<usize>,
     ) -> Result<States<T, A>> {
-        let (plan, name) = (&self.plan, self.request.fold.row().name);
         tile.lanes = i.len();
-        self.load(&tile, batch, Per::I, i.start);
-        tile.run()?;
-        let lanes = (tile.lanes, plan.spread);
-        let mut states = States::<T, A>::new(name, self.folding, lanes, plan.pairs, self.isa)?;
-        for first in js.clone().step_by(plan.block) {
-            let mut of_block = *frame;
-            of_block.section = Per::J;
-            of_block.lanes = plan.block.min(js.end - first);
-            self.load(&of_block, batch, Per::J, first);
-            of_block.run()?;
-            self.fill(&tile, &i, first..first + of_block.lanes);
-            let (rows, place) = (of_block.lanes, first - js.start);
-            let block = Block { tile: &tile, rows, place, vector: self.vector_of(batch, first) };
-            for row in (0..rows).step_by(plan.rows) {
+        let mut states = self.begin_tile(&tile, batch, i.start)?;
+        for first in js.clone().step_by(self.plan.block) {
+            let rows = self.begin_block(frame, batch, first..js.end)?;
+            self.fill(&tile, &i, first..first + rows);
+            let (place, vector) = (first - js.start, self.vector_of(batch, first));
+            let block = Block { tile: &tile, rows, place, vector };
+            for row in (0..rows).step_by(self.plan.rows) {
                 self.interpret(&block, 0, row, &mut states)?;
             }
             self.course.go_on(0)?;
