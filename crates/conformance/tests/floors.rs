@@ -20,7 +20,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("tilework-cuda", 4),
     ("tilework", 5),
     ("tilework-cli", 6),
-    ("tilework-python", 6),
+    ("tilework-python", 7),
     ("tilework-conformance", 7),
 ];
 

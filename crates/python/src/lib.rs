@@ -4,7 +4,7 @@
 //! `errors` and `run` (exceptions, the GIL), `dtype`, `device`, `array` with `class`, `operators`,
 //! `indexing`, `iteration`, `methods`, `statistics`, `layout`, `buffer`, `dlpack` and `cuda` (the
 //! classes), `args`, `convert`, `memory` and `operand` (arguments), `functions` (the namespace),
-//! `random`, `pairs` (formulas).
+//! `random`, `pairs` (formulas), `command` (the command line).
 
 #![allow(missing_docs, reason = "the documentation of this crate is Python's")]
 #![allow(unreachable_pub, reason = "nothing of this crate is reached from Rust")]
@@ -14,6 +14,7 @@ mod array;
 mod buffer;
 mod bytes;
 mod class;
+mod command;
 mod convert;
 mod cuda;
 mod device;
@@ -64,6 +65,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     functions::info::register(module)?;
     random::register(module)?;
     pairs::register(module)?;
+    command::register(module)?;
     public_names(module)
 }
 

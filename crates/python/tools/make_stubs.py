@@ -131,6 +131,7 @@ PARTICULAR = {
     ("function std", "correction"): "builtins.float", ("function var", "correction"): "builtins.float",
     ("_restore", "dtype"): "builtins.str", ("_restore", "shape"): "Sequence[builtins.int]",
     ("_restore", "data"): "bytes", ("_restore", "device"): "builtins.str",
+    ("_command_line", "line"): "Sequence[builtins.str]",
     ("_matmul_tiled_flat", "a"): "Array", ("_matmul_tiled_flat", "b"): "Array",
     ("_matmul_tiled_flat", "out"): "Array",
     ("_matmul_tiled_flat", "sizes"): "builtins.tuple[builtins.int, ...]",
@@ -167,6 +168,7 @@ PARTICULAR = {
 
 # What functions and methods return that do not return an array.
 RETURNS = {
+    "_command_line": "builtins.int",
     "_matmul_tiled_flat": "None",
     "allclose": "builtins.bool", "array_equal": "builtins.bool", "can_cast": "builtins.bool",
     "isdtype": "builtins.bool", "shares_memory": "builtins.bool", "result_type": "dtype",
