@@ -314,6 +314,35 @@ impl Expr {
         Expr::order(std::slice::from_ref(self)).contains(node)
     }
 
+    /// Whether each component depends on no other component of a variable than its own.
+    ///
+    /// ```
+    /// use tilework_formula::Expr;
+    /// let (x, b) = (Expr::vi(0, 1)?, Expr::vj(1, 3)?);
+    /// let variable = b.as_variable().unwrap();
+    /// assert!(x.multiply(&b)?.is_componentwise_in(variable));
+    /// assert!(!b.sum()?.multiply(&b)?.is_componentwise_in(variable));
+    /// # Ok::<(), tilework_error::Error>(())
+    /// ```
+    pub fn is_componentwise_in(&self, variable: Variable) -> bool {
+        let mut touched = Set::default();
+        Expr::order(std::slice::from_ref(self)).into_iter().all(|node| {
+            let is_own = |operand: &Expr| operand.dim() == node.dim();
+            let apart = match node.kind() {
+                Kind::Variable(own) => *own != variable || touched.insert(node.clone()),
+                Kind::Apply(_) | Kind::Select => node
+                    .operands()
+                    .iter()
+                    .all(|operand| is_own(operand) || !touched.contains(operand)),
+                _ => !node.operands().iter().any(|operand| touched.contains(operand)),
+            };
+            if node.operands().iter().any(|operand| touched.contains(operand)) {
+                touched.insert(node);
+            }
+            apart
+        })
+    }
+
     /// These expressions made again from their leaves, each node by `remake` from the node and its
     /// new operands. This is how passes and substitutions are written.
     pub fn rebuild(

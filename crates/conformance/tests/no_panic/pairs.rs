@@ -3,7 +3,7 @@
 use tilework::formula::functions::all_names;
 use tilework::formula::reduction::REDUCTIONS;
 use tilework::pairs::{
-    Category, Genred, LazyArg, LazyTensor, Options, Partial, Solve, conjugate_gradient,
+    Category, Columns, Genred, LazyArg, LazyTensor, Options, Partial, Solve, conjugate_gradient,
 };
 use tilework::{Array, DType, Device, Result};
 
@@ -203,7 +203,8 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
     }),
     ("conjugate_gradient", |d, x, y| {
         let system = Solve { maxiter: Some(d.roll(4)), ..Solve::default() };
-        done(conjugate_gradient(|v, _| v.matmul(x), y, &system, &options(d)))
+        let columns = if d.roll(2) == 0 { Columns::Apart } else { Columns::Mixed };
+        done(conjugate_gradient(|v, _| v.matmul(x), y, columns, &system, &options(d)))
     }),
     ("new", |d, x, y| {
         let aliases = ["x = Vi(2)", "y = Vj(2)", "z = Pm(1)"];

@@ -4,7 +4,8 @@
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use tilework::pairs::{Genred, LazyTensor, Options, Solution, Solve, conjugate_gradient};
+use tilework::formula::Variable;
+use tilework::pairs::{Columns, Genred, LazyTensor, Options, Solution, Solve, conjugate_gradient};
 use tilework::{Array, DType, Device};
 
 use super::genred::{arrays, effort_of, index, restored};
@@ -132,24 +133,25 @@ impl PyLazy {
         let solution =
             watched(py, effort, tensor.device(), &system.settings, |options| match linear {
                 None => lazy.solve(&right, &system.solve, options),
-                Some(axis) => {
+                Some((axis, unknown)) => {
+                    let columns = Columns::of(lazy.expr(), unknown);
                     let product = |v: &Array, options: &Options<'_>| {
                         lazy.fill(&[v])?.reduce("Sum", axis, None, options)?.only()
                     };
-                    conjugate_gradient(product, &right, &system.solve, options)
+                    conjugate_gradient(product, &right, columns, &system.solve, options)
                 }
             })?;
         solved(py, solution)
     }
 }
 
-/// The index to sum over so that the symbolic variable is what is solved for.
-fn linear_in(tensor: &LazyTensor, var: &LazyTensor) -> PyResult<usize> {
+/// The index to sum over so that the symbolic variable is what is solved for, and that variable.
+fn linear_in(tensor: &LazyTensor, var: &LazyTensor) -> PyResult<(usize, Variable)> {
     let (symbols, own) = (tensor.symbols(), var.symbols());
     match (&symbols[..], &own[..]) {
         ([symbol], [unknown]) if symbol == unknown => match symbol.category as usize {
-            0 => Ok(0),
-            1 => Ok(1),
+            0 => Ok((0, *symbol)),
+            1 => Ok((1, *symbol)),
             _ => Err(PyValueError::new_err("solve: the unknown is a variable of i or of j")),
         },
         _ => {

@@ -35,6 +35,6 @@ pub use genred::Genred;
 pub use lazy::{Along, LazyArg, LazyTensor};
 pub use number::Parts;
 pub use partial::Partial;
-pub use solve::{Solution, Solve, conjugate_gradient};
+pub use solve::{Columns, Solution, Solve, conjugate_gradient};
 pub use tilework_backend::{Accuracy, Named, Progress, Scheme, SumScheme};
 pub use tilework_formula::{Axis, Category};

@@ -1,25 +1,28 @@
 //! Linear systems (alpha + K) a = b by conjugate gradients, K never stored.
 //!
-//! All columns of b go through one product at a time, each with a step of its own; a column that is
-//! done takes no further steps. Columns are scaled by their largest numbers and lengths are taken
-//! in float64, so that nothing is lost at either end of the dtype. K must be symmetric and positive,
+//! All columns of b go through one product at a time. Where the matrix does not mix them, each has steps
+//! and a tolerance of its own, and one that is done takes no further steps; where it may, they
+//! are one vector. Right-hand sides are scaled by their largest numbers and lengths are taken in
+//! float64, so that nothing is lost at either end of the dtype. K must be symmetric and positive,
 //! which nobody can check, but what betrays itself (a direction of no positive curvature, numbers
 //! that are not finite) is told.
 
 use tilework_error::{Error, Result};
+use tilework_formula::{Expr, Variable};
 
 use super::call::Options;
 use super::genred::Genred;
 use super::lazy::LazyTensor;
 use crate::DType;
-use crate::array::Array;
+use crate::array::{Array, Axes};
 
 /// When to stop.
 #[derive(Debug, Clone, Copy)]
 pub struct Solve {
     /// What is added to the diagonal.
     pub alpha: f64,
-    /// The residual of each column, relative to its right-hand side, that is good enough. Where rounding
+    /// The residual, relative to the right-hand side, that is good enough: that of each column, where
+    /// columns are solved apart ([`Columns`]). Where rounding
     /// keeps it larger, ten times as much is, and what one product in the dtype is off by, if that is
     /// less than half of its digits.
     pub tol: f64,
@@ -30,6 +33,33 @@ pub struct Solve {
 impl Default for Solve {
     fn default() -> Solve {
         Solve { alpha: 1e-10, tol: 1e-6, maxiter: None }
+    }
+}
+
+/// What a matrix does with the columns of a right-hand side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Columns {
+    /// It multiplies each alone: every column is a system of its own.
+    Apart,
+    /// It may mix them, as kernels with values in matrices do: all are one vector.
+    Mixed,
+}
+
+impl Columns {
+    /// Those of an unknown variable of a formula.
+    pub fn of(formula: &Expr, unknown: Variable) -> Columns {
+        match formula.is_componentwise_in(unknown) {
+            true => Columns::Apart,
+            false => Columns::Mixed,
+        }
+    }
+
+    /// The axes over which one system goes.
+    fn axes(self) -> Axes {
+        match self {
+            Columns::Apart => Axes::from(-2),
+            Columns::Mixed => Axes::from([-2, -1]),
+        }
     }
 }
 
@@ -47,7 +77,7 @@ const STEPS: f64 = 32.0;
 pub struct Solution {
     /// The unknowns.
     pub x: Array,
-    /// The largest residual of a column, relative to its right-hand side: that of `x` itself, which
+    /// The largest residual of a system, relative to its right-hand side: that of `x` itself, which
     /// the rounding of the dtype may keep above the tolerance.
     pub residual: f64,
     /// How many steps were taken.
@@ -95,7 +125,8 @@ impl LazyTensor {
             let message = format!("the matrix has {m} rows and {n} columns, not as many");
             return Err(Error::shape("solve", message));
         }
-        conjugate_gradient(|v, options| self.matmul_with(v, options), b, system, options)
+        let product = |v: &Array, options: &Options<'_>| self.matmul_with(v, options);
+        conjugate_gradient(product, b, Columns::Apart, system, options)
     }
 }
 
@@ -113,12 +144,16 @@ impl Genred {
             let message = format!("there is no argument {unknown} among {}", arrays.len());
             return Err(Error::value("solve", message));
         };
+        let formula = self.reduction().formula();
+        let mut variables = formula.variables()?.into_iter();
+        let variable = variables.find(|variable| variable.position == unknown);
+        let columns = variable.map_or(Columns::Apart, |variable| Columns::of(formula, variable));
         let product = |v: &Array, options: &Options<'_>| {
             let mut arrays = arrays.to_vec();
             arrays[unknown] = v;
             self.call_with(&arrays, options)?.only()
         };
-        conjugate_gradient(product, b, system, options)
+        conjugate_gradient(product, b, columns, system, options)
     }
 }
 
@@ -133,6 +168,7 @@ impl Genred {
 pub fn conjugate_gradient(
     product: impl Fn(&Array, &Options<'_>) -> Result<Array>,
     b: &Array,
+    columns: Columns,
     system: &Solve,
     options: &Options<'_>,
 ) -> Result<Solution> {
@@ -156,9 +192,9 @@ pub fn conjugate_gradient(
     let most = system.maxiter.unwrap_or_else(|| n.saturating_mul(10).min(10_000));
     // Columns of zeros are solved by zeros; dividing by one instead of zero keeps them so.
     let safe = |v: &Array| crate::select(&v.greater(0.0)?, v, 1.0);
-    let peak = match n {
+    let peak = match rows.len() {
         0 => Array::ones_on(rows.device(), &[1], wide)?,
-        _ => rows.to_dtype(wide)?.abs()?.max(-2)?.expand_dims(-2)?,
+        _ => rows.to_dtype(wide)?.abs()?.max_keepdims(columns.axes())?,
     };
     let peak = crate::select(&peak.equal(0.0)?, 1.0, &peak)?;
     let rows = (&rows.to_dtype(wide)? / &peak)?;
@@ -166,9 +202,10 @@ pub fn conjugate_gradient(
         let image = product(&v.to_dtype(dtype)?, options)?.to_dtype(wide)?;
         &image + &(v * alpha)?
     };
-    // One number for each column, of each batch.
+    // One number for each system.
     let dot = |u: &Array, v: &Array| {
-        (&u.to_dtype(DType::Float64)? * &v.to_dtype(DType::Float64)?)?.sum(-2)?.expand_dims(-2)
+        let products = (&u.to_dtype(DType::Float64)? * &v.to_dtype(DType::Float64)?)?;
+        products.sum_keepdims(columns.axes())
     };
     let scale = dot(&rows, &rows)?;
     let mut limit = (&scale * (tol * tol))?;
@@ -265,156 +302,4 @@ pub fn conjugate_gradient(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::pairs::Progress;
-
-    fn kernel(n: usize) -> LazyTensor {
-        let x = Array::linspace(0.0..=1.0, n, DType::Float64).unwrap();
-        let x = x.reshape(&[n as isize, 1]).unwrap();
-        let d = LazyTensor::vi(&x).unwrap().sqdist(&LazyTensor::vj(&x).unwrap()).unwrap();
-        (&d * -30.0).unwrap().exp().unwrap()
-    }
-
-    #[test]
-    fn columns_are_solved_apart_and_zeros_stay() {
-        let (k, system) = (kernel(40), Solve { alpha: 1e-2, tol: 1e-9, maxiter: None });
-        let ones = Array::ones(&[40, 1], DType::Float64).unwrap();
-        let ramp = Array::linspace(-1.0..=1.0, 40, DType::Float64).unwrap();
-        let ramp = (&ramp.reshape(&[40, 1]).unwrap() * 1e6).unwrap();
-        let zeros = Array::zeros(&[40, 1], DType::Float64).unwrap();
-        let b = crate::concat(&[&ones, &ramp, &zeros], 1).unwrap();
-        let solved = k.solve(&b, &system, &Options::default()).unwrap();
-        assert!(solved.failure.is_none() && solved.residual <= 1e-9 && solved.iterations > 1);
-        let a = solved.converged().unwrap();
-        let back = (&k.matmul(&a).unwrap() + &(&a * 1e-2).unwrap()).unwrap();
-        let error = (&back - &b).unwrap().abs().unwrap().max(0).unwrap().to_vec::<f64>().unwrap();
-        assert!(error[0] < 1e-7 && error[1] < 1e-1 && error[2] == 0.0, "{error:?}");
-    }
-
-    #[test]
-    fn progress_follows_the_residual_and_stops_the_work() {
-        let (k, ones) = (kernel(40), Array::ones(&[40, 1], DType::Float64).unwrap());
-        let system = Solve { alpha: 1e-3, tol: 1e-10, maxiter: None };
-        let told = std::sync::Mutex::new(Vec::new());
-        let listen = |fraction: f64| {
-            told.lock().unwrap().push(fraction);
-            true
-        };
-        let options = Options { progress: Some(Progress(&listen)), ..Options::default() };
-        k.solve(&ones, &system, &options).unwrap().converged().unwrap();
-        let told = told.into_inner().unwrap();
-        assert!(told.is_sorted() && told.iter().any(|f| (0.1..0.9).contains(f)), "{told:?}");
-        let stop = Options { progress: Some(Progress(&|_| false)), ..Options::default() };
-        assert!(matches!(k.solve(&ones, &system, &stop), Err(Error::Interrupted(_))));
-    }
-
-    #[test]
-    fn right_hand_sides_of_any_size_are_solved() {
-        let system = Solve { alpha: 1.0, tol: 1e-5, maxiter: None };
-        let x = Array::linspace(0.0..=1.0, 30, DType::Float64).unwrap();
-        let exact = kernel(30).solve(&x, &system, &Options::default()).unwrap().x;
-        for (dtype, sizes) in [
-            (DType::Float32, &[1e-38, 1e-24, 1.0, 1e20, 1e37][..]),
-            (DType::Float16, &[1e-4, 1.0, 1e4]),
-            (DType::Float64, &[1e-200, 1e200]),
-        ] {
-            let narrow = x.to_dtype(dtype).unwrap().reshape(&[30, 1]).unwrap();
-            let (xi, yj) = (LazyTensor::vi(&narrow).unwrap(), LazyTensor::vj(&narrow).unwrap());
-            let k = (&xi.sqdist(&yj).unwrap() * -30.0).unwrap().exp().unwrap();
-            for &size in sizes {
-                let b = (&x * size).unwrap().to_dtype(dtype).unwrap();
-                let solved = k.solve(&b, &system, &Options::default()).unwrap();
-                let found = solved.converged().unwrap().to_dtype(DType::Float64).unwrap();
-                let off = (&(&found / size).unwrap() - &exact).unwrap().abs().unwrap();
-                let limit = if dtype == DType::Float16 { 1e-2 } else { 1e-4 };
-                assert!(off.max(()).unwrap().item::<f64>().unwrap() < limit, "{dtype} {size}");
-            }
-        }
-    }
-
-    /// What was solved is judged by the solution and not by what the steps say of it.
-    #[test]
-    fn the_residual_of_the_solution_decides() {
-        let x = crate::Rng::new(3).uniform(&[300, 1], DType::Float32).unwrap();
-        let (xi, xj) = (LazyTensor::vi(&x).unwrap(), LazyTensor::vj(&x).unwrap());
-        let k = (&xi.sqdist(&xj).unwrap() * -30.0).unwrap().exp().unwrap();
-        let b = crate::Rng::new(4).normal(&[300], DType::Float32).unwrap();
-        let solved = |alpha: f64, tol: f64| {
-            let system = Solve { alpha, tol, maxiter: Some(3000) };
-            k.solve(&b, &system, &Options::default()).unwrap()
-        };
-        let own = |alpha: f64, a: &Array| {
-            let [a, b, x] = [a, &b, &x].map(|array| array.to_dtype(DType::Float64).unwrap());
-            let (xi, xj) = (LazyTensor::vi(&x).unwrap(), LazyTensor::vj(&x).unwrap());
-            let k = (&xi.sqdist(&xj).unwrap() * -30.0).unwrap().exp().unwrap();
-            let a = a.reshape(&[300, 1]).unwrap();
-            let image = (&k.matmul(&a).unwrap() + &(&a * alpha).unwrap()).unwrap();
-            let rest = (&b - &image.reshape(&[300]).unwrap()).unwrap();
-            let norm = |v: &Array| v.norm((), 2.0).unwrap().item::<f64>().unwrap();
-            norm(&rest) / norm(&b)
-        };
-        let mut told = Vec::new();
-        for (alpha, tol) in [(1e-4, 1e-6), (1e-2, 1e-6), (1e-2, 1e-4), (1.0, 1e-6)] {
-            let solution = solved(alpha, tol);
-            let truth = own(alpha, &solution.x);
-            // Half of the digits of float32 are the most that rounding may take.
-            let close = solution.residual <= 3.5e-4;
-            assert_eq!(solution.failure.is_none(), close, "{alpha}, {tol}: {}", solution.residual);
-            assert!(truth < 1.5 * solution.residual.max(tol), "{alpha}, {tol}: {truth}");
-            told.push(solution.failure);
-        }
-        assert_eq!(told, [Some(ROUNDING), None, None, None]);
-    }
-
-    /// Steps that were misled are taken once more from what is left.
-    #[test]
-    fn what_steps_left_over_is_solved_once_more() {
-        let b = Array::linspace(1.0..=2.0, 10, DType::Float64).unwrap();
-        let system = Solve { alpha: 0.0, tol: 1e-9, maxiter: None };
-        for (wrong, right) in [(1, true), (usize::MAX, false)] {
-            let products = std::cell::Cell::new(0);
-            let product = |v: &Array, _: &Options<'_>| {
-                products.set(products.get() + 1);
-                v * if products.get() % 2 == 1 && products.get() <= wrong { 2.01 } else { 2.0 }
-            };
-            let solution = conjugate_gradient(product, &b, &system, &Options::default()).unwrap();
-            assert_eq!(solution.failure, (!right).then_some(ROUNDING));
-            assert_eq!((solution.residual < 1e-9, solution.iterations), (right, 2));
-        }
-    }
-
-    #[test]
-    fn right_hand_sides_of_integers_are_refused() {
-        let b = Array::ones(&[30], DType::Int64).unwrap();
-        let refused = kernel(30).solve(&b, &Solve::default(), &Options::default());
-        assert!(matches!(refused, Err(Error::DType(_))), "{refused:?}");
-        let same = |v: &Array, _: &Options<'_>| Ok(v.clone());
-        let refused = conjugate_gradient(same, &b, &Solve::default(), &Options::default());
-        assert!(matches!(refused, Err(Error::DType(_))), "{refused:?}");
-    }
-
-    #[test]
-    fn failures_tell_the_residual() {
-        let k = kernel(30);
-        let b = Array::linspace(-1.0..=2.0, 30, DType::Float64).unwrap();
-        let few = Solve { alpha: 0.0, tol: 1e-12, maxiter: Some(3) };
-        let stopped = k.solve(&b, &few, &Options::default()).unwrap();
-        assert!(stopped.residual > 1e-12 && stopped.iterations == 3);
-        let message = stopped.converged().unwrap_err().to_string();
-        assert!(message.contains("the limit of steps is reached: the residual is"), "{message}");
-        let negative = (&k * -1.0).unwrap();
-        let message = negative.solve(&b, &Solve::default(), &Options::default()).unwrap();
-        assert_eq!(message.failure, Some("the matrix is not positive"));
-        let nan = (&b * f64::NAN).unwrap();
-        let message = k.solve(&nan, &Solve::default(), &Options::default()).unwrap();
-        assert_eq!(message.failure, Some("numbers are not finite"));
-        for (tol, alpha) in [(f64::NAN, 1.0), (-1.0, 1.0), (f64::INFINITY, 1.0), (1e-6, f64::NAN)] {
-            let system = Solve { alpha, tol, maxiter: None };
-            let message = k.solve(&b, &system, &Options::default()).unwrap_err().to_string();
-            assert!(message.contains("tol at least 0"), "{message}");
-        }
-        let oblong = LazyTensor::vi(&b.reshape(&[30, 1]).unwrap()).unwrap();
-        assert!(oblong.solve(&b, &few, &Options::default()).is_err());
-    }
-}
+mod tests;
