@@ -10,6 +10,7 @@ use tilework_error::{Error, Result};
 use tilework_ops::{Algebra, FoldId, Id, Term};
 use tilework_tape::Contraction;
 
+use crate::branches::{Part, arrived, joined};
 use crate::expr::{Expr, Kind, Map, Set};
 use crate::tensor::{contract, free_axes};
 
@@ -47,47 +48,29 @@ pub fn grads(f: &Expr, variables: &[Expr], e: &Expr) -> Result<Vec<Expr>> {
     }
     let order = bounded_order("Grad", f, 1)?;
     let moving = depending(&order, variables);
-    let mut adjoints: Map<Vec<Expr>> = Map::default();
-    adjoints.insert(f.clone(), vec![e.clone()]);
+    let mut adjoints: Map<Vec<Part>> = Map::default();
+    adjoints.insert(f.clone(), vec![Part::new(e.clone())]);
     for node in order.iter().rev() {
         if node.operands().is_empty() || !moving.contains(node) {
             continue;
         }
         let Some(parts) = adjoints.get(node) else { continue };
-        let g = total(parts)?;
-        if g.is_zero() {
-            continue;
-        }
-        for (operand, part) in node.operands().iter().zip(pull_back(node, &g, &moving)?) {
-            if let Some(part) = part.filter(|part| !part.is_zero()) {
-                adjoints.entry(operand.clone()).or_default().push(part);
+        for g in joined(parts)? {
+            if g.value.is_zero() {
+                continue;
+            }
+            for (operand, part) in node.operands().iter().zip(pull_back(node, g, &moving)?) {
+                if let Some(part) = part.filter(|part| !part.value.is_zero()) {
+                    adjoints.entry(operand.clone()).or_default().push(part);
+                }
             }
         }
     }
     let towards = |v: &Expr| match adjoints.get(v) {
-        Some(parts) => total(parts),
+        Some(parts) => arrived(parts),
         None => Expr::zero(v.dim()),
     };
     variables.iter().map(towards).collect()
-}
-
-/// The sum of the gradients that come to a node by different ways; equal ones meet first, which the
-/// rules for sums of two would not see.
-fn total(parts: &[Expr]) -> Result<Expr> {
-    let mut counts: Map<usize> = Map::default();
-    for part in parts {
-        *counts.entry(part.clone()).or_default() += 1;
-    }
-    let mut sum: Option<Expr> = None;
-    for part in parts {
-        let Some(count) = counts.remove(part) else { continue };
-        let part = if count == 1 { part.clone() } else { part.scale(count as f64)? };
-        sum = Some(match sum {
-            Some(sum) => sum.add(&part)?,
-            None => part,
-        });
-    }
-    Ok(sum.unwrap_or_else(|| Expr::constant(0.0)))
 }
 
 pub(crate) fn check_variable(name: &str, v: &Expr) -> Result<()> {
@@ -123,14 +106,16 @@ pub(crate) fn depending(order: &[Expr], variables: &[Expr]) -> Set {
 }
 
 /// What goes to each operand of `node` when `g` comes to it; None to operands that do not move.
-fn pull_back(node: &Expr, g: &Expr, moving: &Set) -> Result<Vec<Option<Expr>>> {
+fn pull_back(node: &Expr, way: Part, moving: &Set) -> Result<Vec<Option<Part>>> {
     let x = node.operands();
+    let is_componentwise = matches!(node.kind(), Kind::Apply(_) | Kind::Select);
+    // Whatever is linear leaves the mask of a whole pair where it is; masks of components go no
+    // further than components do.
+    let way = if is_componentwise { way } else { way.masked_for(1)? };
+    let g = &way.value;
     let parts: Vec<Expr> = match node.kind() {
         Kind::Apply(id) => Symbols::adjoint(*id, x, node, g)?,
-        Kind::Select => {
-            let zero = Expr::constant(0.0);
-            vec![zero.clone(), x[0].select(g, &zero)?, x[0].select(&zero, g)?]
-        }
+        Kind::Select => vec![Expr::constant(0.0), g.clone(), g.clone()],
         Kind::Fold(FoldId::Sum) => vec![g.repeat(x[0].dim())?],
         Kind::Fold(FoldId::Max) => vec![x[0].hot_extreme(FoldId::ArgMax)?.multiply(g)?],
         Kind::Fold(FoldId::Min) => vec![x[0].hot_extreme(FoldId::ArgMin)?.multiply(g)?],
@@ -166,12 +151,20 @@ fn pull_back(node: &Expr, g: &Expr, moving: &Set) -> Result<Vec<Option<Expr>>> {
         }
     };
     // Nodes that work number by number may have broadcast their operands.
-    let places = if matches!(node.kind(), Kind::Apply(_) | Kind::Select) { node.dim() } else { 1 };
-    let settle = |(operand, part): (&Expr, Expr)| match moving.contains(operand) {
-        true => settle(&part, operand.dim(), places).map(Some),
-        false => Ok(None),
+    let places = if is_componentwise { node.dim() } else { 1 };
+    let settle = |(k, part): (usize, Expr)| {
+        if !moving.contains(&x[k]) {
+            return Ok(None);
+        }
+        let mut part = way.with(part);
+        if *node.kind() == Kind::Select {
+            part = part.where_(&x[0], k == 1);
+        }
+        let part = part.masked_for(x[k].dim())?;
+        let value = settle(&part.value, x[k].dim(), places)?;
+        Ok(Some(part.with(value)))
     };
-    x.iter().zip(parts).map(settle).collect()
+    parts.into_iter().enumerate().map(settle).collect()
 }
 
 /// A gradient in the operand's dimension: what was broadcast is summed, what is uniform repeated.

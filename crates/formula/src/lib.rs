@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod adjoint;
+mod branches;
 mod build;
 mod compose;
 pub mod declare;

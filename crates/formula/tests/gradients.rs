@@ -302,3 +302,58 @@ proptest! {
         }
     }
 }
+
+/// What a formula gives for numbers x, y and its gradient towards x; both in one dimension.
+fn at(text: &str, x: f64, y: f64) -> (f64, f64) {
+    let aliases = ["x = Vi(1)", "y = Vj(1)"];
+    let parse::Meaning::Formula(f) = parse::parse(text, &aliases).unwrap().meaning else {
+        panic!("{text} is a formula")
+    };
+    let gradient = derive::grad(&f, &Expr::vi(0, 1).unwrap(), &Expr::constant(1.0)).unwrap();
+    let value = |expr: &Expr| expr.evaluate(&[&[x], &[y]]).unwrap()[0];
+    (value(&f), value(&gradient))
+}
+
+/// Branches guard poles: what was not taken has no part in the gradient, whatever it would be there.
+#[test]
+fn branches_that_are_not_taken_send_nothing_back() {
+    for (text, x, y, gradient) in [
+        ("IfElse(x, Sqrt(x), x)", -1.0, 0.0, 1.0),
+        ("IfElse(x, Sqrt(x), x)", 4.0, 0.0, 0.25),
+        ("Where(x != 0, Sin(x) / x, 1)", 0.0, 0.0, 0.0),
+        ("Where(SqDist(x,y) > 0, 1 / SqDist(x,y), 0)", 2.0, 2.0, 0.0),
+        ("Where(SqDist(x,y) > 0, 1 / SqDist(x,y), 0)", 3.0, 2.0, -2.0),
+        ("Where(SqDist(x,y) > 0, SqDist(x,y) * Log(SqDist(x,y)), 0)", 2.0, 2.0, 0.0),
+        // One branch in another, and both beside a way without any.
+        ("Where(x > 0, Where(x > 1, 1 / (x - 1), Log(x)), x) + x * x", 1.0, 0.0, 3.0),
+        ("Where(x > 0, Where(x > 1, 1 / (x - 1), Log(x)), x) + x * x", 0.0, 0.0, 1.0),
+        ("Where(x > 0, Where(x > 1, 1 / (x - 1), Log(x)), x) + x * x", 2.0, 0.0, 3.0),
+        // Masks of components do not pass sums, but what is below them does not come to its pole.
+        ("Sum(Where(Concat(x,y) > 0, Sqrt(Concat(x,y)), 0))", 0.0, 1.0, 0.0),
+        ("Sum(Where(Concat(x,y) > 0, Sqrt(Concat(x,y)), 0))", 4.0, 0.0, 0.25),
+        // Many branches one after the other.
+        (
+            "Where(x>0,x*x,x) + Where(x>1,x/y,x) + Where(x>2,x,x/y) + Where(x>3,x,2*x) + Where(x>4,x,x*x)",
+            0.5,
+            0.5,
+            1.0 + 1.0 + 2.0 + 2.0 + 1.0,
+        ),
+    ] {
+        let (value, got) = at(text, x, y);
+        assert!(value.is_finite(), "{text} at {x}, {y}: {value}");
+        assert!((got - gradient).abs() < 1e-14, "{text} at {x}, {y}: {got}, not {gradient}");
+    }
+}
+
+/// A chain of branches over what they share stays of a reasonable size.
+#[test]
+fn chains_of_branches_do_not_double() {
+    let x = Expr::vi(0, 1).unwrap();
+    let mut y = x.clone();
+    for k in 0..40 {
+        let condition = y.subtract(&Expr::constant(f64::from(k))).unwrap();
+        y = condition.select(&y.exp().unwrap(), &Expr::constant(0.0)).unwrap().add(&y).unwrap();
+    }
+    let gradient = derive::grad(&y, &x, &Expr::constant(1.0)).unwrap();
+    assert!(Expr::order(&[gradient]).len() < 3000);
+}
