@@ -121,12 +121,12 @@ impl Work {
         e: &Array,
         options: &Options<'_>,
     ) -> Result<Array> {
+        let mut dtype = self.goes_on_in(&[of]);
         // Indices are compared as numbers, which must be exact, and counts must be finite.
         let counts = |need| matches!(need, Need::Selected | Need::Count);
-        let dtype = match self.reduction.saved().iter().any(|saved| counts(saved.need)) {
-            true => counting(self.dtype, self.extent.rows(self.reduction.axis().reduced()))?,
-            false => self.dtype,
-        };
+        if self.reduction.saved().iter().any(|saved| counts(saved.need)) {
+            dtype = counting(dtype, self.extent.rows(self.reduction.axis().reduced()))?;
+        }
         if dtype == self.dtype {
             return self.gradient(of, e, options);
         }
@@ -134,7 +134,21 @@ impl Work {
         self.cast(dtype)?.gradient(of, &e.astype(dtype)?, options)?.astype(self.dtype)
     }
 
-    fn cast(&self, dtype: DType) -> Result<Work> {
+    /// The dtype of what is kept from one pass over the pairs for the next, or summed after the last:
+    /// that of the arithmetic. A logarithm of hundreds, rounded to a half, is off by whole factors.
+    pub(super) fn goes_on_in(&self, of: &[Variable]) -> DType {
+        let is_summed = |variable: &Variable| {
+            let shape = self.arrays[variable.position].shape();
+            variable.category == Category::Parameter
+                || shape[..shape.len() - 2] != self.extent.batch[..]
+        };
+        match self.reduction.saved().is_empty() && !of.iter().any(is_summed) {
+            true => self.dtype,
+            false => self.dtype.computes_in(),
+        }
+    }
+
+    pub(super) fn cast(&self, dtype: DType) -> Result<Work> {
         Ok(Work {
             reduction: self.reduction.clone(),
             arrays: self.arrays.iter().map(|array| array.astype(dtype)).collect::<Result<_>>()?,

@@ -56,6 +56,15 @@ impl Work {
         e: Option<&Array>,
         options: &Options<'_>,
     ) -> Result<(Array, Vec<Array>)> {
+        let wide = self.goes_on_in(of);
+        if wide != self.dtype {
+            let e = e.map(|e| self.checked(e)?.astype(wide)).transpose()?;
+            let (value, gradients) = self.cast(wide)?.value_and_grads(of, e.as_ref(), options)?;
+            let narrow = |gradient: Array| gradient.astype(self.dtype);
+            // Indices and counts are what they are.
+            let value = if value.dtype() == wide { narrow(value)? } else { value };
+            return Ok((value, gradients.into_iter().map(narrow).collect::<Result<_>>()?));
+        }
         let survivor = self.reduction.axis().survivor();
         let here: Vec<Variable> =
             of.iter().copied().filter(|variable| variable.category == survivor).collect();
