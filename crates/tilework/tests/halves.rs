@@ -138,3 +138,37 @@ fn rows_are_added_before_they_are_rounded() -> Result<()> {
     assert_eq!(both.1[0].shape(), [1, 1]);
     Ok(())
 }
+
+#[test]
+fn deviations_and_shares_are_rounded_once() -> Result<()> {
+    let normal = Rng::new(3).normal(&[2, 5_000], DType::Float64)?;
+    for dtype in HALVES {
+        let once = |wanted: &Array, got: &Array, what: &str| -> Result<()> {
+            assert_eq!((got.dtype(), got.shape()), (dtype, wanted.shape()), "{what}");
+            let far = (&got.astype(DType::Float64)? - wanted)?.abs()?;
+            // Half a unit in the last place; next to zero units are no smaller.
+            let info = dtype.finfo()?;
+            let unit = wanted.abs()?.maximum(info.smallest_normal)?.multiply(info.eps)?;
+            let far = far.divide(&unit)?.max(())?.item::<f64>()?;
+            assert!(far < 0.51, "{dtype}: {what} is {far} units off");
+            Ok(())
+        };
+        for spread in [1e-4, 3e-4, 1.0, 300.0, 1e4] {
+            let x = (&normal * spread)?.astype(dtype)?;
+            let exact = x.astype(DType::Float64)?;
+            once(&exact.std((), 0.0)?, &x.std((), 0.0)?, "std")?;
+            once(&exact.std_keepdims(1, 1.0)?, &x.std_keepdims(1, 1.0)?, "std_keepdims")?;
+            once(&exact.softmax(1)?, &x.softmax(1)?, "softmax")?;
+            once(&exact.logsumexp(1)?, &x.logsumexp(1)?, "logsumexp")?;
+            for order in [1.0, 2.0, 3.0, f64::INFINITY] {
+                let norm = exact.norm(1, order)?;
+                if norm.max(())?.item::<f64>()? < dtype.finfo()?.max {
+                    once(&norm, &x.norm(1, order)?, "norm")?;
+                }
+            }
+        }
+        let many = Array::zeros(&[100_000], dtype)?;
+        once(&Array::full(&[100_000], 1e-5, DType::Float64)?, &many.softmax(0)?, "softmax")?;
+    }
+    Ok(())
+}

@@ -43,10 +43,14 @@ pub fn reduce(py: Python<'_>, x: &Array, asked: Asked<'_, '_>) -> PyResult<Py<Py
             }
             None => x,
         };
-        let keepdims = if keepdims { KeepDims::Yes } else { KeepDims::No };
-        let result = source.reduce(fold, axes.clone(), keepdims, correction);
+        let axes = axes.clone();
+        let result = match (root, keepdims) {
+            (true, true) => source.std_keepdims(axes, correction),
+            (true, false) => source.std(axes, correction),
+            (false, true) => source.reduce(fold, axes, KeepDims::Yes, correction),
+            (false, false) => source.reduce(fold, axes, KeepDims::No, correction),
+        };
         let result = result.map_err(|error| error.of(operation))?;
-        let result = if root { result.sqrt()? } else { result };
         match dtype {
             // The variance of complex numbers is real.
             Some(dtype) if fold == FoldId::Var => result.to_dtype(dtype.part()),

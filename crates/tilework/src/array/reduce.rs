@@ -129,12 +129,20 @@ impl Array {
 
     /// Square root of the variance.
     pub fn std(&self, axes: impl Into<Axes>, correction: f64) -> Result<Array> {
-        self.var(axes, correction).map_err(|error| error.of("std"))?.sqrt()
+        self.std_over(axes.into(), correction, KeepDims::No)
     }
 
     /// Square root of the variance, with axes of length 1.
     pub fn std_keepdims(&self, axes: impl Into<Axes>, correction: f64) -> Result<Array> {
-        self.var_keepdims(axes, correction).map_err(|error| error.of("std"))?.sqrt()
+        self.std_over(axes.into(), correction, KeepDims::Yes)
+    }
+
+    fn std_over(&self, axes: Axes, correction: f64, keepdims: KeepDims) -> Result<Array> {
+        // Half as many orders of magnitude have squares that half types hold: the root comes first.
+        let wide = self.to_dtype(self.dtype().computes_in())?;
+        let var = wide.reduce(FoldId::Var, axes, keepdims, correction);
+        let std = var.map_err(|error| error.of("std"))?.sqrt()?;
+        if self.dtype().is_half() { std.to_dtype(self.dtype()) } else { Ok(std) }
     }
 
     /// Variance over count minus `correction`; of complex numbers, too, a real number.
@@ -169,13 +177,14 @@ impl Array {
             return Err(Error::dtype("softmax", message));
         }
         let dtype = if self.dtype().is_inexact() { self.dtype() } else { DType::Float64 };
-        let x = self.to_dtype(dtype)?;
+        // Exponentials of the half types and their sums, which may be too large, are rounded last.
+        let x = self.to_dtype(dtype.computes_in())?;
         if x.is_empty() {
-            return x.copy();
+            return x.astype(dtype);
         }
         let result = (&x - &x.max_keepdims(axis)?)?.exp()?;
         result.div_assign(&result.sum_keepdims(axis)?)?;
-        Ok(result)
+        result.to_dtype(dtype)
     }
 
     /// Largest minus smallest element.
