@@ -1,6 +1,6 @@
 //! The smallest of all values over pairs, where filters find them: the same values and indices as without.
 
-use tilework::pairs::{Genred, LazyTensor, Options};
+use tilework::pairs::{Genred, LazyTensor, Options, Scheme};
 use tilework::{Array, DType, Device, Rng};
 
 use crate::pairs_sizes::{CHOSEN, agree, arguments};
@@ -48,6 +48,62 @@ fn nearest_at(device: Device, (m, n, dim): (usize, usize, usize)) {
             let expected = run(&here.iter().collect::<Vec<_>>());
             let got = run(&there.iter().collect::<Vec<_>>());
             agree(&format!("{name} of {what}, {m} x {n}, D = {dim}"), &got, &expected, 0.0);
+        }
+    }
+}
+
+/// Many ranks, which a card keeps in the registers of a warp: values and indices are those of the CPU, bit for
+/// bit, with equal, infinite and missing values among them, and with more ranks than there are.
+pub fn many_ranks(device: Device) {
+    std::thread::scope(|scope| {
+        for k in [17, 32, 33, 100, 1000] {
+            scope.spawn(move || ranked(device, k));
+        }
+    });
+}
+
+fn ranked(device: Device, k: usize) {
+    let rng = Rng::new(15);
+    let aliases = ["x = Vi(3)", "y = Vj(3)"];
+    for (m, n, dtype) in [
+        (1, 20, DType::Float32),
+        (33, 700, DType::Float64),
+        (70, 5000, DType::Float32),
+        (9, 250_000, DType::Float32),
+    ] {
+        type Data = fn(&Array) -> Result<Array, tilework::Error>;
+        let kinds: [(&str, Data); 3] = [
+            ("normal", |x| x.multiply(1.0)),
+            ("ties", |x| x.multiply(3.0)?.round_to(0)),
+            ("all the same", |x| x.multiply(0.0)?.add(3.0)),
+        ];
+        for (what, data) in kinds {
+            let points = |rows: usize| {
+                let numbers = rng.normal(&[rows, 3], DType::Float64).and_then(|x| data(&x));
+                numbers.and_then(|x| x.astype(dtype)).expect(what)
+            };
+            let here = [points(m), points(n)];
+            for (at, odd) in [(3, f64::NAN), (5, f64::INFINITY), (6, f64::INFINITY)] {
+                here[1]
+                    .slice(&tilework::s![at..at + 1])
+                    .and_then(|row| row.fill(odd))
+                    .expect("fill");
+            }
+            let there = here.each_ref().map(|x| x.to_device(device).expect("to_device"));
+            for reduction in ["KMin_ArgKMin", "KMax_ArgKMax"] {
+                let call = Genred::with("SqDist(x,y)", &aliases, reduction, 1, Some(k), None);
+                let call = call.expect(reduction);
+                let run = |arrays: &[Array; 2], scheme| {
+                    let options = Options { scheme, ..Options::default() };
+                    call.call_with(&[&arrays[0], &arrays[1]], &options).expect(what)
+                };
+                let expected = run(&here, Scheme::Auto);
+                for scheme in [Scheme::Auto, Scheme::OneD, Scheme::TwoD] {
+                    let got = run(&there, scheme);
+                    let what = format!("{reduction} of {k}, {what}, {m} x {n}, {scheme:?}");
+                    agree(&what, &got, &expected, 0.0);
+                }
+            }
         }
     }
 }

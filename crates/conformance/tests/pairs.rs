@@ -58,6 +58,11 @@ fn nearest() {
 }
 
 #[test]
+fn many_ranks() {
+    on(Device::parse("cuda:0"), pairs_nearest::many_ranks);
+}
+
+#[test]
 fn few_rows() {
     on(Device::parse("cuda:0"), pairs_shapes::few_rows);
 }

@@ -1,7 +1,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 3, KEPT = 1, WEIGHTS = 0, VALUES = 3, INDICES = 0, WIDTH = 3, OPERANDS = 5, LONG = 64, FEW = 16, THREADS = 128, ROWS = 4, SLICES = 1, TILE = 128, GROUP = 2, AHEAD = 1 };
+enum { DIM = 3, KEPT = 1, WEIGHTS = 0, VALUES = 3, INDICES = 0, WIDTH = 3, OPERANDS = 5, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, ROWS = 4, SLICES = 1, TILE = 128, GROUP = 2, AHEAD = 1 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };
 FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
@@ -36,15 +36,16 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
     f32 s6[G][1]; 
     Max<f32>::State t6[G];
     EACH(u, G) t6[u] = Max<f32>::init();
-    ALONG(k, 3) EACH(u, G) { f32 e5 = narrow<f32>(op_add_f32(widen(x.s0[k]), widen(y[u].s1[k]))); t6[u] = Max<f32>::step(t6[u], widen(e5), k); }
+    ALONG(k, 3) EACH(u, G) { f32 e5 = narrow<f32>(op_add_f32(widen(x.s0[k]), widen(y[u * LANES].s1[k]))); t6[u] = Max<f32>::step(t6[u], widen(e5), k); }
     EACH(u, G) s6[u][0] = narrow<f32>(Max<f32>::finish(t6[u], 3, 0));
     f32 s9[G][1]; 
-    ALONG(k, 1) EACH(u, G) { s9[u][k] = narrow<f32>(op_add_f32(widen(s6[u][0]), widen(y[u].s8[0]))); }
+    ALONG(k, 1) EACH(u, G) { s9[u][k] = narrow<f32>(op_add_f32(widen(s6[u][0]), widen(y[u * LANES].s8[0]))); }
     f32 s10[G][3]; 
-    ALONG(k, 3) EACH(u, G) { b8 e3 = narrow<b8>(op_less_f32(widen(x.s0[k]), widen(y[u].s1[k]))); s10[u][k] = widen(e3) ? x.s4[k] : s9[u][0]; }
+    ALONG(k, 3) EACH(u, G) { b8 e3 = narrow<b8>(op_less_f32(widen(x.s0[k]), widen(y[u * LANES].s1[k]))); s10[u][k] = widen(e3) ? x.s4[k] : s9[u][0]; }
     T v[G][DIM], w[G][WEIGHTS + 1];
     ALONG(k, 3) EACH(u, G) { v[u][k] = widen(s10[u][k]); }
     s.template steps<G>(v, w, j);
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
 }
+FN void prepare() {}

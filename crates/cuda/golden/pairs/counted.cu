@@ -1,7 +1,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef i64 R;
-enum { DIM = 3, KEPT = 1, WEIGHTS = 0, VALUES = 3, INDICES = 0, WIDTH = 3, OPERANDS = 5, LONG = 64, FEW = 16, THREADS = 128, ROWS = 6, SLICES = 1, TILE = 128, GROUP = 2, AHEAD = 1 };
+enum { DIM = 3, KEPT = 1, WEIGHTS = 0, VALUES = 3, INDICES = 0, WIDTH = 3, OPERANDS = 5, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, ROWS = 6, SLICES = 1, TILE = 128, GROUP = 2, AHEAD = 1 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };
 FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
@@ -25,10 +25,10 @@ FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count
 }
 template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& s, i32 j) {
     f32 s3[G][3]; 
-    ALONG(k, 3) EACH(u, G) { s3[u][k] = narrow<f32>(op_multiply_f32(widen(x.s0[k]), widen(y[u].s1[k]))); }
+    ALONG(k, 3) EACH(u, G) { s3[u][k] = narrow<f32>(op_multiply_f32(widen(x.s0[k]), widen(y[u * LANES].s1[k]))); }
     f32 s4[G][5]; 
     ALONG(k, 3) EACH(u, G) { s4[u][k + 0] = s3[u][k + 0]; }
-    ALONG(k, 2) EACH(u, G) { s4[u][k + 3] = y[u].s2[k + 0]; }
+    ALONG(k, 2) EACH(u, G) { s4[u][k + 3] = y[u * LANES].s2[k + 0]; }
     f32 s5[G][3]; 
     ALONG(k, 3) EACH(u, G) { s5[u][k + 0] = s4[u][k + 1]; }
     T v[G][DIM], w[G][WEIGHTS + 1];
@@ -37,3 +37,4 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
 }
+FN void prepare() {}

@@ -1,12 +1,12 @@
 typedef f64 T;
 typedef f64 A;
 typedef f64 R;
-enum { DIM = 1, KEPT = 100, WEIGHTS = 0, VALUES = 100, INDICES = 100, WIDTH = 100, OPERANDS = 4, LONG = 64, FEW = 16, THREADS = 128, ROWS = 1, SLICES = 1, TILE = 128, GROUP = 2, AHEAD = 1 };
+enum { DIM = 1, KEPT = 100, WEIGHTS = 0, VALUES = 100, INDICES = 100, WIDTH = 100, OPERANDS = 4, LONG = 64, FEW = 16, LANES = 32, THREADS = 128, ROWS = 2, SLICES = 1, TILE = 128, GROUP = 2, AHEAD = 1 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[2]; u64 numbers[1]; };
 FN A exp_about(A v, A shift) { return exp(v - shift); }
-typedef Ranked<true, i32> State;
-typedef Ranked<true, i64> Merged;
+typedef Team<true, i32> State;
+typedef Team<true, i64> Merged;
 template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
 FN f64 op_subtract_f64(f64 a, f64 b) { return (f64)(a - b); }
 struct Once { };
@@ -25,10 +25,11 @@ FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count
 template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& s, i32 j) {
     f64 s3[G][1]; 
     EACH(u, G) s3[u][0] = 0;
-    ALONG(k, 3) EACH(u, G) { f64 e2 = narrow<f64>(op_subtract_f64(widen(x.s0[k]), widen(y[u].s1[k]))); s3[u][0] = fma(widen(e2), widen(e2), s3[u][0]); }
+    ALONG(k, 3) EACH(u, G) { f64 e2 = narrow<f64>(op_subtract_f64(widen(x.s0[k]), widen(y[u * LANES].s1[k]))); s3[u][0] = fma(widen(e2), widen(e2), s3[u][0]); }
     T v[G][DIM], w[G][WEIGHTS + 1];
     ALONG(k, 1) EACH(u, G) { v[u][k] = widen(s3[u][0]); }
     s.template steps<G>(v, w, j);
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
 }
+FN void prepare() {}

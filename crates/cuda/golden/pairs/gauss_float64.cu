@@ -1,7 +1,7 @@
 typedef f64 T;
 typedef f64 A;
 typedef f64 R;
-enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, THREADS = 128, ROWS = 4, SLICES = 1, TILE = 128, GROUP = 2, AHEAD = 1 };
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, ROWS = 4, SLICES = 1, TILE = 128, GROUP = 2, AHEAD = 1 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[4]; u64 numbers[1]; };
 FN A exp_about(A v, A shift) { return exp(v - shift); }
@@ -30,12 +30,13 @@ FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count
 template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& s, i32 j) {
     f64 s5[G][1]; 
     EACH(u, G) s5[u][0] = 0;
-    ALONG(k, 3) EACH(u, G) { f64 e4 = narrow<f64>(op_subtract_f64(widen(x.s0[k]), widen(y[u].s1[k]))); s5[u][0] = fma(widen(e4), widen(e4), s5[u][0]); }
+    ALONG(k, 3) EACH(u, G) { f64 e4 = narrow<f64>(op_subtract_f64(widen(x.s0[k]), widen(y[u * LANES].s1[k]))); s5[u][0] = fma(widen(e4), widen(e4), s5[u][0]); }
     f64 s8[G][1]; 
     ALONG(k, 1) EACH(u, G) { s8[u][k] = narrow<f64>(op_multiply_f64(widen(s5[u][0]), widen(p.s7[0]))); }
     f64 s9[G][1]; 
-    ALONG(k, 1) EACH(u, G) { s9[u][k] = narrow<f64>(op_exp2_pair_f64(widen(s8[u][0]))); }
-    ALONG(k, 2) EACH(u, G) { s.add(0 + k, widen(s9[u][0]), widen(y[u].s3[k])); }
+    ALONG(k, 1) EACH(u, G) { s9[u][k] = narrow<f64>(exp2_of_pair(widen(s8[u][0]))); }
+    ALONG(k, 2) EACH(u, G) { s.add(0 + k, widen(s9[u][0]), widen(y[u * LANES].s3[k])); }
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
 }
+FN void prepare() { bring_roots(THREADS); }

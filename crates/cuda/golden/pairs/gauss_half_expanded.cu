@@ -1,7 +1,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f16 R;
-enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, THREADS = 128, ROWS = 8, SLICES = 1, TILE = 128, GROUP = 8, AHEAD = 1 };
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, ROWS = 8, SLICES = 1, TILE = 128, GROUP = 8, AHEAD = 1 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[4]; u64 numbers[1]; };
 FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
@@ -25,9 +25,9 @@ FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, 
     ALONG(k, 3) s0[k] = ((const f16*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component];
     f32 s4[3]; 
     ALONG(k, 3) { s4[k] = cast<f32>(widen(s0[k])); }
-    f64 norm = 0;
-    ALONG(k, 3) norm = fma((f64)widen(s4[k]), (f64)widen(s4[k]), norm);
-    x.norm = (T)(norm * (f64)p.s11[0]);
+    Norm<T> norm;
+    ALONG(k, 3) norm.add(widen(s4[k]));
+    x.norm = norm.times((f64)p.s11[0]);
     ALONG(k, 3) x.product[k] = -2 * p.s11[0] * widen(s4[k]);
 }
 FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
@@ -37,20 +37,21 @@ FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, 
     ALONG(k, 2) s3[k] = ((const f16*)in.at[3].base)[(i64)at[3] + j * in.at[3].row + k * in.at[3].component];
     ALONG(k, 3) { y.s5[k] = cast<f32>(widen(s1[k])); }
     ALONG(k, 2) { y.s7[k] = cast<f32>(widen(s3[k])); }
-    f64 norm = 0;
-    ALONG(k, 3) norm = fma((f64)widen(y.s5[k]), (f64)widen(y.s5[k]), norm);
-    y.norm = (T)(norm * (f64)p.s11[0]);
+    Norm<T> norm;
+    ALONG(k, 3) norm.add(widen(y.s5[k]));
+    y.norm = norm.times((f64)p.s11[0]);
 }
 FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count, OfJ* tile) {
 }
 template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& s, i32 j) {
     f32 s12[G][1]; 
-    EACH(u, G) s12[u][0] = y[u].norm;
-    ALONG(k, 3) EACH(u, G) { s12[u][0] = fma(x.product[k], widen(y[u].s5[k]), s12[u][0]); }
+    EACH(u, G) s12[u][0] = y[u * LANES].norm;
+    ALONG(k, 3) EACH(u, G) { s12[u][0] = fma(x.product[k], widen(y[u * LANES].s5[k]), s12[u][0]); }
     f32 s13[G][1]; 
     ALONG(k, 1) EACH(u, G) { s13[u][k] = narrow<f32>(op_exp2_pair_f32(widen(s12[u][0]))); }
-    ALONG(k, 2) EACH(u, G) { s.add(0 + k, widen(s13[u][0]), widen(y[u].s7[k])); }
+    ALONG(k, 2) EACH(u, G) { s.add(0 + k, widen(s13[u][0]), widen(y[u * LANES].s7[k])); }
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
     s.sums.scale(op_exp2_pair_f32(x.norm));
 }
+FN void prepare() {}

@@ -1,7 +1,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 3, KEPT = 1, WEIGHTS = 0, VALUES = 3, INDICES = 0, WIDTH = 3, OPERANDS = 5, LONG = 64, FEW = 16, THREADS = 128, ROWS = 6, SLICES = 1, TILE = 128, GROUP = 4, AHEAD = 1 };
+enum { DIM = 3, KEPT = 1, WEIGHTS = 0, VALUES = 3, INDICES = 0, WIDTH = 3, OPERANDS = 5, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, ROWS = 6, SLICES = 1, TILE = 128, GROUP = 4, AHEAD = 1 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };
 FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
@@ -18,9 +18,9 @@ FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
 FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
     f32 s0[3]; 
     ALONG(k, 3) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component];
-    f64 norm = 0;
-    ALONG(k, 3) norm = fma((f64)widen(s0[k]), (f64)widen(s0[k]), norm);
-    x.norm = (T)(norm * (f64)__uint_as_float(3216550459u));
+    Norm<T> norm;
+    ALONG(k, 3) norm.add(widen(s0[k]));
+    x.norm = norm.times((f64)__uint_as_float(3216550459u));
     ALONG(k, 3) x.product[k] = -2 * __uint_as_float(3216550459u) * widen(s0[k]);
 }
 FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
@@ -32,9 +32,9 @@ FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, 
     ALONG(k, 2) { s5[0] = fma(widen(s2[k]), widen(s2[k]), s5[0]); }
     ALONG(k, 1) { y.s6[k] = narrow<f32>(op_multiply_f32(widen(__uint_as_float(3221225472u)), widen(s5[0]))); }
     ALONG(k, 3) { y.s12[k] = narrow<f32>(op_multiply_f32(widen(y.s6[0]), widen(y.s1[k]))); }
-    f64 norm = 0;
-    ALONG(k, 3) norm = fma((f64)widen(y.s1[k]), (f64)widen(y.s1[k]), norm);
-    y.norm = (T)(norm * (f64)__uint_as_float(3216550459u));
+    Norm<T> norm;
+    ALONG(k, 3) norm.add(widen(y.s1[k]));
+    y.norm = norm.times((f64)__uint_as_float(3216550459u));
     ALONG(k, 1) y.norm = is_tame(widen(y.s6[0])) ? y.norm : not_a_number<T>();
     ALONG(k, 3) y.norm = is_tame(widen(y.s12[k])) ? y.norm : not_a_number<T>();
 }
@@ -42,15 +42,16 @@ FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count
 }
 template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& s, i32 j) {
     f32 s9[G][1]; 
-    EACH(u, G) s9[u][0] = y[u].norm;
-    ALONG(k, 3) EACH(u, G) { s9[u][0] = fma(x.product[k], widen(y[u].s1[k]), s9[u][0]); }
+    EACH(u, G) s9[u][0] = y[u * LANES].norm;
+    ALONG(k, 3) EACH(u, G) { s9[u][0] = fma(x.product[k], widen(y[u * LANES].s1[k]), s9[u][0]); }
     f32 s10[G][1]; 
     ALONG(k, 1) EACH(u, G) { s10[u][k] = narrow<f32>(op_exp2_pair_f32(widen(s9[u][0]))); }
-    ALONG(k, 3) EACH(u, G) { s.add(0 + k, widen(s10[u][0]), widen(y[u].s12[k])); }
-    ALONG(k, 1) EACH(u, G) { s.add(3 + k, widen(s10[u][0]), widen(y[u].s6[0])); }
+    ALONG(k, 3) EACH(u, G) { s.add(0 + k, widen(s10[u][0]), widen(y[u * LANES].s12[k])); }
+    ALONG(k, 1) EACH(u, G) { s.add(3 + k, widen(s10[u][0]), widen(y[u * LANES].s6[0])); }
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
     s.sums.scale(op_exp2_pair_f32(x.norm));
     A q = s.sums.total(DIM);
     ALONG(k, 3) s.sums.become(0 + k, fma((A)((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component], q, -s.sums.total(0 + k)));
 }
+FN void prepare() {}

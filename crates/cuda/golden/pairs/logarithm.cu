@@ -1,7 +1,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 1, OPERANDS = 5, LONG = 64, FEW = 16, THREADS = 128, ROWS = 6, SLICES = 1, TILE = 128, GROUP = 8, AHEAD = 1 };
+enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 1, OPERANDS = 5, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, ROWS = 6, SLICES = 1, TILE = 128, GROUP = 8, AHEAD = 1 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };
 FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
@@ -30,7 +30,7 @@ FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count
 template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& s, i32 j) {
     f32 s4[G][1]; 
     EACH(u, G) s4[u][0] = 0;
-    ALONG(k, 3) EACH(u, G) { f32 e3 = narrow<f32>(op_subtract_f32(widen(x.s0[k]), widen(y[u].s1[k]))); s4[u][0] = fma(widen(e3), widen(e3), s4[u][0]); }
+    ALONG(k, 3) EACH(u, G) { f32 e3 = narrow<f32>(op_subtract_f32(widen(x.s0[k]), widen(y[u * LANES].s1[k]))); s4[u][0] = fma(widen(e3), widen(e3), s4[u][0]); }
     f32 s6[G][1]; 
     ALONG(k, 1) EACH(u, G) { s6[u][k] = narrow<f32>(op_multiply_f32(widen(s4[u][0]), widen(p.s5[0]))); }
     T v[G][DIM], w[G][WEIGHTS + 1];
@@ -39,3 +39,4 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
 }
+FN void prepare() {}

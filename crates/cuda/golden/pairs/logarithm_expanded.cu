@@ -1,7 +1,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 1, OPERANDS = 5, LONG = 64, FEW = 16, THREADS = 128, ROWS = 4, SLICES = 1, TILE = 128, GROUP = 8, AHEAD = 1 };
+enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 1, OPERANDS = 5, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, ROWS = 4, SLICES = 1, TILE = 128, GROUP = 8, AHEAD = 1 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };
 FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
@@ -22,23 +22,23 @@ FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
 FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
     f32 s0[3]; 
     ALONG(k, 3) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component];
-    f64 norm = 0;
-    ALONG(k, 3) norm = fma((f64)widen(s0[k]), (f64)widen(s0[k]), norm);
-    x.norm = (T)(norm * (f64)p.s5[0]);
+    Norm<T> norm;
+    ALONG(k, 3) norm.add(widen(s0[k]));
+    x.norm = norm.times((f64)p.s5[0]);
     ALONG(k, 3) x.product[k] = -2 * p.s5[0] * widen(s0[k]);
 }
 FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
     ALONG(k, 3) y.s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
-    f64 norm = 0;
-    ALONG(k, 3) norm = fma((f64)widen(y.s1[k]), (f64)widen(y.s1[k]), norm);
-    y.norm = (T)(norm * (f64)p.s5[0]);
+    Norm<T> norm;
+    ALONG(k, 3) norm.add(widen(y.s1[k]));
+    y.norm = norm.times((f64)p.s5[0]);
 }
 FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count, OfJ* tile) {
 }
 template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& s, i32 j) {
     f32 s6[G][1]; 
-    EACH(u, G) s6[u][0] = y[u].norm;
-    ALONG(k, 3) EACH(u, G) { s6[u][0] = fma(x.product[k], widen(y[u].s1[k]), s6[u][0]); }
+    EACH(u, G) s6[u][0] = y[u * LANES].norm;
+    ALONG(k, 3) EACH(u, G) { s6[u][0] = fma(x.product[k], widen(y[u * LANES].s1[k]), s6[u][0]); }
     T v[G][DIM], w[G][WEIGHTS + 1];
     ALONG(k, 1) EACH(u, G) { v[u][k] = widen(s6[u][0]); }
     s.template steps<G>(v, w, j);
@@ -46,3 +46,4 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
     s.moved = x.norm;
 }
+FN void prepare() {}

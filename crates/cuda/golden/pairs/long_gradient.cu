@@ -1,7 +1,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 42, KEPT = 1, WEIGHTS = 0, VALUES = 42, INDICES = 0, WIDTH = 42, OPERANDS = 5, LONG = 64, FEW = 16, THREADS = 128, ROWS = 1, SLICES = 1, TILE = 116, GROUP = 1, AHEAD = 0 };
+enum { DIM = 42, KEPT = 1, WEIGHTS = 0, VALUES = 42, INDICES = 0, WIDTH = 42, OPERANDS = 5, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, ROWS = 1, SLICES = 1, TILE = 116, GROUP = 1, AHEAD = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };
 FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
@@ -30,7 +30,7 @@ FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count
 }
 template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& s, i32 j) {
     f32 s4[G][40]; 
-    ALONG(k, 40) EACH(u, G) { s4[u][k] = narrow<f32>(op_subtract_f32(widen(x.s1[k]), widen(y[u].s2[k]))); }
+    ALONG(k, 40) EACH(u, G) { s4[u][k] = narrow<f32>(op_subtract_f32(widen(x.s1[k]), widen(y[u * LANES].s2[k]))); }
     f32 s5[G][1]; 
     EACH(u, G) s5[u][0] = 0;
     ALONG(k, 40) EACH(u, G) { s5[u][0] = fma(widen(s4[u][k]), widen(s4[u][k]), s5[u][0]); }
@@ -39,9 +39,10 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
     f32 s7[G][1]; 
     ALONG(k, 1) EACH(u, G) { s7[u][k] = narrow<f32>(op_exp2_pair_f32(widen(s6[u][0]))); }
     f32 s12[G][1]; 
-    ALONG(k, 1) EACH(u, G) { s12[u][k] = narrow<f32>(op_multiply_f32(widen(s7[u][0]), widen(y[u].s11[0]))); }
-    ALONG(k, 2) EACH(u, G) { s.add(0 + k, widen(s7[u][0]), widen(y[u].s0[k])); }
+    ALONG(k, 1) EACH(u, G) { s12[u][k] = narrow<f32>(op_multiply_f32(widen(s7[u][0]), widen(y[u * LANES].s11[0]))); }
+    ALONG(k, 2) EACH(u, G) { s.add(0 + k, widen(s7[u][0]), widen(y[u * LANES].s0[k])); }
     ALONG(k, 40) EACH(u, G) { s.add(2 + k, widen(s4[u][k]), widen(s12[u][0])); }
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
 }
+FN void prepare() {}

@@ -1,7 +1,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 5, LONG = 64, FEW = 16, THREADS = 384, ROWS = 2, SLICES = 1, TILE = 128, GROUP = 4, AHEAD = 0, GROUPS = 2, COLUMNS = 128, STAGES = 4, RESIDENT = 1, DEPTHS = 64, SHALLOW = 0, PARTS = 2, LEAVE = 32, OUTSIDE = 1, POINT_X = 1, POINT_Y = 2, RIGHT = 0, WAITING = 6, SIDES = 0, FROM = 2, ALIKE = 0 };
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 5, LONG = 64, FEW = 16, LANES = 1, THREADS = 384, ROWS = 2, SLICES = 1, TILE = 128, GROUP = 4, AHEAD = 0, GROUPS = 2, COLUMNS = 128, STAGES = 4, RESIDENT = 1, DEPTHS = 64, SHALLOW = 0, PARTS = 2, LEAVE = 32, OUTSIDE = 1, POINT_X = 1, POINT_Y = 2, RIGHT = 0, WAITING = 6, SIDES = 0, FROM = 2, ALIKE = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };
 FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
@@ -26,8 +26,9 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, const T
     EACH(u, G) s6[u][0] = square[u];
     f32 s7[G][1]; 
     ALONG(k, 1) EACH(u, G) { s7[u][k] = narrow<f32>(op_exp2_pair_f32(widen(s6[u][0]))); }
-    ALONG(k, 2) EACH(u, G) { s.add(0 + k, widen(s7[u][0]), widen(y[u].s0[k])); }
+    ALONG(k, 2) EACH(u, G) { s.add(0 + k, widen(s7[u][0]), widen(y[u * LANES].s0[k])); }
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
     s.sums.scale(op_exp2_pair_f32(x.norm));
 }
+FN void prepare() {}

@@ -1,7 +1,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 100, KEPT = 1, WEIGHTS = 0, VALUES = 100, INDICES = 0, WIDTH = 100, OPERANDS = 6, LONG = 64, FEW = 16, THREADS = 128, ROWS = 1, SLICES = 1, TILE = 49, GROUP = 4, AHEAD = 0 };
+enum { DIM = 100, KEPT = 1, WEIGHTS = 0, VALUES = 100, INDICES = 0, WIDTH = 100, OPERANDS = 6, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, ROWS = 1, SLICES = 1, TILE = 49, GROUP = 4, AHEAD = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[4]; u64 numbers[1]; };
 FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
@@ -21,16 +21,16 @@ FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
 FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
     f32 s0[3]; 
     ALONG(k, 3) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component];
-    f64 norm = 0;
-    ALONG(k, 3) norm = fma((f64)widen(s0[k]), (f64)widen(s0[k]), norm);
-    x.norm = (T)(norm * (f64)p.s7[0]);
+    Norm<T> norm;
+    ALONG(k, 3) norm.add(widen(s0[k]));
+    x.norm = norm.times((f64)p.s7[0]);
     ALONG(k, 3) x.product[k] = -2 * p.s7[0] * widen(s0[k]);
 }
 FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
     ALONG(k, 3) y.s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
-    f64 norm = 0;
-    ALONG(k, 3) norm = fma((f64)widen(y.s1[k]), (f64)widen(y.s1[k]), norm);
-    y.norm = (T)(norm * (f64)p.s7[0]);
+    Norm<T> norm;
+    ALONG(k, 3) norm.add(widen(y.s1[k]));
+    y.norm = norm.times((f64)p.s7[0]);
 }
 FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count, OfJ* tile) {
     for (int e = threadIdx.x; e < count * 100; e += THREADS) {
@@ -40,12 +40,13 @@ FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count
 }
 template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& s, i32 j) {
     f32 s8[G][1]; 
-    EACH(u, G) s8[u][0] = y[u].norm;
-    ALONG(k, 3) EACH(u, G) { s8[u][0] = fma(x.product[k], widen(y[u].s1[k]), s8[u][0]); }
+    EACH(u, G) s8[u][0] = y[u * LANES].norm;
+    ALONG(k, 3) EACH(u, G) { s8[u][0] = fma(x.product[k], widen(y[u * LANES].s1[k]), s8[u][0]); }
     f32 s9[G][1]; 
     ALONG(k, 1) EACH(u, G) { s9[u][k] = narrow<f32>(op_exp2_pair_f32(widen(s8[u][0]))); }
-    ALONG(k, 100) EACH(u, G) { s.add(0 + k, widen(s9[u][0]), widen(y[u].s3[k])); }
+    ALONG(k, 100) EACH(u, G) { s.add(0 + k, widen(s9[u][0]), widen(y[u * LANES].s3[k])); }
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
     s.sums.scale(op_exp2_pair_f32(x.norm));
 }
+FN void prepare() {}

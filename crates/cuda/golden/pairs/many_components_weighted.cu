@@ -1,7 +1,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 100, KEPT = 1, WEIGHTS = 0, VALUES = 100, INDICES = 0, WIDTH = 100, OPERANDS = 6, LONG = 64, FEW = 16, THREADS = 384, ROWS = 2, SLICES = 1, TILE = 64, GROUP = 2, AHEAD = 0, GROUPS = 2, COLUMNS = 64, STAGES = 3, RESIDENT = 1, DEPTHS = 0, SHALLOW = 1, PARTS = 0, LEAVE = 64, OUTSIDE = 1, POINT_X = 0, POINT_Y = 1, RIGHT = 104, WAITING = 6, SIDES = 100, FROM = 100, ALIKE = 0 };
+enum { DIM = 100, KEPT = 1, WEIGHTS = 0, VALUES = 100, INDICES = 0, WIDTH = 100, OPERANDS = 6, LONG = 64, FEW = 16, LANES = 1, THREADS = 384, ROWS = 2, SLICES = 1, TILE = 64, GROUP = 2, AHEAD = 0, GROUPS = 2, COLUMNS = 64, STAGES = 3, RESIDENT = 1, DEPTHS = 0, SHALLOW = 1, PARTS = 0, LEAVE = 64, OUTSIDE = 1, POINT_X = 0, POINT_Y = 1, RIGHT = 104, WAITING = 6, SIDES = 100, FROM = 100, ALIKE = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[4]; u64 numbers[1]; };
 FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
@@ -21,24 +21,24 @@ FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
 FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
     f32 s0[3]; 
     ALONG(k, 3) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component];
-    f64 norm = 0;
-    ALONG(k, 3) norm = fma((f64)widen(s0[k]), (f64)widen(s0[k]), norm);
-    x.norm = (T)(norm * (f64)p.s7[0]);
+    Norm<T> norm;
+    ALONG(k, 3) norm.add(widen(s0[k]));
+    x.norm = norm.times((f64)p.s7[0]);
     ALONG(k, 3) x.product[k] = -2 * p.s7[0] * widen(s0[k]);
 }
 FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
     ALONG(k, 3) y.s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
     f32 s3[100]; 
     ALONG(k, 100) s3[k] = ((const f32*)in.at[3].base)[(i64)at[3] + j * in.at[3].row + k * in.at[3].component];
-    f64 norm = 0;
-    ALONG(k, 3) norm = fma((f64)widen(y.s1[k]), (f64)widen(y.s1[k]), norm);
-    y.norm = (T)(norm * (f64)p.s7[0]);
+    Norm<T> norm;
+    ALONG(k, 3) norm.add(widen(y.s1[k]));
+    y.norm = norm.times((f64)p.s7[0]);
 }
 FN f64 scale(const Once& p) { return (f64)p.s7[0]; }
 template <int G> FN void weigh(const Once& p, const OfI& x, const OfJ* y, const T (&square)[G], T (&w)[G]) {
     f32 s8[G][1]; 
-    EACH(u, G) s8[u][0] = y[u].norm;
-    ALONG(k, 3) EACH(u, G) { s8[u][0] = fma(x.product[k], widen(y[u].s1[k]), s8[u][0]); }
+    EACH(u, G) s8[u][0] = y[u * LANES].norm;
+    ALONG(k, 3) EACH(u, G) { s8[u][0] = fma(x.product[k], widen(y[u * LANES].s1[k]), s8[u][0]); }
     f32 s9[G][1]; 
     ALONG(k, 1) EACH(u, G) { s9[u][k] = narrow<f32>(op_exp2_pair_f32(widen(s8[u][0]))); }
     EACH(u, G) { const int k = 0; w[u] = widen(s9[u][0]); }

@@ -1,7 +1,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 4, KEPT = 1, WEIGHTS = 0, VALUES = 4, INDICES = 4, WIDTH = 4, OPERANDS = 5, LONG = 64, FEW = 16, THREADS = 128, ROWS = 6, SLICES = 1, TILE = 128, GROUP = 1, AHEAD = 1 };
+enum { DIM = 4, KEPT = 1, WEIGHTS = 0, VALUES = 4, INDICES = 4, WIDTH = 4, OPERANDS = 5, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, ROWS = 6, SLICES = 1, TILE = 128, GROUP = 1, AHEAD = 1 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };
 FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
@@ -25,9 +25,9 @@ FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count
 template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& s, i32 j) {
     f32 s3[G][6]; 
     ALONG(k, 3) EACH(u, G) { s3[u][k + 0] = x.s0[k + 0]; }
-    ALONG(k, 3) EACH(u, G) { s3[u][k + 3] = y[u].s1[k + 0]; }
+    ALONG(k, 3) EACH(u, G) { s3[u][k + 3] = y[u * LANES].s1[k + 0]; }
     f32 s4[G][6]; 
-    EACH(l0, 3) EACH(r0, 2) { const int to = ((0) * 3 + l0) * 2 + r0; EACH(u, G) s4[u][to] = 0; EACH(u, G) s4[u][to] = fma(widen(x.s0[0 + l0 * 1]), widen(y[u].s2[0 + r0 * 1]), s4[u][to]); }
+    EACH(l0, 3) EACH(r0, 2) { const int to = ((0) * 3 + l0) * 2 + r0; EACH(u, G) s4[u][to] = 0; EACH(u, G) s4[u][to] = fma(widen(x.s0[0 + l0 * 1]), widen(y[u * LANES].s2[0 + r0 * 1]), s4[u][to]); }
     f32 s5[G][4]; 
     EACH(l0, 2) EACH(r1, 2) { const int to = ((0) * 2 + l0) * 2 + r1; EACH(u, G) s5[u][to] = 0; EACH(o0, 3) EACH(u, G) s5[u][to] = fma(widen(s3[u][0 + l0 * 3 + o0 * 1]), widen(s4[u][0 + o0 * 2 + r1 * 1]), s5[u][to]); }
     T v[G][DIM], w[G][WEIGHTS + 1];
@@ -36,3 +36,4 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
 }
+FN void prepare() {}

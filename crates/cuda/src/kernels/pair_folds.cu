@@ -60,9 +60,10 @@ template <int N> struct Kahan {
 };
 
 // What states share that take pairs for good, however many come together: nothing is to be kept of what they
-// were before (`begin`), and nothing to be taken again.
+// were before (`begin`, with the end of those j), nothing to be taken again, and nothing left to do after the last (`end`).
 struct Steady {
-    METHOD void begin() {}
+    METHOD void begin(i32) {}
+    METHOD void end() {}
     METHOD bool strays() { return false; }
 };
 
@@ -200,7 +201,7 @@ template <class Sums> struct Shifted : WithoutIndices {
         shift = moved = 0;
         sums.init();
     }
-    METHOD void begin() { before = top; held = sums.mark(); }
+    METHOD void begin(i32) { before = top; held = sums.mark(); }
     METHOD bool strays() {
         if (top <= limit) return false;
         // Products with weights could have overflowed.

@@ -1,22 +1,24 @@
 // Reductions over pairs. A thread owns ROWS of i in registers; the block goes over its range of j (`go_over`).
 // With one range the results are written at once; with several, states go to a buffer. Where there are fewer
-// rows than a block has threads for, it takes SLICES ranges at once, with threads for all rows each. Declared
+// rows than a block has threads for, it takes SLICES ranges at once, with threads for all rows each. Where a state
+// is large, LANES threads own rows together, as a team. Declared
 // before, with `pairs_ends.cu`: the sections of the formula (`Once`, `OfI`, `OfJ`, `once`, `of_i`, `of_j`,
-// `bring_long`, `fold`, `complete`), the state (`State`), and `go_over`, of short or of long vectors.
+// `bring_long`, `fold`, `complete`), what pairs need in shared memory (`prepare`), the state (`State`), and `go_over`, of short or of long vectors.
 
 extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Inputs in,
     const __grid_constant__ Shape shape, const Output values, const Output indices,
     const Partial partial, const Choice choice) {
     if (!is_chosen(choice)) return;
+    prepare();
     u64 at[OPERANDS];
     u32 block = shape.first + blockIdx.x, batch = block / shape.blocks;
     u32 range = (shape.first_range + blockIdx.y) * SLICES;
     locate(batches, (u64)batch, at);
     Once p;
     once(in, at, p);
-    Stretch own = {(i64)(block % shape.blocks) * (THREADS * ROWS) + threadIdx.x, 0, 0, 0};
-    u32 wide = THREADS;
+    Stretch own = {(i64)(block % shape.blocks) * (THREADS / LANES * ROWS) + threadIdx.x / LANES, 0, 0, 0};
+    u32 wide = THREADS / LANES;
     if (SLICES > 1) {
         // Threads for all rows; those beyond the last slice, or the last range, have no row and no j.
         wide = ((u32)shape.m + ROWS - 1) / ROWS;
@@ -39,14 +41,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     go_over(in, at, p, shape, own, x, s);
     EACH(r, ROWS) {
         i64 i = own.first + r * wide;
+        s[r].end();
         complete(in, at, i < shape.m ? i : shape.m - 1, x[r], s[r]);
         if (i < shape.m) {
             if (shape.ranges == 1) {
                 give(s[r], shape, at, i, shape.start + own.begin, values, indices);
             } else {
                 i64 row = ((i64)range * shape.batches + batch) * shape.m + i;
-                ALONG(k, VALUES) partial.values[row * VALUES + k] = s[r].value(k);
-                ALONG(k, INDICES) partial.indices[row * INDICES + k] = s[r].index(k, shape.start + own.begin);
+                ALONG(q, SHARE(VALUES)) if (place(q) < VALUES) partial.values[row * VALUES + place(q)] = s[r].value(place(q));
+                ALONG(q, SHARE(INDICES)) if (place(q) < INDICES) {
+                    partial.indices[row * INDICES + place(q)] = s[r].index(place(q), shape.start + own.begin);
+                }
             }
         }
     }

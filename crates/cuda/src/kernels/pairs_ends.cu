@@ -27,19 +27,25 @@ FN bool is_chosen(const Choice& choice) {
 
 // What a thread goes over: its first row of i, the first j and how many, and its slice of the block's ranges.
 struct Stretch { i64 first, begin; i32 count; u32 slice; };
-#define RUN 64
+#define RUN (LANES > 1 ? TILE : 64)
+
+// Of n places of a state, those that are this thread's: all, or a share of its team's.
+#define SHARE(n) (((n) + LANES - 1) / LANES)
+FN int place(int q) { return LANES > 1 ? q * LANES + threadIdx.x % LANES : q; }
 
 // The results of a row, or its state where states are asked for.
 template <class S> FN void give(const S& s, const Shape& shape, const u64 (&at)[OPERANDS], i64 i,
     i64 first, const Output& values, const Output& indices) {
     if (values.base) {
-        ALONG(k, WIDTH) {
+        ALONG(q, SHARE(WIDTH)) if (place(q) < WIDTH) {
+            const int k = place(q);
             i64 to = (i64)at[OPERANDS - 2] + i * values.row + k * values.component;
             ((R*)values.base)[to] = cast<R>(result(s, k, (A)shape.n));
         }
     }
     if (indices.base) {
-        ALONG(k, INDICES) {
+        ALONG(q, SHARE(INDICES)) if (place(q) < INDICES) {
+            const int k = place(q);
             i64 to = (i64)at[OPERANDS - 1] + i * indices.row + k * indices.component;
             ((i64*)indices.base)[to] = s.index(k, first);
         }

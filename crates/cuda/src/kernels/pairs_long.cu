@@ -42,7 +42,7 @@ FN void go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
         EACH(r, ROWS) EACH(u, TILE) numbers[u][r * THREADS + threadIdx.x] = sums[r][u];
         EACH(r, ROWS) {
             const T* of_row = &numbers[0][r * THREADS + threadIdx.x];
-            s[r].begin();
+            s[r].begin(0);
 #pragma unroll 1
             for (int k = 0; k < whole; k += GROUP) {
                 T square[GROUP];

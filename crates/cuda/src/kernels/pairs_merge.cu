@@ -4,19 +4,10 @@
 // The states of a row's ranges, in order: each of `lanes` threads joins neighbours, some of which it reads at
 // once, and then what the lanes have is joined.
 #define AT_ONCE (VALUES + 2 * INDICES <= 4 ? 8 : 1)
-extern "C" __global__ void __launch_bounds__(128) merge(
-    const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Shape shape,
-    const Output values, const Output indices, const Partial partial, const Choice choice) {
-    if (!is_chosen(choice)) return;
-    i64 thread = (i64)blockIdx.x * 128 + threadIdx.x, rows = shape.m * shape.batches;
-    // Lanes are a power of two.
-    i64 row = thread >> (__ffs(shape.lanes) - 1);
-    u32 lane = thread & (shape.lanes - 1), share = (shape.ranges + shape.lanes - 1) / shape.lanes;
-    bool alive = row < rows;
-    Merged s;
-    s.init();
+FN void join(const Shape& shape, const Partial& partial, i64 row, i64 rows, Merged& s) {
+    u32 lane = threadIdx.x & (shape.lanes - 1), share = (shape.ranges + shape.lanes - 1) / shape.lanes;
     u32 from = lane * share, to = from + share < shape.ranges ? from + share : shape.ranges;
-    for (u32 k = from; alive && k < to; k += AT_ONCE) {
+    for (u32 k = from; row < rows && k < to; k += AT_ONCE) {
         A found[AT_ONCE][VALUES];
         i64 where[AT_ONCE][INDICES + 1];
         EACH(u, AT_ONCE) if (k + u < to) {
@@ -24,25 +15,45 @@ extern "C" __global__ void __launch_bounds__(128) merge(
             ALONG(v, VALUES) found[u][v] = partial.values[at * VALUES + v];
             ALONG(v, INDICES) where[u][v] = partial.indices[at * INDICES + v];
         }
-        LOOP(u, AT_ONCE) if (k + u < to) {
+        // Unrolled, so that what is found stays in registers.
+        EACH(u, AT_ONCE) if (k + u < to) {
             s.take(found[u], where[u]);
             s.carry(k + u - from + 1);
         }
     }
-    if (shape.lanes > 1) {
-        Merged joined;
-        joined.init();
-        LOOP(q, shape.lanes) {
-            A found[VALUES];
-            i64 where[INDICES + 1];
-            int of = threadIdx.x % 32 / shape.lanes * shape.lanes + q;
-            ALONG(v, VALUES) found[v] = __shfl_sync(~0u, s.value(v), of);
-            ALONG(v, INDICES) where[v] = __shfl_sync(~0u, s.index(v, 0), of);
-            joined.take(found, where);
-        }
-        s = joined;
+    if (shape.lanes == 1) return;
+    Merged joined;
+    joined.init();
+    LOOP(q, shape.lanes) {
+        A found[VALUES];
+        i64 where[INDICES + 1];
+        int of = threadIdx.x % 32 / shape.lanes * shape.lanes + q;
+        ALONG(v, VALUES) found[v] = __shfl_sync(~0u, s.value(v), of);
+        ALONG(v, INDICES) where[v] = __shfl_sync(~0u, s.index(v, 0), of);
+        joined.take(found, where);
     }
-    if (!alive || lane != 0) return;
+    s = joined;
+}
+
+extern "C" __global__ void __launch_bounds__(128) merge(
+    const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Shape shape,
+    const Output values, const Output indices, const Partial partial, const Choice choice) {
+    if (!is_chosen(choice)) return;
+    i64 thread = (i64)blockIdx.x * 128 + threadIdx.x, rows = shape.m * shape.batches;
+    // Lanes are a power of two.
+    i64 row = thread >> (__ffs(shape.lanes) - 1);
+    Merged s;
+    s.init();
+    if constexpr (LANES > 1) {
+        // A team takes each state as a whole.
+        for (u32 k = 0; row < rows && k < shape.ranges; k++) {
+            i64 at = k * rows + row;
+            s.take(partial.values + at * VALUES, partial.indices + at * INDICES);
+        }
+    } else {
+        join(shape, partial, row, rows, s);
+    }
+    if (row >= rows || (LANES == 1 && thread % shape.lanes != 0)) return;
     u64 at[OPERANDS];
     i64 batch = shape.batches > 1 ? row / shape.m : 0;
     locate(batches, (u64)batch, at);

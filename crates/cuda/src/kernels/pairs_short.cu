@@ -34,9 +34,10 @@ FN void put(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const Sh
 
 template <int G> FN void sweep(const Once& p, const OfI (&x)[ROWS], const OfJ* tile, int from, int to,
     State (&s)[ROWS], i32 j) {
+    const int lane = LANES > 1 ? threadIdx.x % LANES : 0;
 #pragma unroll 1
-    for (int k = from; k < to; k += G) {
-        EACH(r, ROWS) fold<G>(p, x[r], tile + k, s[r], j + k);
+    for (int k = from; k < to; k += G * LANES) {
+        EACH(r, ROWS) fold<G>(p, x[r], tile + k + lane, s[r], j + k + lane);
     }
 }
 
@@ -64,8 +65,9 @@ FN void go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
         if (after > 0) bring(in, at, p, shape, begin + j + TILE, after, tiles[turn ^ 1], next);
 #pragma unroll 1
         for (int from = 0; from < here; from += RUN) {
-            int to = from + RUN < here ? from + RUN : here, whole = to - (to - from) % GROUP;
-            EACH(r, ROWS) s[r].begin();
+            // A team goes on to a whole group, and leaves out what is beyond the end.
+            int to = from + RUN < here ? from + RUN : here, whole = LANES > 1 ? to : to - (to - from) % GROUP;
+            EACH(r, ROWS) s[r].begin(j + to);
             sweep<GROUP>(p, x, tiles[turn] + skip, from, whole, s, j);
             EACH(r, ROWS) {
                 if (GROUP > 1 && s[r].strays()) LOOP(k, whole - from) fold<1>(p, x[r], tiles[turn] + skip + from + k, s[r], j + from + k);

@@ -21,7 +21,7 @@ FN void fold_tile(const Once& p, const OfI (&x)[2], const Tile& tile, const f32 
     const f32 (&cross)[PLACES], State (&s)[2]) {
     bool left[2] = {true, true};
     if (tile.here >= COLUMNS) {
-        EACH(r, 2) s[r].begin();
+        EACH(r, 2) s[r].begin(0);
         EACH(g, OWN / GROUP) {
             OfJ own[GROUP];
             EACH(u, GROUP / 2) {

@@ -63,8 +63,9 @@ impl Job<'_> {
             }
             _ => (
                 format!(
-                    "{} threads of {} i, {}{} j in shared memory, {} j at once{}",
-                    tiling.threads,
+                    "{} {} of {} i, {}{} j in shared memory, {} j at once{}",
+                    tiling.threads / tiling.team,
+                    if tiling.team > 1 { "warps" } else { "threads" },
                     tiling.rows,
                     match tiling.slices {
                         1 => String::new(),

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use tilework_error::Result;
+use tilework_ops::{DType, Id};
 use tilework_tape::{Action, Contraction, Input, Per, SlotId, Step};
 
 use super::arguments;
@@ -67,6 +68,7 @@ impl Printer<'_, '_> {
                     self.fold(folding)?
                 );
                 text += &self.complete(plan);
+                text += &self.prepare();
                 text += &self.long()?;
             }
         }
@@ -116,7 +118,7 @@ impl Printer<'_, '_> {
             (Per::Pair, _) => return format!("s{slot}[u]"),
             (Per::Once, true) => "p.",
             (Per::I, true) => "x.",
-            (Per::J, true) if inside == Per::Pair => "y[u].",
+            (Per::J, true) if inside == Per::Pair => "y[u * LANES].",
             (Per::J, true) => "y.",
             (_, false) => "",
         };
@@ -158,10 +160,26 @@ impl Printer<'_, '_> {
     fn expression(&self, slot: SlotId, step: &Step, inside: Per) -> Result<String> {
         let number = |operand: SlotId| self.number(operand, "k", inside);
         let made = tape::expression(self.sections.tape, step, &number)?;
+        let made = match inside == Per::Pair && self.sections.together {
+            true => made.replace("op_exp2_pair_f64", "exp2_of_pair"),
+            false => made,
+        };
         Ok(match self.sections.is_root_of_exponent(slot) {
             true => made.replace("op_sqrt_pair_f32", "root_of_exponent"),
             false => made,
         })
+    }
+
+    /// What pairs need in shared memory: the table of an exponential, where there is one in double precision.
+    fn prepare(&self) -> String {
+        let rooted = |step: &Step| {
+            step.action == Action::Apply(Id::Exp2Pair) && step.slot.dtype == DType::Float64
+        };
+        match self.sections.together && self.sections.steps(Per::Pair).any(|(_, step)| rooted(step))
+        {
+            true => "FN void prepare() { bring_roots(THREADS); }\n".to_owned(),
+            false => "FN void prepare() {}\n".to_owned(),
+        }
     }
 
     /// The slots that have to be made before a number of this one.
@@ -279,7 +297,8 @@ impl Printer<'_, '_> {
             if self.sections.by_tiles() {
                 return Ok(format!("    {each}{to}[0] = square[u];\n"));
             }
-            let norm = if square.outside { "y[u].norm" } else { "x.norm + y[u].norm" };
+            let norm =
+                if square.outside { "y[u * LANES].norm" } else { "x.norm + y[u * LANES].norm" };
             let body =
                 format!("{to}[0] = fma(x.product[k], {}, {to}[0]);", self.value(square.y, inside));
             let sum = self.along(square.dim(self.sections.tape), &[], &body, inside)?;

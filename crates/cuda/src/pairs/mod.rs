@@ -42,9 +42,6 @@ use right::{Columns, Right};
 use slices::Slices;
 use square::Square;
 
-/// Pairs below which a choice of forms costs more than it saves.
-const WORTH_MEASURING: f64 = 5e8;
-
 /// Does what a `PairReduce` request asks.
 pub(crate) fn run(
     cuda: &Cuda,
@@ -176,7 +173,7 @@ fn summed<'r>(request: &'r PairReduce<'r>, forms: &'r Forms, sizes: Sizes) -> Op
     let suits = square.suits_threads(&columns.tape)
         && columns.difference.points == [square.x, square.y]
         && !folding.compensated
-        && sizes.pairs() >= WORTH_MEASURING;
+        && cost::pays(&square, &columns.tape, &sizes);
     let plan = suits.then(|| Plan::new(&columns.tape, folding, sizes, Some(square)))?;
     let limit = square.limit(&columns.tape, &folding);
     let difference = Some(columns.difference);
@@ -200,7 +197,7 @@ fn weighted<'r>(
 /// The square that may be expanded, and how, where that may pay.
 fn expanded(tape: &Tape, folding: &Folding, sizes: &Sizes) -> Option<Square> {
     let square = Square::find(tape, folding)?;
-    let fused = square.suits_threads(tape) && sizes.pairs() >= WORTH_MEASURING;
+    let fused = square.suits_threads(tape) && cost::pays(&square, tape, sizes);
     wide::by_tiles(square, tape, folding, sizes).or(fused.then_some(square))
 }
 

@@ -22,8 +22,8 @@ impl Printer<'_, '_> {
         }
     }
 
-    /// Fills them, where no tiles are made, which has norms beside it. Norms in float64, so that only
-    /// their last rounding counts. Numbers of j that differences cannot be made with make a norm that is above
+    /// Fills them, where no tiles are made, which has norms beside it. Only the last rounding of a norm
+    /// counts. Numbers of j that differences cannot be made with make a norm that is above
     /// all limits.
     pub(super) fn norms(&self, per: Per, differences: bool) -> String {
         let Some((square, scale)) = (self.sections.square)
@@ -40,8 +40,8 @@ impl Printer<'_, '_> {
         let (dim, scale) = (square.dim(self.sections.tape), self.number(scale, "0", per));
         let number = self.value(point, per);
         let norm = format!(
-            "    f64 norm = 0;\n    ALONG(k, {dim}) norm = fma((f64){number}, (f64){number}, norm);\n\
-             \x20   {own}.norm = (T)(norm * (f64){scale});\n"
+            "    Norm<T> norm;\n    ALONG(k, {dim}) norm.add({number});\n\
+             \x20   {own}.norm = norm.times((f64){scale});\n"
         );
         match per {
             Per::I => {

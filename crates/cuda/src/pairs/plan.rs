@@ -205,7 +205,9 @@ fn cut(tiling: &Tiling, folding: &Folding, depth: usize, sizes: Sizes) -> Cut {
     let ranges = ranges.min(MOST_RANGES * tiling.slices.min(3)).max(n.div_ceil(LONG_RANGE)).max(1);
     let range = n.div_ceil(ranges).next_multiple_of(tiling.tile).max(tiling.tile);
     let ranges = n.div_ceil(range).max(1);
-    Cut { blocks, range, ranges, lanes: lanes(batches.saturating_mul(m), ranges) }
+    let lanes =
+        if tiling.team > 1 { tiling.team } else { lanes(batches.saturating_mul(m), ranges) };
+    Cut { blocks, range, ranges, lanes }
 }
 
 /// Threads that merge the ranges of each of so many rows: enough for all multiprocessors together.
@@ -265,7 +267,7 @@ mod tests {
                 for scheme in [Scheme::Auto, Scheme::OneD, Scheme::TwoD] {
                     let plan = Plan::new(&tape, sum(1), sizes(batches, m, n, scheme), None);
                     let (tiling, cut) = (plan.tiling, plan.cut);
-                    let rows = tiling.threads / tiling.slices * tiling.rows;
+                    let rows = tiling.threads / tiling.slices / tiling.team * tiling.rows;
                     assert!(cut.blocks * rows >= m, "{plan:?}");
                     assert!(tiling.slices <= cut.ranges, "{plan:?}");
                     assert!(cut.ranges * cut.range >= n && cut.range <= LONG_RANGE, "{plan:?}");
@@ -314,6 +316,32 @@ mod tests {
             of(5000, 10_000_000, Scheme::Auto),
         ] {
             assert_eq!(other.tiling.slices, 1, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn many_ranks_have_teams() {
+        let tape = gaussian(3);
+        let of = |k, m, n, scheme| {
+            let folding = Folding { fold: PairFoldId::ArgKMin, ..sum(k) };
+            Plan::new(&tape, folding, sizes(1, m, n, scheme), None)
+        };
+        for (k, rows, team) in [(16, 1, 1), (17, 2, 32), (100, 2, 32), (1000, 1, 32), (2000, 1, 1)]
+        {
+            for (m, n) in [(1, 1), (5, 300), (100_000, 100_000), (100, 10_000_000)] {
+                for scheme in [Scheme::Auto, Scheme::OneD, Scheme::TwoD] {
+                    let plan = of(k, m, n, scheme);
+                    let (tiling, cut) = (plan.tiling, plan.cut);
+                    assert_eq!(tiling.team, team, "{plan:?}");
+                    assert!(tiling.rows <= rows || team == 1, "{plan:?}");
+                    assert!(cut.blocks * tiling.span() >= m, "{plan:?}");
+                    assert!(team == 1 || cut.lanes == team, "{plan:?}");
+                    assert!(
+                        tiling.tile.is_multiple_of(tiling.group * team) || team == 1,
+                        "{plan:?}"
+                    );
+                }
+            }
         }
     }
 

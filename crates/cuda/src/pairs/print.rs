@@ -99,6 +99,7 @@ pub(super) fn source(plan: &Plan<'_>, unit: Unit) -> Result<String> {
         include_str!("../kernels/pair_math.cu"),
         &printed.exponential,
         include_str!("../kernels/pair_folds.cu"),
+        teams(plan),
         &printed.formula,
         include_str!("../kernels/pairs_ends.cu"),
         &skeleton.concat(),
@@ -117,12 +118,18 @@ fn merge(plan: &Plan<'_>) -> String {
         include_str!("../kernels/pair_math.cu"),
         &exponential(&plan.folding),
         include_str!("../kernels/pair_folds.cu"),
+        teams(plan),
         &states(plan),
         include_str!("../kernels/pairs_ends.cu"),
         include_str!("../kernels/pairs_merge.cu"),
         source::END,
     ]
     .concat()
+}
+
+/// The states of teams, where there are any.
+fn teams(plan: &Plan<'_>) -> &'static str {
+    if plan.tiling.team > 1 { include_str!("../kernels/pair_teams.cu") } else { "" }
 }
 
 /// All of a plan, for human eyes.
@@ -188,6 +195,7 @@ fn of_states(plan: &Plan<'_>) -> impl Iterator<Item = (&'static str, usize)> {
         ("OPERANDS", plan.sections.tape.inputs().len() + 2),
         ("LONG", LONG as usize),
         ("FEW", FEW_RANKS),
+        ("LANES", plan.tiling.team),
     ]
     .into_iter()
 }
@@ -198,7 +206,7 @@ fn list(sizes: impl Iterator<Item = (&'static str, usize)>) -> String {
 
 /// Types and sizes.
 fn numbers(plan: &Plan<'_>) -> String {
-    let Tiling { threads, rows, slices, tile, group, ahead, wide } = plan.tiling;
+    let Tiling { threads, rows, slices, tile, group, ahead, wide, .. } = plan.tiling;
     let depth = plan.sections.long.iter().map(|_| ("DEPTH_AT", plan.arguments().count() - 1));
     let own = [
         ("THREADS", threads),
@@ -270,7 +278,11 @@ fn states(plan: &Plan<'_>) -> String {
         true => format!("Kahan<{count}>"),
         false => format!("Cascade<{count}>"),
     };
-    let best = if folding.shape.k == 1 { "Best" } else { "Ranked" };
+    let best = match folding.shape.k {
+        1 => "Best",
+        _ if plan.tiling.team > 1 => "Team",
+        _ => "Ranked",
+    };
     let state = |index: &str, columns: &str| match folding.monoid() {
         Monoid::Add => format!("Added<{} >", sums(columns)),
         Monoid::Multiply => "Plain<Multiplied>".to_owned(),

@@ -112,21 +112,17 @@ impl Square {
     /// The largest error of the scaled square, in units of roundoff of the largest norm.
     ///
     /// Fused, D products are added to c |y|^2, each sum rounded: at most three times the largest part,
-    /// D times. The two norms are rounded once each (in float64, which float64 itself does not have to
-    /// spare: D + 1 times there), and so is 2c x.
+    /// D times. The two norms are rounded once each, and so is 2c x.
     ///
     /// By tiles, heads and tails have 23 bits, and tails by tails are left out: 8 of an inner product.
     /// A tensor core adds 16 products to a sum by cutting each off two bits below the last of the
     /// largest, and then the sum: 10 of what is there, for every 16 of D until the sum leaves. Then
     /// each sum is rounded. All of that counts twice. Centring is 8; norms, heads with tails, and the
     /// last sums are 9.
-    pub(super) fn error(&self, tape: &Tape, dtype: DType) -> f64 {
+    pub(super) fn error(&self, tape: &Tape) -> f64 {
         let dim = f64::from(self.dim(tape));
         match self.products {
-            Products::Fused => {
-                let norms = if dtype == DType::Float64 { 2.0 * dim + 2.0 } else { 2.0 };
-                3.0 * dim + norms + 2.0
-            }
+            Products::Fused => 3.0 * dim + 4.0,
             Products::Tiles { leave } => {
                 let leave = leave as f64;
                 2.0 * (8.0 + 10.0 * leave / 16.0 + (dim / leave).ceil()) + 17.0
@@ -140,14 +136,14 @@ impl Square {
             return FILTERED;
         }
         let unit = if folding.monoid() == Monoid::Shifted { 1.0 } else { LN_2 };
-        Accuracy::DECLARED_ERROR / self.error(tape, folding.computes) / unit
+        Accuracy::DECLARED_ERROR / self.error(tape) / unit
     }
 
     /// The difference between a filter's square and the direct form, which rounds D + 2 times, relative
     /// to the sum of the largest norms; the square is at most twice that sum.
     pub(super) fn doubt(&self, tape: &Tape) -> f64 {
         let direct = 2.0 * (f64::from(self.dim(tape)) + 2.0);
-        (direct + self.error(tape, DType::Float32)) * f64::from(f32::EPSILON) / 2.0
+        (direct + self.error(tape)) * f64::from(f32::EPSILON) / 2.0
     }
 }
 

@@ -17,7 +17,7 @@ use super::wide::{SIDE, Wide};
 const THREADS: usize = 128;
 
 /// Rows of i that a thread may own, most first; the first for sums of one number only, which keep little
-/// of a row, and those above `ROWS_OF_DOUBLES` not for float64.
+/// of a row, and those above `ROWS_OF_DOUBLES` not for float64 but for the first, where squares are expanded.
 const ROWS: [usize; 5] = [8, 6, 4, 2, 1];
 const ROWS_OF_DOUBLES: usize = 4;
 
@@ -26,6 +26,9 @@ const LEAST_BLOCKS: usize = 16;
 
 /// Words of registers that the rows of a thread may take, with their states.
 const ROW_WORDS: usize = 96;
+
+/// The same for sums of expanded squares in float64, of which a thread has all registers, or half of them.
+const ROW_WORDS_OF_DOUBLES: usize = 128;
 
 /// The same for two rows, without which shared memory is read once for every pair.
 const TWO_ROWS_WORDS: usize = 160;
@@ -50,10 +53,11 @@ const AHEAD_BYTES: usize = 64;
 const CHUNKS_OF: usize = 16;
 const STATE_WORDS_BESIDE_SUMS: usize = 24;
 
-/// Rows of i that a thread may own where a block has several ranges, and the most of these; bytes of j that a
-/// thread then holds until a tile is free; blocks for a multiprocessor, and as many as there have to be.
+/// Rows of i that a thread may own where a block has several ranges, and the most of these; j that sums take together
+/// there; bytes of j that a thread then holds until a tile is free; blocks for a multiprocessor, and as many as there have to be.
 const ROWS_OF_SLICES: usize = 4;
 const MOST_SLICES: usize = 8;
+const GROUP_OF_SLICES: usize = 4;
 const SLICED_AHEAD_BYTES: usize = 192;
 pub(super) const BLOCKS_OF_SLICES: usize = 8;
 const LEAST_OF_SLICES: usize = 4;
@@ -61,14 +65,24 @@ const LEAST_OF_SLICES: usize = 4;
 /// j that are summed by themselves, as in the kernels: no tile of several is shorter.
 const RUN: usize = 64;
 
-/// K up to which the K best of a row are in registers.
+/// K up to which the K best of a row are in registers of a thread, and in those of a team: a warp.
 pub(super) const FEW_RANKS: usize = 16;
+const RANKS_OF_TEAM: usize = 1024;
+const TEAM: usize = 32;
+
+/// Rows that a team may own, and words of registers that they may take of each thread; those of a state beside
+/// its ranks.
+const ROWS_OF_TEAM: usize = 2;
+const TEAM_WORDS: usize = 64;
+const BESIDE_RANKS: usize = 6;
 
 /// What a kernel's text is made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Tiling {
     pub(super) threads: usize,
-    /// Rows of i that a thread owns.
+    /// Threads that own rows together, each with its share of j and of states; one unless states are large.
+    pub(super) team: usize,
+    /// Rows of i that a thread, or a team, owns.
     pub(super) rows: usize,
     /// Ranges of j that a block has threads for, each for all rows; several only where rows are few.
     pub(super) slices: usize,
@@ -85,7 +99,7 @@ pub(super) struct Tiling {
 impl Tiling {
     /// Rows of i that a block has.
     pub(super) fn span(&self) -> usize {
-        self.wide.map_or(self.threads * self.rows, |wide| wide.groups * SIDE)
+        self.wide.map_or(self.threads / self.team * self.rows, |wide| wide.groups * SIDE)
     }
 
     /// The share of a block's threads that have rows, of m that its slices have each, in thousandths.
@@ -102,34 +116,52 @@ pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, sizes: &Sizes) 
     }
     let body = body(sections).max(1);
     let long = is_long(sections);
-    let words = sections.bytes(Per::I).div_ceil(4) + folding.words();
+    let team = team(sections, folding, long);
+    let state = if team > 1 { words_of_team(folding) } else { folding.words() };
+    let words = sections.bytes(Per::I).div_ceil(4) + state;
     let adds = folding.monoid() == Monoid::Add;
     let adds_squares = sections.square.is_some() && adds;
     let adds_cheaply = adds && folding.shape.dim == 1 && !folding.strict;
     let doubles = folding.computes == DType::Float64;
     let fits = |rows: &usize| {
-        let room = if *rows == 2 { TWO_ROWS_WORDS } else { ROW_WORDS };
-        let most = (*rows < ROWS[0] || adds_squares || adds_cheaply)
-            && (*rows <= ROWS_OF_DOUBLES || !(doubles || folding.strict));
+        let room = match (team, *rows) {
+            (2.., rows) => (rows <= ROWS_OF_TEAM) as usize * TEAM_WORDS,
+            (_, 2) => TWO_ROWS_WORDS,
+            (_, rows) if rows == ROWS[0] && doubles => ROW_WORDS_OF_DOUBLES,
+            _ => ROW_WORDS,
+        };
+        let most = match *rows == ROWS[0] {
+            true if doubles || folding.strict => adds_squares && folding.shape.dim == 1,
+            true => adds_squares || adds_cheaply,
+            false => *rows <= ROWS_OF_DOUBLES || !(doubles || folding.strict),
+        };
         rows * words <= room && rows * body <= BODY && !long && most
     };
     let mut rows = ROWS.into_iter().find(fits).unwrap_or(1);
     let most_rows = rows;
     let mut threads = THREADS;
     // Few rows: smaller blocks first, then fewer rows for a thread.
-    while threads > 32 && is_wasteful(threads * rows, m) {
+    while threads > 32 && is_wasteful(threads / team * rows, m) {
         threads /= 2;
     }
-    while let Some(fewer) = ROWS.into_iter().find(|fewer| *fewer < rows && 32 * fewer >= m) {
+    let enough = |fewer: usize| 32 / team * fewer >= m;
+    while let Some(fewer) = ROWS.into_iter().find(|fewer| *fewer < rows && enough(*fewer)) {
         rows = fewer;
     }
-    while rows > 4 && m > THREADS && m.div_ceil(threads * rows) < LEAST_BLOCKS {
+    let blocks = |rows: usize| sizes.batches.saturating_mul(m.div_ceil(threads * rows));
+    while rows > 4 && m > THREADS && blocks(rows) < LEAST_BLOCKS {
         rows = ROWS.into_iter().find(|fewer| *fewer < rows).unwrap_or(1);
     }
     // Two warps bring a tile in half the time.
     if (threads, rows) == (32, 4) {
         (threads, rows) = (64, 2);
     }
+    let each = sections.bytes(Per::J).next_multiple_of(16).max(16);
+    let by_threads = each <= AHEAD_BYTES && !long;
+    let sliced = sliced(most_rows, each, sizes).filter(|sliced| {
+        let span = threads * rows;
+        by_threads && team == 1 && sliced.busy(m) * 10 > 11 * (1000 * m / (span * m.div_ceil(span)))
+    });
     let pair_words = pair_words(sections, folding);
     // Pairs hide each other's latency, and extremes compare the best of a group only; more than
     // that costs registers. Measured on an H200.
@@ -142,9 +174,12 @@ pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, sizes: &Sizes) 
                 4
             }
         }
+        _ if team > 1 => 2,
+        Monoid::Add if sliced.is_some() => GROUP_OF_SLICES,
         Monoid::Smallest | Monoid::Largest if folding.shape.k * folding.shape.dim <= FEW_RANKS => 4,
         // So little is left to do for a pair that the loop itself would show.
         Monoid::Add if sections.square.is_some() && !doubles && folding.shape.dim <= 2 => 8,
+        Monoid::Add if sections.square.is_some() && doubles && rows == ROWS[0] => 2,
         Monoid::Add if sections.square.is_some() => 4,
         Monoid::Shifted if body <= SHORT_BODY => 8,
         _ => 2,
@@ -152,18 +187,15 @@ pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, sizes: &Sizes) 
     let fits = |group: &usize| group * pair_words <= GROUP_WORDS && rows * group * body <= BODY;
     let group = [8, 4, 2].into_iter().filter(|group| *group <= wished).find(fits);
     let group = if long { wished } else { group.unwrap_or(1) };
-    let each = sections.bytes(Per::J).next_multiple_of(16).max(16);
     let tile = threads.max(64).min((TILE_BYTES / (2 * each)).max(1));
-    let by_threads = each <= AHEAD_BYTES && !long;
-    let sliced = sliced(most_rows, each, sizes).filter(|sliced| {
-        let span = threads * rows;
-        by_threads && sliced.busy(m) * 10 > 11 * (1000 * m / (span * m.div_ceil(span)))
-    });
+    // Teams have whole groups in a tile.
+    let group = if team > 1 { group.min(prev_power_of_two(tile / team)) } else { group };
+    let tile = if team > 1 { tile / (group * team) * (group * team) } else { tile };
     match sliced {
         Some(sliced) => Tiling { group, ..sliced },
         None => {
             let ahead = if by_threads { tile.div_ceil(threads) } else { 0 };
-            Tiling { threads, rows, slices: 1, tile, group, ahead, wide: None }
+            Tiling { threads, team, rows, slices: 1, tile, group, ahead, wide: None }
         }
     }
 }
@@ -178,6 +210,7 @@ fn sliced(most_rows: usize, each: usize, sizes: &Sizes) -> Option<Tiling> {
         let ahead = (slices * tile).div_ceil(THREADS);
         (slices > 1 && room >= tile && ahead * each <= SLICED_AHEAD_BYTES).then_some(Tiling {
             threads: THREADS,
+            team: 1,
             rows,
             slices,
             tile,
@@ -207,12 +240,31 @@ fn in_chunks(sections: &Sections<'_>, folding: &Folding, m: usize) -> Tiling {
     }
     let fits = |group: &usize| group * pair_words(sections, folding) <= GROUP_WORDS;
     let group = [4, 2].into_iter().find(fits).unwrap_or(1);
-    Tiling { threads, rows, slices: 1, tile: CHUNKS_OF, group, ahead: 0, wide: None }
+    Tiling { threads, team: 1, rows, slices: 1, tile: CHUNKS_OF, group, ahead: 0, wide: None }
 }
 
 /// Whether blocks of so many rows leave much of the last one idle.
 fn is_wasteful(span: usize, m: usize) -> bool {
     5 * m.div_ceil(span) * span > 6 * m
+}
+
+/// Threads that own rows together: a warp where more ranks are kept than a thread has registers for.
+fn team(sections: &Sections<'_>, folding: &Folding, long: bool) -> usize {
+    let ranked = matches!(folding.monoid(), Monoid::Smallest | Monoid::Largest);
+    let many = (FEW_RANKS + 1..=RANKS_OF_TEAM).contains(&folding.shape.k);
+    let room = 2 * TEAM * sections.bytes(Per::J).next_multiple_of(16) <= TILE_BYTES;
+    if ranked && many && folding.shape.dim == 1 && room && !long { TEAM } else { 1 }
+}
+
+/// The largest power of two that is not above a number.
+fn prev_power_of_two(n: usize) -> usize {
+    1 << n.max(1).ilog2()
+}
+
+/// Words of registers that a team's state takes of each of its threads: values and indices.
+fn words_of_team(folding: &Folding) -> usize {
+    let each = folding.shape.k.div_ceil(TEAM).next_power_of_two();
+    each * (folding.accumulates.size() / 4 + 1) + BESIDE_RANKS
 }
 
 /// Words that the values of a pair take.

@@ -145,9 +145,6 @@ fn suits(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> bool 
         && beside.saturating_sub(square.dim(tape) as usize) <= BESIDE
 }
 
-/// Ranks from which fewer groups of warps look for the smallest.
-const MANY_KEPT: usize = 32;
-
 /// Groups and columns, measured on an H200: what registers have room for, with the products of a tile
 /// in three sums, or in two where the sum leaves the tensor core once; and where rows come with j,
 /// large tiles, for which memory is fast enough.
@@ -164,8 +161,7 @@ pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, right: usize) -
     let ranked = folding.shape.k > 1;
     let (groups, columns) = match folding.monoid() {
         _ if right > 0 => (if right <= 32 && depths == 0 { 4 } else { 2 }, 64),
-        // Of 100, four groups took 171 ms where three took 103: what they find falls out of the caches.
-        Monoid::Smallest if deep == 1 => (if folding.shape.k > MANY_KEPT { 3 } else { 4 }, 64),
+        Monoid::Smallest if deep == 1 => (4, 64),
         Monoid::Smallest if ranked => (2, 64),
         Monoid::Smallest => (2, 128),
         Monoid::Shifted if folding.shape.weights > 0 => (2, 64),
@@ -196,6 +192,7 @@ pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, right: usize) -
     let wide = Wide { groups, stages, resident, depths, shallow: deep == 1, parts, right, shared };
     Tiling {
         threads: 128 * (groups + 1),
+        team: 1,
         rows: 2,
         slices: 1,
         tile: columns,
@@ -269,6 +266,7 @@ mod tests {
     fn parts_are_whole_bounded_and_fill_the_card() {
         let tiling = |groups, tile| Tiling {
             threads: 128 * (groups + 1),
+            team: 1,
             rows: 2,
             slices: 1,
             tile,
