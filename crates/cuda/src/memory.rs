@@ -17,7 +17,7 @@ use crate::driver::{Address, Answer, Driver, Entered, Handle, OUT_OF_MEMORY, Poo
 
 /// Bytes of the smallest and of the largest block that is kept in a list, and of all of them.
 const SMALLEST: usize = 512;
-const LARGEST: usize = 1 << 20;
+const LARGEST: usize = 4 << 20;
 const MOST: usize = 64 << 20;
 /// Lists, one for each power of two.
 const LISTS: usize = (LARGEST / SMALLEST).trailing_zeros() as usize + 1;
