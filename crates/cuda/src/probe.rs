@@ -28,7 +28,10 @@ pub(crate) struct Platform {
 /// Looks for driver, devices and compiler; the reason where one of them is missing.
 pub(crate) fn probe(search: &Search) -> Result<Platform, String> {
     let driver = open(&search.drivers(), Driver::open).map_err(|tried| {
-        format!("there is no CUDA driver: {tried}; install NVIDIA's driver for this machine's card")
+        let ignored = ignored(search);
+        format!(
+            "there is no CUDA driver: {tried}; install NVIDIA's driver for this machine's card{ignored}"
+        )
     })?;
     driver.init().map_err(|fault| match fault.code {
         driver::NO_DEVICE => "the CUDA driver finds no device".to_owned(),
@@ -82,8 +85,21 @@ fn compiler(search: &Search, driver: (i32, i32)) -> Result<(Nvrtc, (i32, i32)), 
             name.to_string_lossy(),
             dotted(driver)
         ),
-        None => format!("there is a CUDA driver but no NVRTC ({tried}): {way_out}"),
+        None => {
+            let ignored = ignored(search);
+            format!("there is a CUDA driver but no NVRTC ({tried}): {way_out}{ignored}")
+        }
     })
+}
+
+/// What is said where the folder that the user names could not be looked into.
+fn ignored(search: &Search) -> String {
+    let why = match &search.named {
+        Some(named) if !named.is_absolute() => "not an absolute path",
+        Some(named) if !named.is_dir() => "no folder",
+        _ => return String::new(),
+    };
+    format!("; what TILEWORK_CUDA_PATH names is {why}")
 }
 
 /// What opening the first candidate that can be opened gives; else why the first of them cannot,
@@ -133,6 +149,11 @@ mod tests {
         broken.says(&["no CUDA driver", "cannot be loaded"]);
         let partial = StandIns::new().with("libcuda.so.1", &Driver::SYMBOLS[..5], &[]);
         partial.says(&["no CUDA driver", "has no function cuDeviceGetName"]);
+        for (named, why) in [("cuda", "not an absolute path"), ("/no/such", "no folder")] {
+            let search = Search { named: Some(named.into()), ..Search::default() };
+            let said = probe(&search).unwrap_err();
+            assert!(said.contains("TILEWORK_CUDA_PATH") && said.ends_with(why), "{said}");
+        }
     }
 
     #[test]
