@@ -1,9 +1,10 @@
 //! What moves elements without computing: indexing, joins, order, random numbers.
 
 use tilework::{
-    Array, DType, Device, Direction, Indexer, PadMode, Result, Rng, Side, concat, s, stack,
+    Array, DType, Device, Direction, Indexer, KeepDims, PadMode, Result, Rng, Side, concat, s,
+    stack,
 };
-use tilework_ops::Tolerance;
+use tilework_ops::{FoldId, Tolerance};
 
 use crate::compare::assert_close;
 use crate::values::{draw, draw_special, from_numbers};
@@ -113,6 +114,50 @@ pub fn order(device: Device) {
                 unique.counts,
                 x.slice(&s![.., 0..0])?.sort(1, Direction::Ascending)?,
             ])
+        });
+    }
+}
+
+/// Rows that are sorted, folded and summed up in many pieces, with ties, signed zeros and NaN; writes that meet
+/// at the same places; and assignments from what they write to.
+pub fn long_rows(device: Device) {
+    for dtype in DType::ALL {
+        same(&format!("long rows of {dtype}"), device, |device| {
+            let x = draw_special(device, &[2, 9001], dtype, -9.0..9.0, 1)?;
+            let upright = x.transpose();
+            let places = integers(device, &[3000], -50, 50, 2)?;
+            let target = draw(device, &[50, 3], dtype, -9.0..9.0, 3)?;
+            let written = draw(device, &[3000, 3], dtype, -9.0..9.0, 4)?;
+            target.index_set(&[Indexer::Array(&places)], &written)?;
+            let shifted = x.copy()?;
+            shifted.slice(&s![.., 1..])?.assign(&shifted.slice(&s![.., ..-1])?)?;
+            let square = x.slice(&s![0, ..8100])?.reshape(&[90, 90])?.copy()?;
+            square.assign(&square.transpose())?;
+            let mut results = vec![
+                x.sort(1, Direction::Ascending)?,
+                upright.sort(0, Direction::Descending)?,
+                x.flip(None)?.argsort(1, Direction::Ascending)?,
+                upright.argsort(0, Direction::Descending)?,
+                target,
+                shifted,
+                square,
+            ];
+            for fold in [FoldId::ArgMax, FoldId::ArgMin, FoldId::Max, FoldId::Min] {
+                // Which of several complex NaN an extreme is, is not promised.
+                if dtype.is_complex() {
+                    continue;
+                }
+                for (view, axis) in [(&x, 1), (&upright, 0)] {
+                    results.push(view.reduce(fold, axis, KeepDims::No, 0.0)?);
+                    if fold.row().running.is_some() {
+                        results.push(view.scan(fold, axis)?);
+                    }
+                }
+            }
+            if !dtype.is_inexact() {
+                results.extend([x.cumulative_sum(1)?, upright.flip(None)?.cumulative_sum(0)?]);
+            }
+            Ok(results)
         });
     }
 }

@@ -36,6 +36,7 @@ every_device!(
     movement::indexing,
     movement::joins,
     movement::order,
+    movement::long_rows,
     movement::many_axes,
     movement::random,
 );
