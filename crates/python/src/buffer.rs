@@ -13,6 +13,7 @@ use pyo3::types::{PyDict, PyMemoryView, PyTuple};
 use tilework::{Array, DType, Device};
 
 use crate::array::PyArray;
+use crate::cuda;
 use crate::dtype::{self, DTypeArg};
 use crate::errors::OrRaise;
 use crate::memory::{self, Foreign};
@@ -26,6 +27,10 @@ pub fn array(object: &Bound<'_, PyAny>, device: Device) -> PyResult<Option<Array
         return Ok(None);
     }
     let Some(buffer) = Taken::from(object) else {
+        // CuPy's arrays have the protocol's functions, which refuse: their memory is a card's.
+        if cuda::has_interface(object)? {
+            return Ok(None);
+        }
         // Types that the protocol has no letter for: NumPy's arrays of bfloat16, dates, objects.
         return beyond_the_protocol(object, device).map(Some);
     };

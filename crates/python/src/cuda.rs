@@ -158,6 +158,11 @@ impl PyArray {
         match card(self.0.device()) {
             Some(card) if self.0.dtype() != DType::BFloat16 => {
                 let interface = buffer::interface(py, &self.0)?;
+                if self.0.is_empty() {
+                    interface.set_item("data", (0, !self.0.is_writable()))?;
+                }
+                // PyTorch does not look at the stream, CuPy and Numba wait for it on the host.
+                py.detach(|| card.synchronize()).py()?;
                 interface.set_item("stream", card.stream().py()?)?;
                 Ok(interface)
             }

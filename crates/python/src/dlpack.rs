@@ -226,6 +226,13 @@ impl PyArray {
         } else {
             self.0.clone()
         };
+        // PyTorch ends the process when it is given such memory of a card.
+        let backwards =
+            array.shape().iter().zip(array.strides()).any(|(n, step)| *n > 1 && *step < 0);
+        if backwards && device_of(&array).kind == CUDA {
+            let message = "__dlpack__: not every library can step backwards; copy the array first";
+            return Err(PyBufferError::new_err(message));
+        }
         let lent = lent(&array, stream)?;
         let writable = array.is_writable();
         if max_version.is_some_and(|(major, _)| major >= 1) {

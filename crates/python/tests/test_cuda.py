@@ -146,7 +146,34 @@ def test_the_array_interface_shares_memory_both_ways(library: str) -> None:
         np.testing.assert_array_equal(np.asarray(back), host)
         start = view.data_ptr() if library == "torch" else view.data.ptr
         assert back.device == "cuda:0" and address(back) == start
+        assert address(tw.asarray(view)) == start
     assert np.asarray(tw.asarray(OnlyInterface(given[:0]))).shape == (0, 4)
+    assert address(x[:0]) == 0
+
+
+@card
+def test_readers_of_the_array_interface_need_not_know_streams(torch: Any) -> None:
+    """PyTorch does not look at the stream that the interface names."""
+    stream = torch.cuda.Stream()
+    x = tw.ones(1 << 24, device="cuda", dtype="float32")
+    for round in range(10):
+        y = x
+        for _ in range(20):
+            y = y + x
+        with torch.cuda.stream(stream):
+            t = torch.as_tensor(y, device="cuda")
+            assert t.min().item() == t.max().item() == 21, round
+
+
+@card
+def test_steps_backwards_need_a_copy() -> None:
+    """DLPack has words for them, but PyTorch ends the process when it is given some of a card."""
+    x = on_card(np.arange(6).reshape(2, 3))
+    for view in (x[::-1], x[:, ::-2]):
+        with pytest.raises(BufferError, match="copy the array first"):
+            view.__dlpack__()
+        np.testing.assert_array_equal(np.asarray(tw.from_dlpack(view.copy())), np.asarray(view))
+    assert tw.from_dlpack(x[:1][::-1]).shape == (1, 3)
 
 
 @card
