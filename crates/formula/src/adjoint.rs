@@ -189,12 +189,15 @@ impl Reduction {
             Slope::Mean => through(&e.divide(&saved[0])?),
             Slope::Prod => through(&e.multiply(&other_factors(f, saved)?)?),
             Slope::Selected => {
-                let mut sum = Expr::zero(f.dim())?;
-                for k in 0..self.k() {
-                    let part = e.extract(k * f.dim(), f.dim())?;
-                    sum = sum.add(&part.multiply(&self.hit(k, saved)?)?)?;
+                // A pair is selected in one rank at most. The formula is one of a branch, so that what
+                // was not selected may have any derivative, or none.
+                let (mut any, mut part) = (self.hit(0, saved)?, e.extract(0, f.dim())?);
+                for k in 1..self.k() {
+                    let hit = self.hit(k, saved)?;
+                    part = hit.select(&e.extract(k * f.dim(), f.dim())?, &part)?;
+                    any = any.binary(Id::LogicalOr, &hit)?;
                 }
-                through(&sum)
+                derive::grad(&any.select(f, &Expr::constant(0.0))?, v, &part)
             }
             Slope::LogSumExp => {
                 let share = e.multiply(&f.subtract(&saved[0])?.exp()?)?;
@@ -238,7 +241,7 @@ impl Reduction {
             Slope::Mean => moved.divide(&saved[0]),
             Slope::Prod => moved.multiply(&other_factors(f, saved)?),
             Slope::Selected => {
-                let part = |k| moved.multiply(&self.hit(k, saved)?);
+                let part = |k| self.hit(k, saved)?.select(&moved, &Expr::constant(0.0));
                 Expr::concat(&(0..self.k()).map(part).collect::<Result<Vec<_>>>()?)
             }
             Slope::LogSumExp => {
@@ -253,7 +256,7 @@ impl Reduction {
             Slope::Shifted => {
                 let (top, sums) = shifted(&saved[2])?;
                 let share = f.subtract(&top)?.exp()?;
-                let top_moved = moved.multiply(&self.hit(0, saved)?)?;
+                let top_moved = self.hit(0, saved)?.select(&moved, &Expr::constant(0.0))?;
                 let sums_moved = moved.multiply(&self.weight_or_one())?.add(&weight_moved)?;
                 let sums_moved = share.multiply(&sums_moved)?;
                 let by_shift = top_moved.multiply(&sums)?;

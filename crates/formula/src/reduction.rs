@@ -67,7 +67,7 @@ pub enum Slope {
     LogSumExp,
     /// Through the softmax weights.
     SoftMax,
-    /// Through the shifted exponentials, the shift held fast.
+    /// Through the shifted exponentials, and through the pair that is the shift.
     Shifted,
     /// Zero: the result jumps.
     Zero,
