@@ -1,9 +1,10 @@
 //! Reductions over pairs of shapes of their own: few rows by many columns, and vectors of any length, against
-//! the CPU. Called by `tests/pairs.rs`.
+//! the CPU; and right-hand sides of any layout. Called by `tests/pairs.rs`.
 
-use tilework::pairs::{Accuracy, Genred, Options};
-use tilework::{Array, DType, Device, Rng};
+use tilework::pairs::{Accuracy, Genred, Options, SumScheme};
+use tilework::{Array, DType, Device, Rng, s};
 
+use crate::pairs::floats;
 use crate::pairs_sizes::agree;
 
 /// Reduction, K, formula, weight.
@@ -82,4 +83,68 @@ pub fn long_vectors(device: Device) {
             }
         }
     });
+}
+
+/// Sums of a number of the pair times a long vector of j, however these vectors lie and whichever way they
+/// are summed: all terms are exact, so that only the sums round.
+pub fn right_hand_sides(device: Device) {
+    const DIM: usize = 37;
+    let (m, n) = (75, 1500);
+    let rng = Rng::new(13);
+    let power = |rows: usize, of: usize| {
+        let exponents: Vec<f64> = (0..rows).map(|k| 2f64.powi((k % of) as i32 - 1)).collect();
+        Array::from_slice(&exponents).and_then(|x| x.reshape(&[rows as isize, 1])).expect("powers")
+    };
+    // float16 holds them all.
+    let numbers = |shape: &[usize]| {
+        let numbers = rng.uniform(shape, DType::Float16).and_then(|x| x.astype(DType::Float64));
+        numbers.expect("numbers")
+    };
+    let (x, y) = (power(m, 5), power(n, 3));
+    type Layout = (&'static str, [usize; 2], fn(Array) -> tilework::Result<Array>);
+    let layouts: [Layout; 6] = [
+        ("rows", [n, DIM], Ok),
+        ("columns", [DIM, n], |b| Ok(b.transpose())),
+        ("every other column", [n, 2 * DIM], |b| b.slice(&s![.., ..;2])),
+        ("backwards", [n, DIM], |b| b.flip(None)),
+        ("one row", [1, DIM], |b| b.broadcast_to(&[1500, DIM])),
+        ("far apart", [n, 256], |b| b.slice(&s![.., 3..40])),
+    ];
+    let call = Genred::new("x * y * b", &["x = Vi(1)", "y = Vj(1)", "b = Vj(37)"], "Sum", 1);
+    let call = call.expect("formula");
+    for (layout, shape, view) in layouts {
+        let base = numbers(&shape);
+        let (of_x, of_y) = (floats(&x), floats(&y));
+        let of_b = floats(&view(base.clone()).expect(layout));
+        let exact = |k: usize| -> f64 {
+            let terms = of_y.iter().zip(of_b.iter().skip(k % DIM).step_by(DIM));
+            terms.map(|(y, b)| of_x[k / DIM] * y * b).sum()
+        };
+        let exact: Vec<f64> = (0..m * DIM).map(exact).collect();
+        for dtype in [DType::Float16, DType::Float32, DType::Float64] {
+            let cast = |array: &Array| array.astype(dtype).and_then(|x| x.to_device(device));
+            let arrays = [cast(&x), cast(&y), cast(&base).and_then(view)];
+            let arrays = arrays.map(|array| array.expect(layout));
+            for (sums, limit) in
+                [(SumScheme::Blocks, 300.0), (SumScheme::Kahan, 2.1), (SumScheme::Double, 1.1)]
+            {
+                let options = Options { sums, ..Options::default() };
+                let got = call.call_with(&arrays.each_ref(), &options).expect(layout);
+                let got = floats(&got.values.expect("values"));
+                // In halves of the last place; sums in float64 round like those that they are held against.
+                let unit = match dtype {
+                    DType::Float16 => 2.0 * 2f64.powi(-11),
+                    DType::Float32 => limit * 2f64.powi(-24),
+                    _ => 300.0 * 2f64.powi(-53),
+                };
+                for (k, (got, exact)) in got.iter().zip(&exact).enumerate() {
+                    let near = (got - exact).abs() <= unit * exact;
+                    assert!(near, "{layout}, {dtype}, {sums:?}: {k} is {got}, not {exact}");
+                }
+                let how = call.explain(&arrays.each_ref(), &options).expect("explain");
+                let products = !how.contains("assembled") || how.contains("by matrix products");
+                assert!(products || device != Device::cpu(), "{layout}, {dtype}, {sums:?}: {how}");
+            }
+        }
+    }
 }

@@ -73,6 +73,12 @@ fn long_vectors() {
 }
 
 #[test]
+fn right_hand_sides() {
+    pairs_shapes::right_hand_sides(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_shapes::right_hand_sides);
+}
+
+#[test]
 fn streamed() {
     on(Device::parse("cuda:0"), pairs_sizes::streamed);
 }

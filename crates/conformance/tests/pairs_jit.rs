@@ -125,7 +125,12 @@ fn corpus() {
                 let kahan = Options { sums: SumScheme::Kahan, ..plain };
                 run(FORMULAS[0], "Sum", None, None, &strict);
                 run("-SqDist(x,y)", "LogSumExp", None, None, &strict);
+                let double = Options { sums: SumScheme::Double, ..plain };
                 run(FORMULAS[1], "Sum", None, None, &kahan);
+                for text in ["Exp(-SqDist(x,y)) * w", "Extract(w, 3, 16) * Exp(-SqDist(x,y))"] {
+                    run(text, "Sum", None, None, &kahan);
+                    run(text, "Sum", None, None, &double);
+                }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tilework_backend::{Accumulator, SumScheme};
+use tilework_backend::SumScheme;
 use tilework_tape::Per;
 
 use super::Job;
@@ -11,7 +11,7 @@ use super::plan::How;
 use super::products::Number;
 use crate::pool;
 
-impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
+impl<T: Number + Summed<A>, A: Number> Job<'_, T, A> {
     /// The plan of this very call.
     pub(super) fn explain(&self) -> String {
         let (plan, request) = (&self.plan, self.request);
@@ -66,7 +66,8 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         };
         line("form", form.to_owned());
         if let Some(columns) = self.columns() {
-            let text = format!("sums of {} components of j by matrix products", columns.len);
+            let from = if columns.packed { ", packed by blocks of j" } else { "" };
+            let text = format!("sums of {} components of j by matrix products{from}", columns.len);
             line("columns", text);
         }
         match &self.code {

@@ -5,7 +5,6 @@
 use std::ops::Range;
 
 use smallvec::SmallVec;
-use tilework_backend::Accumulator;
 use tilework_tape::Per;
 
 use super::lanes::Summed;
@@ -15,15 +14,16 @@ use super::tile::Frame;
 use super::{Given, Job, Side, position};
 use crate::map::moves;
 
-impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
+impl<T: Number + Summed<A>, A: Number> Job<'_, T, A> {
     /// Loads the inputs of a section from an index on.
     pub(super) fn load(&self, frame: &Frame<'_, '_>, batch: &[usize], section: Per, first: usize) {
         for (slot, (source, input)) in
             self.operands.sources.iter().zip(self.operands.tape.inputs()).enumerate()
         {
             // Vectors of j that products of matrices read are read where they are.
-            let elsewhere =
-                self.columns().is_some_and(|columns| usize::from(columns.vector) == slot);
+            let elsewhere = self
+                .columns()
+                .is_some_and(|columns| columns.alone && usize::from(columns.vector) == slot);
             if input.per != section || elsewhere || source.base.is_null() {
                 continue;
             }

@@ -35,7 +35,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Mutex;
 
-use tilework_backend::{Accumulator, Accuracy, PairReduce, Scheme, Session, SumScheme};
+use tilework_backend::{Accuracy, PairReduce, Scheme, Session, SumScheme};
 use tilework_error::{Error, Result};
 use tilework_layout::Layout;
 use tilework_ops::DType;
@@ -100,7 +100,7 @@ pub(crate) fn explain(session: &Session<'_>, request: &PairReduce<'_>) -> String
 }
 
 /// Makes the job of a request: on another tape where a form pays, on its own elsewhere.
-fn with_job<T: Number + Summed<A>, A: Accumulator, R>(
+fn with_job<T: Number + Summed<A>, A: Number, R>(
     session: &Session<'_>,
     request: &PairReduce<'_>,
     door: impl FnOnce(&Job<'_, T, A>) -> R,
@@ -222,7 +222,7 @@ struct Job<'r, T, A> {
 // and pieces of work write different rows.
 unsafe impl<T, A> Sync for Job<'_, T, A> {}
 
-impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
+impl<'r, T: Number + Summed<A>, A: Number> Job<'r, T, A> {
     fn new(
         session: &Session<'_>,
         request: &'r PairReduce<'r>,
@@ -242,11 +242,17 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
             kahan: request.sums == SumScheme::Kahan && request.fold.row().monoid == Monoid::Add,
             strict: request.accuracy == Accuracy::Strict,
         };
-        let fuses = folding.monoid == Monoid::Add && request.sums == SumScheme::Blocks;
         let isa = Isa::current();
         let vector = if isa == Isa::Avx512 { 64 } else { 32 } / size_of::<T>();
-        let mut plan = Plan::new(operands.tape, (m, n), vector, fuses, operands.onto);
-        plan.columns = plan.columns.filter(|columns| columns.fits::<T>(&operands, batch.len()));
+        let planned = |fuses: bool| {
+            let plan = Plan::new(operands.tape, (m, n), vector, fuses, operands.onto);
+            plan.with_columns::<T, A>(&operands, batch.len())
+        };
+        let mut plan = planned(folding.monoid == Monoid::Add);
+        // Compensated sums take rounded products, which only columns leave to them.
+        if folding.kahan && plan.columns.is_none() {
+            plan = planned(false);
+        }
         plan.normal = operands.normal;
         let batches: usize = batch.iter().product();
         let search = Search::of(request, operands.tape, m);
@@ -271,7 +277,9 @@ impl<'r, T: Number + Summed<A>, A: Accumulator> Job<'r, T, A> {
         let pairs = batches.saturating_mul(m).saturating_mul(n);
         let code = match () {
             () if pairs < FEW_PAIRS => Err("so few pairs are not worth it".to_owned()),
-            () if T::DTYPE != A::DTYPE => Err("sums are wider than values".to_owned()),
+            () if T::DTYPE != A::DTYPE && plan.columns.is_none() => {
+                Err("sums are wider than values".to_owned())
+            }
             () => jit::compiled(&plan, folding, isa),
         };
         Job {

@@ -295,7 +295,7 @@ impl<T: Number> Search<T> {
     }
 }
 
-impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
+impl<T: Number + Summed<A>, A: Number> Job<'_, T, A> {
     /// [`Job::piece`] by the filter of `nearest`, where that can.
     pub(super) fn nearest(
         &self,

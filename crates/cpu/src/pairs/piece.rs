@@ -8,11 +8,12 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use smallvec::{SmallVec, smallvec};
-use tilework_backend::{Accumulator, try_room};
+use tilework_backend::try_room;
 use tilework_error::Result;
 use tilework_tape::{Per, SlotId};
 
 use super::Job;
+use super::columns::Vectors;
 use super::fold::{Component, Onto, States};
 use super::jit::{Arguments, Compiled, HIT_BYTES, HIT_NOTE, HITS};
 use super::lanes::Summed;
@@ -39,11 +40,11 @@ pub(super) struct Block<'f, 'p, 'a> {
     pub(super) rows: usize,
     /// The place of the first in the range.
     pub(super) place: usize,
-    /// The vector of the first j, where [`super::plan::Plan::columns`] is set.
-    pub(super) vector: *const u8,
+    /// The vectors of j, where [`super::plan::Plan::columns`] is set.
+    pub(super) vectors: Vectors,
 }
 
-impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
+impl<T: Number + Summed<A>, A: Number> Job<'_, T, A> {
     /// The states of a block of i over a range of j.
     pub(super) fn piece(&self, batch: usize, block: usize, range: usize) -> Result<Rows<A>> {
         if let Some(states) = self.nearest(batch, block, range)? {
@@ -53,16 +54,16 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         let tiles = self.ranges(block, range).0.len().div_ceil(plan.lanes);
         let elements = plan.pairs.max(plan.block).max(plan.lanes).next_multiple_of(64);
         let buffer = elements * 8;
-        let [once, i, j, pair, given, panel] = plan.bytes;
+        let [once, i, j, pair, given, panel, pack] = plan.bytes;
         let of_pairs = once + j + pair;
-        let buffers = of_pairs + given + panel + i * tiles;
+        let of_i = of_pairs + given + panel + pack;
+        let buffers = of_i + i * tiles;
         moves::with_scratch(self.request.fold.row().name, buffers + BUFFERS * buffer, |arena| {
             let at = |offset: usize| arena.wrapping_add(offset);
             let frame = Frame {
                 plan,
                 isa: self.isa,
-                regions: [0, of_pairs + given + panel, once, once + j, of_pairs, of_pairs + given]
-                    .map(at),
+                regions: [0, of_i, once, once + j, of_pairs, of_pairs + given, of_i - pack].map(at),
                 buffers: at(buffers),
                 buffer,
                 section: Per::Once,
@@ -100,10 +101,10 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         }
         for first in js.clone().step_by(plan.block) {
             let count = self.begin_block(&frame, batch, first..js.end)?;
-            let vector = self.vector_of(batch, first);
+            let vectors = self.vectors(&frame, batch, first, count);
             for (tile, of_tile, states) in &mut tiles {
                 self.fill(tile, of_tile, first..first + count);
-                let block = Block { tile, rows: count, place: first - js.start, vector };
+                let block = Block { tile, rows: count, place: first - js.start, vectors };
                 if block.place == 0 && states.needs_reference() {
                     self.refer(&block, states)?;
                 }
@@ -178,8 +179,8 @@ impl<T: Number + Summed<A>, A: Accumulator> Job<'_, T, A> {
         for first in js.clone().step_by(self.plan.block) {
             let rows = self.begin_block(frame, batch, first..js.end)?;
             self.fill(&tile, &i, first..first + rows);
-            let (place, vector) = (first - js.start, self.vector_of(batch, first));
-            let block = Block { tile: &tile, rows, place, vector };
+            let (place, vectors) = (first - js.start, Vectors::none());
+            let block = Block { tile: &tile, rows, place, vectors };
             for row in (0..rows).step_by(self.plan.rows) {
                 self.interpret(&block, 0, row, &mut states)?;
             }

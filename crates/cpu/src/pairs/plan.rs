@@ -66,13 +66,16 @@ const COLUMNS: usize = MOST_ROWS;
 pub(super) const PANEL_ROWS: usize = 128;
 
 /// How many regions there are.
-pub(super) const REGIONS: usize = 6;
+pub(super) const REGIONS: usize = 7;
 
 /// The region of what is given for every pair.
 pub(super) const GIVEN: usize = 4;
 
 /// The region of a panel of numbers for every pair, where [`Plan::columns`] needs one.
 pub(super) const PANEL: usize = 5;
+
+/// The region of vectors of j that are packed, where [`Columns::packed`] says so.
+pub(super) const PACK: usize = 6;
 
 /// Where the components of a slot are.
 #[derive(Debug, Clone, Copy)]
@@ -109,9 +112,13 @@ pub(super) enum How {
 pub(super) struct Columns {
     /// The number of a pair.
     pub(super) number: SlotId,
-    /// The vector of j, an input.
+    /// The vector of j.
     pub(super) vector: SlotId,
     pub(super) len: usize,
+    /// Whether it is an input that nobody else reads, which need not be loaded.
+    pub(super) alone: bool,
+    /// Whether vectors are packed, row by row: not all lie as products read them.
+    pub(super) packed: bool,
 }
 
 /// Everything about a call that does not depend on where it is.
@@ -174,7 +181,8 @@ impl<'a> Plan<'a> {
         let given = (0..tape.inputs().len()).any(|slot| sections[slot] == Per::Pair);
         let spread = if given || columns.is_some() { 1 } else { spread(m, n, vector) };
         // Vectors that are read where they are take no room of a block.
-        let elsewhere = columns.map_or(0, |columns| bytes_of(tape, columns.vector));
+        let elsewhere = columns.filter(|columns| columns.alone);
+        let elsewhere = elsewhere.map_or(0, |columns| bytes_of(tape, columns.vector));
         let unit = (units[Per::J as usize] - elsewhere).max(1);
         let longest = if given { GIVEN_BLOCK } else { BLOCK };
         let most_rows = match spread {
@@ -191,7 +199,7 @@ impl<'a> Plan<'a> {
         let (i, j) = (most_lanes.next_multiple_of(64), most_rows.next_multiple_of(64));
         // Columns of j some lines more than a power of two apart: the numbers of one j must not all
         // want the same few sets of the cache.
-        let room = [1, i, j + 64, pairs, i * j, PANEL_ROWS * MOST_LANES];
+        let room = [1, i, j + 64, pairs, i * j, PANEL_ROWS * MOST_LANES, 0];
         let place = |slot: usize| {
             let (section, held) = (sections[slot], tape.slot(slot as SlotId));
             let (len, size) = (held.len as usize, held.dtype.size());
@@ -245,17 +253,15 @@ fn spread(m: usize, n: usize, vector: usize) -> usize {
 fn columns(tape: &Tape, sections: &[Per], terms: &[Term]) -> Option<Columns> {
     let &[Term { slot, factor: Some(factor), len: len @ COLUMNS.. }] = terms else { return None };
     let is_number = |slot: SlotId| tape.slot(slot).len == 1 && sections[slot as usize] == Per::Pair;
-    // One that nobody else reads, since it is not loaded.
-    let is_vector = |slot: SlotId| {
-        let readers = tape.steps().iter().filter(|step| step.operands.contains(&slot)).count();
-        let input = tape.inputs().get(usize::from(slot));
-        input.is_some_and(|input| input.per == Per::J) && readers == 1
+    let is_vector = |slot: SlotId| sections[slot as usize] == Per::J;
+    let (number, vector) = match (is_number(slot), is_number(factor)) {
+        (true, _) if is_vector(factor) => (slot, factor),
+        (_, true) if is_vector(slot) => (factor, slot),
+        _ => return None,
     };
-    match (is_number(slot) && is_vector(factor), is_vector(slot) && is_number(factor)) {
-        (true, _) => Some(Columns { number: slot, vector: factor, len }),
-        (_, true) => Some(Columns { number: factor, vector: slot, len }),
-        _ => None,
-    }
+    let readers = tape.steps().iter().filter(|step| step.operands.contains(&vector)).count();
+    let alone = usize::from(vector) < tape.inputs().len() && readers == 1;
+    Some(Columns { number, vector, len, alone, packed: false })
 }
 
 /// The region that a slot is in.

@@ -187,8 +187,10 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
         let from = &of.values[..onto.rows * lanes];
         if self.folding.kahan {
             let lost = &mut self.lost[first..][..lanes];
-            for row in from.chunks_exact(lanes) {
-                for ((sum, lost), value) in into.iter_mut().zip(&mut *lost).zip(row) {
+            for (k, row) in from.chunks_exact(lanes).enumerate() {
+                let factors = of.factor.map(|factor| &factor[k * lanes..][..lanes]);
+                for (lane, (sum, lost)) in into.iter_mut().zip(&mut *lost).enumerate() {
+                    let value = factors.map_or(row[lane], |factors| row[lane] * factors[lane]);
                     let added = value.to_sum() - *lost;
                     let next = *sum + added;
                     // An infinity has lost nothing.
