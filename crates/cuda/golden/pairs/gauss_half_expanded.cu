@@ -25,7 +25,7 @@ FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, 
     ALONG(k, 3) s0[k] = ((const f16*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component];
     f32 s4[3]; 
     ALONG(k, 3) { s4[k] = cast<f32>(widen(s0[k])); }
-    Norm<T> norm;
+    SquaredNorm<T> norm;
     ALONG(k, 3) norm.add(widen(s4[k]));
     x.norm = norm.times((f64)p.s11[0]);
     ALONG(k, 3) x.product[k] = -2 * p.s11[0] * widen(s4[k]);
@@ -37,7 +37,7 @@ FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, 
     ALONG(k, 2) s3[k] = ((const f16*)in.at[3].base)[(i64)at[3] + j * in.at[3].row + k * in.at[3].component];
     ALONG(k, 3) { y.s5[k] = cast<f32>(widen(s1[k])); }
     ALONG(k, 2) { y.s7[k] = cast<f32>(widen(s3[k])); }
-    Norm<T> norm;
+    SquaredNorm<T> norm;
     ALONG(k, 3) norm.add(widen(y.s5[k]));
     y.norm = norm.times((f64)p.s11[0]);
 }

@@ -18,7 +18,7 @@ FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
 FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
     f32 s0[3]; 
     ALONG(k, 3) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component];
-    Norm<T> norm;
+    SquaredNorm<T> norm;
     ALONG(k, 3) norm.add(widen(s0[k]));
     x.norm = norm.times((f64)__uint_as_float(3216550459u));
     ALONG(k, 3) x.product[k] = -2 * __uint_as_float(3216550459u) * widen(s0[k]);
@@ -32,7 +32,7 @@ FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, 
     ALONG(k, 2) { s5[0] = fma(widen(s2[k]), widen(s2[k]), s5[0]); }
     ALONG(k, 1) { y.s6[k] = narrow<f32>(op_multiply_f32(widen(__uint_as_float(3221225472u)), widen(s5[0]))); }
     ALONG(k, 3) { y.s12[k] = narrow<f32>(op_multiply_f32(widen(y.s6[0]), widen(y.s1[k]))); }
-    Norm<T> norm;
+    SquaredNorm<T> norm;
     ALONG(k, 3) norm.add(widen(y.s1[k]));
     y.norm = norm.times((f64)__uint_as_float(3216550459u));
     ALONG(k, 1) y.norm = is_tame(widen(y.s6[0])) ? y.norm : not_a_number<T>();

@@ -21,14 +21,14 @@ FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
 FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
     f32 s0[3]; 
     ALONG(k, 3) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component];
-    Norm<T> norm;
+    SquaredNorm<T> norm;
     ALONG(k, 3) norm.add(widen(s0[k]));
     x.norm = norm.times((f64)p.s7[0]);
     ALONG(k, 3) x.product[k] = -2 * p.s7[0] * widen(s0[k]);
 }
 FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
     ALONG(k, 3) y.s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
-    Norm<T> norm;
+    SquaredNorm<T> norm;
     ALONG(k, 3) norm.add(widen(y.s1[k]));
     y.norm = norm.times((f64)p.s7[0]);
 }

@@ -59,12 +59,12 @@ FN void bring_roots(u32 threads) {
 
 // c |v|^2, rounded once: the squares of float32 are summed in float64, and those of float64 with what every product
 // and every sum lost.
-template <class V> struct Norm {
+template <class V> struct SquaredNorm {
     f64 sum = 0;
     METHOD void add(V v) { sum = fma((f64)v, (f64)v, sum); }
     METHOD V times(f64 c) const { return (V)(sum * c); }
 };
-template <> struct Norm<f64> {
+template <> struct SquaredNorm<f64> {
     f64 sum = 0, lost = 0;
     METHOD void add(f64 v) {
         f64 square = v * v, next = sum + square, added = next - sum;

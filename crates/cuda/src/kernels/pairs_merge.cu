@@ -35,11 +35,11 @@ FN void join(const Shape& shape, const Partial& partial, i64 row, i64 rows, Merg
     s = joined;
 }
 
-extern "C" __global__ void __launch_bounds__(128) merge(
+extern "C" __global__ void __launch_bounds__(THREADS) merge(
     const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Shape shape,
     const Output values, const Output indices, const Partial partial, const Choice choice) {
     if (!is_chosen(choice)) return;
-    i64 thread = (i64)blockIdx.x * 128 + threadIdx.x, rows = shape.m * shape.batches;
+    i64 thread = (i64)blockIdx.x * THREADS + threadIdx.x, rows = shape.m * shape.batches;
     // Lanes are a power of two.
     i64 row = thread >> (__ffs(shape.lanes) - 1);
     Merged s;

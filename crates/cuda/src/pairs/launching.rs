@@ -11,7 +11,7 @@ use tilework_error::{Error, Result};
 use tilework_layout::Layout;
 use tilework_tape::Per;
 
-use super::plan::{Cut, Plan, Sizes};
+use super::plan::{Cut, MERGE_THREADS, Plan, Sizes};
 use super::print::Unit;
 use super::{Expanded, Job, key, print};
 use crate::compile::Module;
@@ -20,8 +20,7 @@ use crate::driver::Address;
 use crate::launch::{self, Args, Width};
 use crate::memory::Block;
 
-/// Threads of a block of `merge`, and of `measure`.
-const MERGE_THREADS: usize = 128;
+/// Threads of a block of `measure`.
 const MEASURE_THREADS: usize = 256;
 
 /// Steps of a launch of long work, which somebody may want to stop, or to know how far it is: about a

@@ -13,7 +13,7 @@ use tilework_error::Result;
 use tilework_tape::Per;
 
 use super::launching::{Choice, is_much, shape, steps, words};
-use super::plan::{Cut, Plan, lanes};
+use super::plan::{Cut, MERGE_THREADS, Plan, lanes};
 use super::print::Unit;
 use super::wide::{Parts, RIGHT_BYTES, SIDE};
 use super::{Expanded, Job};
@@ -23,9 +23,8 @@ use crate::driver::{Address, Grid};
 use crate::launch::{self, Args, Nest, Width};
 use crate::memory::Block;
 
-/// Threads of the kernels that prepare and merge, and components that a block of `centre` has.
+/// Threads of the kernels that prepare, and components that a block of `centre` has.
 const THREADS: usize = 256;
-const MERGE_THREADS: usize = 128;
 const CENTRED: usize = 32;
 
 /// What the direct form may differ by where numbers are subnormal, for each component.

@@ -40,7 +40,7 @@ impl Printer<'_, '_> {
         let (dim, scale) = (square.dim(self.sections.tape), self.number(scale, "0", per));
         let number = self.value(point, per);
         let norm = format!(
-            "    Norm<T> norm;\n    ALONG(k, {dim}) norm.add({number});\n\
+            "    SquaredNorm<T> norm;\n    ALONG(k, {dim}) norm.add({number});\n\
              \x20   {own}.norm = norm.times((f64){scale});\n"
         );
         match per {

@@ -49,6 +49,9 @@ const RANGE_PER_RANK: usize = 1024;
 /// Pairs from which work is long.
 const LONG_WORK: f64 = 1e11;
 
+/// Threads of a block that merges.
+pub(super) const MERGE_THREADS: usize = 128;
+
 /// Threads that merge, at least, where rows have many ranges.
 const MERGING_THREADS: usize = 1 << 15;
 

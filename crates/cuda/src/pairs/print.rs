@@ -10,7 +10,7 @@ use tilework_tape::{Action, SlotId};
 
 use super::folding::Folding;
 use super::functions::{Does, Printer};
-use super::plan::{Plan, Sides};
+use super::plan::{MERGE_THREADS, Plan, Sides};
 use super::sections::LONG;
 use super::tiling::{FEW_RANKS, Tiling};
 use super::wide::{SIDE, WAITING, Wide};
@@ -114,7 +114,7 @@ fn merge(plan: &Plan<'_>) -> String {
     [
         source::begin(Width::Wide, [computes, accumulates, output]).as_str(),
         &types(plan),
-        &format!("enum {{ {} }};\n", list(of_states(plan))),
+        &format!("enum {{ {} }};\n", list(of_states(plan).chain([("THREADS", MERGE_THREADS)]))),
         include_str!("../kernels/pair_math.cu"),
         &exponential(&plan.folding),
         include_str!("../kernels/pair_folds.cu"),
