@@ -1,13 +1,15 @@
 //! Points packed before a reduction begins: moved by a centre, component by component, with their
 //! squared norms and how far they reach.
 //!
-//! Groups of points lie one after the other for the tiles of matrix products that [`Fill`] writes.
+//! Panels of i and tiles of j lie one after the other for the matrix products that [`Fill`] writes.
 //! Norms are those of the points as they are, exact but for their last rounding; the numbers are
 //! rounded once. Called by `form`.
 
 #![allow(clippy::needless_range_loop, reason = "loops over registers, unrolled by their bounds")]
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tilework_error::Result;
@@ -16,35 +18,31 @@ use tilework_simd::{Lanes, Real, TileWork};
 
 use super::aligned::Aligned;
 use super::course::Course;
+use super::lock;
 use super::moved::{Reach, add_square};
 use super::plan::GIVEN_BLOCK;
-use super::products::{Columns, MOST_LANES, Number, Points, VECTORS, products, tile_shape};
+use super::products::{Columns, MOST_LANES, Number, Points, VECTORS, onto, tile_shape};
 use crate::isa::{Isa, Work, with_isa};
+use crate::map::moves;
 use crate::pool;
 
-/// Points of j in a block of columns, and points that are packed at a time: whole blocks of a plan.
+/// Points of j that are packed at a time: whole blocks of a plan.
 const GROUP: usize = 2 * GIVEN_BLOCK;
-
-/// Numbers between columns of a group beyond its own: room for a tile, and a stride that is no power
-/// of two, which keeps the columns of a tile in different cache sets.
-const BETWEEN: usize = 32;
 
 /// Components of an expanded square that are summed in order, and how many such sums are; the sums of
 /// those are added up. Errors of long ones grow with this, not with their length.
 const PARTIAL: usize = 64;
 
-/// Groups that one thread packs at a time.
-const GROUPS_A_PIECE: usize = 16;
+/// Points that one thread packs at a time, or one group.
+const PIECE: usize = 512;
 
 /// How points are packed.
 #[derive(Clone, Copy)]
 struct Order {
-    /// Points in a group.
+    /// Points that are packed together.
     group: usize,
-    /// Numbers from one component to the next.
-    pitch: usize,
-    /// Numbers from one group to the next.
-    step: usize,
+    /// Those of them that lie together, component after component.
+    tile: usize,
 }
 
 /// Points moved by a centre, with their squared norms.
@@ -52,12 +50,13 @@ pub(super) struct Packed<T> {
     numbers: Aligned<T>,
     components: usize,
     order: Order,
+    /// One for each point, and room for those of a tile beyond the last.
     norms: Aligned<T>,
     pub(super) reach: Reach,
 }
 
 impl<T: Number> Packed<T> {
-    /// Points of i: a group is a panel.
+    /// Points of i: panels.
     ///
     /// # Safety
     /// The points may be read.
@@ -69,13 +68,12 @@ impl<T: Number> Packed<T> {
         course: &Course<'_>,
     ) -> Result<Self> {
         let lanes = tile_shape::<T>(isa).1;
-        let order = Order { group: lanes, pitch: lanes, step: lanes * centre.len() };
+        let order = Order { group: lanes, tile: lanes };
         // SAFETY: the caller's promise.
         unsafe { Packed::new(isa, points, count, centre, order, course) }
     }
 
-    /// Points of j: a group is a block of columns, with room that a tile may read beyond its last
-    /// row.
+    /// Points of j: tiles, each of which is read from its beginning to its end.
     ///
     /// # Safety
     /// The points may be read.
@@ -86,8 +84,7 @@ impl<T: Number> Packed<T> {
         centre: &[T],
         course: &Course<'_>,
     ) -> Result<Self> {
-        let pitch = GROUP + BETWEEN;
-        let order = Order { group: GROUP, pitch, step: pitch * centre.len() };
+        let order = Order { group: GROUP, tile: tile_shape::<T>(isa).0 };
         // SAFETY: the caller's promise.
         unsafe { Packed::new(isa, points, count, centre, order, course) }
     }
@@ -103,12 +100,12 @@ impl<T: Number> Packed<T> {
         course: &Course<'_>,
     ) -> Result<Self> {
         let (components, groups) = (centre.len(), count.div_ceil(order.group));
-        let size = usize::max(order.step * groups, components * order.pitch);
+        let step = order.group * components;
         let mut packed = Packed {
-            numbers: Aligned::filled("pack", T::ZERO, size)?,
+            numbers: Aligned::filled("pack", T::ZERO, step * groups)?,
             components,
             order,
-            norms: Aligned::filled("pack", T::ZERO, groups * order.group)?,
+            norms: Aligned::filled("pack", T::ZERO, groups * order.group + MOST_ROWS)?,
             reach: Reach { largest: 0.0, prefixes: 0.0 },
         };
         // Numbers that are not negative are in the order of their bits, with NaN as the largest.
@@ -118,33 +115,55 @@ impl<T: Number> Packed<T> {
             numbers: packed.numbers.as_mut_ptr(),
             norms: packed.norms.as_mut_ptr(),
         };
-        pool::run(groups.div_ceil(GROUPS_A_PIECE), &|piece| {
+        let groups_a_piece = (PIECE / order.group).max(1);
+        // A group as columns, before it is cut into tiles.
+        let room = if order.tile < order.group { step * size_of::<T>() } else { 0 };
+        let failed = Mutex::new(Ok(()));
+        pool::run(groups.div_ceil(groups_a_piece), &|piece| {
             if course.go_on(0).is_err() {
                 return;
             }
-            let first = piece * GROUPS_A_PIECE;
-            for g in first..groups.min(first + GROUPS_A_PIECE) {
-                let (from, held) = (g * order.group, order.group.min(count - g * order.group));
-                let work = &work;
-                let numbers = work.numbers.wrapping_add(g * order.step);
-                // SAFETY: the caller's promise; the columns of a group have room for it and are
-                // no other group's.
-                let move_group = unsafe {
-                    work.points.load(from, held, components, numbers, order.pitch);
-                    let norms = work.norms.wrapping_add(from);
-                    let norms = std::slice::from_raw_parts_mut(norms, held);
-                    Move { numbers, pitch: order.pitch, centre, norms, most: &most }
-                };
-                with_isa(isa, move_group);
+            let first = piece * groups_a_piece;
+            let pack = |columns: *mut T| {
+                for g in first..groups.min(first + groups_a_piece) {
+                    let (from, held) = (g * order.group, order.group.min(count - g * order.group));
+                    let work = &work;
+                    let numbers = work.numbers.wrapping_add(g * step);
+                    let columns = if room > 0 { columns } else { numbers };
+                    // SAFETY: the caller's promise; the columns of a group have room for it and are
+                    // no other group's.
+                    let move_group = unsafe {
+                        work.points.load(from, held, components, columns, order.group);
+                        let norms = work.norms.wrapping_add(from);
+                        let norms = std::slice::from_raw_parts_mut(norms, held);
+                        Move { numbers: columns, pitch: order.group, centre, norms, most: &most }
+                    };
+                    with_isa(isa, move_group);
+                    for at in (0..if room > 0 { held } else { 0 }).step_by(order.tile) {
+                        let shape = (components, order.tile.min(held - at));
+                        let from = columns.wrapping_add(at).cast_const().cast();
+                        let to = numbers.wrapping_add(at * components).cast();
+                        let steps = [order.tile, order.group].map(|step| (step as isize, 1));
+                        // SAFETY: rows of the columns, and a tile of the group with room for them.
+                        unsafe {
+                            moves::block(size_of::<T>(), shape, (to, steps[0]), (from, steps[1]));
+                        }
+                    }
+                }
+            };
+            if let Err(error) = moves::with_scratch("pack", room, |columns| pack(columns.cast())) {
+                *lock(&failed) = Err(error);
             }
         });
+        failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)?;
         let [largest, prefixes] = most.map(|most| f64::from_bits(most.into_inner()));
         packed.reach = Reach { largest, prefixes };
         Ok(packed)
     }
 
-    fn group(&self, number: usize) -> &[T] {
-        &self.numbers[number * self.order.step..][..self.components * self.order.pitch]
+    /// The panel or tile that begins with a point.
+    fn tile(&self, point: usize) -> &[T] {
+        &self.numbers[point * self.components..][..self.order.tile * self.components]
     }
 }
 
@@ -230,115 +249,138 @@ impl<T: Number> TileWork<T> for Fill<'_, T> {
     fn run<V: Lanes<Elem = T>, const ROWS: usize>(self) {
         let Fill { x, y, distance, i, j, to } = self;
         let (lanes, width) = (VECTORS * V::LANES, i.len());
-        assert!(x.order.group == lanes && y.order.group == GROUP);
-        assert!(y.order.pitch >= GROUP + ROWS);
-        assert!(i.end <= x.norms.len() && j.end <= y.norms.len());
-        let zeros = [T::ZERO; MOST_ROWS];
-        let (mut tile, mut spans): (Tile<T>, Tile<T>) =
-            ([T::ZERO; MOST_ROWS * MOST_LANES], [T::ZERO; MOST_ROWS * MOST_LANES]);
+        assert!(x.order.tile == lanes && y.order.tile == ROWS && j.start.is_multiple_of(ROWS));
+        assert!(i.end + MOST_ROWS <= x.norms.len() && j.end + MOST_ROWS <= y.norms.len());
+        let (mut tile, mut spans) = (Tile::<T>::uninit(), Tile::<T>::uninit());
         // Inner products keep the bits of the formula, squares the bound of their error.
         let part = if distance { PARTIAL } else { x.components };
-        let mut first = j.start;
-        while first < j.end {
-            // The rows of one group at a time.
-            let end = j.end.min((first / GROUP + 1) * GROUP);
-            let numbers = y.group(first / GROUP);
-            for panel in i.start / lanes..i.end.div_ceil(lanes) {
-                let lane = panel * lanes;
-                // The lanes of the panel that are asked for: all, but at the edges.
-                let (from, until) = (lane.max(i.start), i.end.min(lane + lanes));
-                let whole = until - from == lanes;
-                let mut of_x = [V::lit(0.0); VECTORS];
-                for v in 0..VECTORS {
-                    // SAFETY: norms of a whole panel.
-                    of_x[v] = unsafe { V::load(x.norms.as_ptr().add(lane + v * V::LANES)) };
+        for panel in i.start / lanes..i.end.div_ceil(lanes) {
+            let lane = panel * lanes;
+            // The lanes of the panel that are asked for: all, but at the edges.
+            let (from, until) = (lane.max(i.start), i.end.min(lane + lanes));
+            let whole = until - from == lanes;
+            let mut of_x = [V::lit(0.0); VECTORS];
+            for v in 0..VECTORS {
+                // SAFETY: norms of a whole panel.
+                of_x[v] = unsafe { V::load(x.norms.as_ptr().add(lane + v * V::LANES)) };
+            }
+            for row in j.clone().step_by(ROWS) {
+                let mut sums = [[V::lit(0.0); VECTORS]; ROWS];
+                let sums_of =
+                    x.tile(lane).chunks(part * lanes).zip(y.tile(row).chunks(part * ROWS));
+                let many = sums_of.len() > PARTIAL;
+                for (k, (panel, numbers)) in sums_of.enumerate() {
+                    let columns = Columns { numbers, pitch: ROWS };
+                    // There are no registers for two tiles: sums so far wait in memory.
+                    let anew = k % PARTIAL == 0;
+                    match anew {
+                        true if k > 0 => {
+                            if k > PARTIAL {
+                                // SAFETY: sums have been put there.
+                                unsafe { add_tile(&mut sums, &spans) };
+                            }
+                            put_tile(&sums, &mut spans);
+                        }
+                        true => {}
+                        false => put_tile(&sums, &mut tile),
+                    }
+                    // SAFETY: as many components of a panel and of a tile.
+                    sums = unsafe { onto([[V::lit(0.0); VECTORS]; ROWS], panel, columns) };
+                    if !anew {
+                        // SAFETY: as above.
+                        unsafe { add_tile(&mut sums, &tile) };
+                    }
                 }
-                for row in (first..end).step_by(ROWS) {
-                    let mut sums = [[V::lit(0.0); VECTORS]; ROWS];
-                    let sums_of = x.group(panel).chunks(part * lanes);
-                    let many = sums_of.len() > PARTIAL;
-                    for (k, panel) in sums_of.enumerate() {
-                        let numbers = &numbers[k * part * y.order.pitch + row % GROUP..];
-                        let columns = Columns { numbers, pitch: y.order.pitch };
-                        // There are no registers for two tiles: sums so far wait in memory.
-                        let anew = k % PARTIAL == 0;
-                        match anew {
-                            true if k > 0 => {
-                                if k > PARTIAL {
-                                    add_tile(&mut sums, &spans);
-                                }
-                                put_tile(&sums, &mut spans);
-                            }
-                            true => {}
-                            false => put_tile(&sums, &mut tile),
-                        }
-                        // SAFETY: a column goes on for a tile beyond its group, and so do the numbers
-                        // but for the last column, whose end is that of its pitch.
-                        sums = unsafe { products::<V, ROWS>(panel, columns, &zeros, 0) };
-                        if !anew {
-                            add_tile(&mut sums, &tile);
-                        }
-                    }
-                    if many {
-                        add_tile(&mut sums, &spans);
-                    }
-                    let rows = ROWS.min(end - row);
-                    let to = to.wrapping_add((row - j.start) * width + from - i.start);
-                    let (into, step) = if whole { (to, width) } else { (tile.as_mut_ptr(), lanes) };
-                    // All rows of the tile by their numbers, in loops so small that they are
-                    // unrolled: it stays in registers.
-                    if distance {
-                        for r in 0..ROWS {
-                            // SAFETY: there is a norm for every point.
-                            let norm = unsafe { *y.norms.get_unchecked((row + r).min(end - 1)) };
-                            let norm = V::lit(Real::to_f64(norm));
-                            for v in 0..VECTORS {
-                                let square = sums[r][v].neg_mul_add(V::lit(2.0), of_x[v] + norm);
-                                sums[r][v] = V::lit(0.0).max(square);
-                            }
-                        }
-                    }
-                    for r in 0..ROWS {
-                        if r < rows {
-                            for v in 0..VECTORS {
-                                // SAFETY: there is room for all j times all i, or for a tile.
-                                unsafe { sums[r][v].store(into.add(r * step + v * V::LANES)) };
-                            }
-                        }
-                    }
-                    for r in 0..if whole { 0 } else { rows } {
-                        let tile = tile[r * lanes + from - lane..].as_ptr();
-                        // SAFETY: there is room for all j times all i.
-                        unsafe { to.add(r * width).copy_from_nonoverlapping(tile, until - from) };
+                if many {
+                    // SAFETY: as above.
+                    unsafe { add_tile(&mut sums, &spans) };
+                }
+                if distance {
+                    // SAFETY: there is a norm for every row of a tile.
+                    unsafe { squares(&mut sums, of_x, y.norms.as_ptr().add(row)) };
+                }
+                let rows = ROWS.min(j.end - row);
+                let to = to.wrapping_add((row - j.start) * width + from - i.start);
+                if whole && rows == ROWS {
+                    // SAFETY: there is room for all j times all i.
+                    unsafe { put(&sums, to, width) };
+                    continue;
+                }
+                put_tile(&sums, &mut tile);
+                for r in 0..rows {
+                    // SAFETY: there is room for all j times all i, and the tile has been put.
+                    unsafe {
+                        let tile = tile.as_ptr().cast::<T>().add(r * lanes + from - lane);
+                        to.add(r * width).copy_from_nonoverlapping(tile, until - from);
                     }
                 }
             }
-            first = end;
         }
     }
 }
 
 /// Room for the sums of a tile.
-type Tile<T> = [T; MOST_ROWS * MOST_LANES];
+type Tile<T> = MaybeUninit<[T; MOST_ROWS * MOST_LANES]>;
 
+/// Squared distances from inner products, the norms of lanes and those of rows: in a loop so small
+/// that it is unrolled, and the tile stays in registers.
+///
+/// # Safety
+/// There is a norm for every row.
 #[inline(always)]
-fn put_tile<V: Lanes, const ROWS: usize>(sums: &[[V; VECTORS]; ROWS], tile: &mut Tile<V::Elem>) {
-    assert!(ROWS <= MOST_ROWS && VECTORS * V::LANES <= MOST_LANES);
+unsafe fn squares<V: Lanes, const ROWS: usize>(
+    sums: &mut [[V; VECTORS]; ROWS],
+    of_x: [V; VECTORS],
+    norms: *const V::Elem,
+) {
+    let (two, zero) = (V::lit(2.0), V::lit(0.0));
+    for r in 0..ROWS {
+        // SAFETY: the caller's promise.
+        let norm = V::lit(unsafe { *norms.add(r) }.to_f64());
+        for v in 0..VECTORS {
+            sums[r][v] = zero.max(sums[r][v].neg_mul_add(two, of_x[v] + norm));
+        }
+    }
+}
+
+/// Writes a tile, rows a step apart.
+///
+/// # Safety
+/// There is room for all rows of all lanes.
+#[inline(always)]
+unsafe fn put<V: Lanes, const ROWS: usize>(
+    sums: &[[V; VECTORS]; ROWS],
+    to: *mut V::Elem,
+    step: usize,
+) {
     for r in 0..ROWS {
         for v in 0..VECTORS {
-            // SAFETY: a tile has room for all rows of all lanes.
-            unsafe { sums[r][v].store(tile.as_mut_ptr().add((r * VECTORS + v) * V::LANES)) };
+            // SAFETY: the caller's promise.
+            unsafe { sums[r][v].store(to.add(r * step + v * V::LANES)) };
         }
     }
 }
 
 #[inline(always)]
-fn add_tile<V: Lanes, const ROWS: usize>(sums: &mut [[V; VECTORS]; ROWS], tile: &Tile<V::Elem>) {
+fn put_tile<V: Lanes, const ROWS: usize>(sums: &[[V; VECTORS]; ROWS], tile: &mut Tile<V::Elem>) {
     assert!(ROWS <= MOST_ROWS && VECTORS * V::LANES <= MOST_LANES);
+    // SAFETY: a tile has room for all rows of all lanes.
+    unsafe { put(sums, tile.as_mut_ptr().cast(), VECTORS * V::LANES) };
+}
+
+/// # Safety
+/// Sums have been put into the tile.
+#[inline(always)]
+unsafe fn add_tile<V: Lanes, const ROWS: usize>(
+    sums: &mut [[V; VECTORS]; ROWS],
+    tile: &Tile<V::Elem>,
+) {
+    assert!(ROWS <= MOST_ROWS && VECTORS * V::LANES <= MOST_LANES);
+    let tile = tile.as_ptr().cast::<V::Elem>();
     for r in 0..ROWS {
         for v in 0..VECTORS {
-            // SAFETY: as above.
-            let held = unsafe { V::load(tile.as_ptr().add((r * VECTORS + v) * V::LANES)) };
+            // SAFETY: the caller's promise.
+            let held = unsafe { V::load(tile.add((r * VECTORS + v) * V::LANES)) };
             sums[r][v] = sums[r][v] + held;
         }
     }
