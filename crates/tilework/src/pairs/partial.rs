@@ -151,6 +151,10 @@ impl Partial {
             );
             return Err(wrong(message));
         }
+        // A mean of nothing that has a sum would be infinite, and wrong after the next merge.
+        if count == 0 && row.finish == Finish::OverCount && values.any(())?.item::<bool>()? {
+            return Err(wrong(format!("{reduction} of 0 values has sums that are not 0")));
+        }
         Ok(Partial { fold: row.fold, shape, dtype, count, values, indices })
     }
 
@@ -320,5 +324,19 @@ mod tests {
         assert!(state(1, 0, 0).unwrap_err().to_string().contains("K is at least 1"));
         let empty = state(1 << 20, 1, 0).unwrap();
         assert_eq!(empty.merge(&empty).unwrap().finish().unwrap().only().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn a_mean_of_nothing_has_no_sum() {
+        let state = |count: u64, sum: f64| {
+            let values = Array::full(&[2, 1], sum, DType::Float64).unwrap();
+            Partial::from_arrays("Mean", (1, 1, 0), DType::Float64, (count, values, None))
+        };
+        let both = state(0, 0.0).unwrap().merge(&state(2, 3.0).unwrap()).unwrap();
+        assert_eq!(both.finish().unwrap().only().unwrap().to_vec::<f64>().unwrap(), [1.5, 1.5]);
+        for sum in [1.0, f64::NAN] {
+            let message = state(0, sum).unwrap_err().to_string();
+            assert!(message.contains("sums that are not 0"), "{message}");
+        }
     }
 }
