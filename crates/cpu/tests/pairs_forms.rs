@@ -409,13 +409,21 @@ fn exponents_with_a_summand_are_expanded_too() {
 
 #[test]
 fn wide_inner_products_keep_their_bits() {
-    for case in cases::<f32>(270, 600, 40) {
+    // Beside a long vector of j, blocks of j do not begin where tiles do.
+    let beside = [1, 700]
+        .into_iter()
+        .flat_map(|len| cases::<f32>(270, 600, 40).into_iter().map(move |case| (case, len)));
+    for (case, len) in beside {
         let mut build = Builder::new();
-        let slot = Slot { dtype: DType::Float32, len: 40 };
-        let (x, y) = (build.input(slot, Per::I), build.input(slot, Per::J));
-        let product = build.dot(x, y).unwrap();
-        let tape = build.finish(&[product]).unwrap();
-        let inputs = [array(&[270, 40], &case.x), array(&[600, 40], &case.y)];
+        let slot = |len| Slot { dtype: DType::Float32, len };
+        let (x, y) = (build.input(slot(40), Per::I), build.input(slot(40), Per::J));
+        let w = build.input(slot(len), Per::J);
+        let (product, of_j) = (build.dot(x, y).unwrap(), build.dot(w, w).unwrap());
+        let sum = build.apply(Id::Add, &[product, of_j]).unwrap();
+        let tape = build.finish(&[sum]).unwrap();
+        let numbers: Vec<f32> = (0..600 * len).map(|k| (k % 13) as f32 * 0.125).collect();
+        let mut inputs = vec![array(&[270, 40], &case.x), array(&[600, 40], &case.y)];
+        inputs.push(array(&[600, len as usize], &numbers));
         let answer = |accuracy| {
             let (fold, k, sizes) = (PairFoldId::MaxArgMax, 1, (270, 600));
             ask::<f32>(&Ask { tape: &tape, fold, k, inputs: &inputs, sizes, start: 0, accuracy })

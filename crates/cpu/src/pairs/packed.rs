@@ -249,7 +249,7 @@ impl<T: Number> TileWork<T> for Fill<'_, T> {
     fn run<V: Lanes<Elem = T>, const ROWS: usize>(self) {
         let Fill { x, y, distance, i, j, to } = self;
         let (lanes, width) = (VECTORS * V::LANES, i.len());
-        assert!(x.order.tile == lanes && y.order.tile == ROWS && j.start.is_multiple_of(ROWS));
+        assert!(x.order.tile == lanes && y.order.tile == ROWS);
         assert!(i.end + MOST_ROWS <= x.norms.len() && j.end + MOST_ROWS <= y.norms.len());
         let (mut tile, mut spans) = (Tile::<T>::uninit(), Tile::<T>::uninit());
         // Inner products keep the bits of the formula, squares the bound of their error.
@@ -264,7 +264,8 @@ impl<T: Number> TileWork<T> for Fill<'_, T> {
                 // SAFETY: norms of a whole panel.
                 of_x[v] = unsafe { V::load(x.norms.as_ptr().add(lane + v * V::LANES)) };
             }
-            for row in j.clone().step_by(ROWS) {
+            // Blocks of j need not begin where a tile does.
+            for row in (j.start / ROWS * ROWS..j.end).step_by(ROWS) {
                 let mut sums = [[V::lit(0.0); VECTORS]; ROWS];
                 let sums_of =
                     x.tile(lane).chunks(part * lanes).zip(y.tile(row).chunks(part * ROWS));
@@ -299,18 +300,19 @@ impl<T: Number> TileWork<T> for Fill<'_, T> {
                     // SAFETY: there is a norm for every row of a tile.
                     unsafe { squares(&mut sums, of_x, y.norms.as_ptr().add(row)) };
                 }
-                let rows = ROWS.min(j.end - row);
-                let to = to.wrapping_add((row - j.start) * width + from - i.start);
-                if whole && rows == ROWS {
+                let rows = row.max(j.start)..j.end.min(row + ROWS);
+                let to = to.wrapping_add((rows.start - j.start) * width + from - i.start);
+                if whole && rows.len() == ROWS {
                     // SAFETY: there is room for all j times all i.
                     unsafe { put(&sums, to, width) };
                     continue;
                 }
                 put_tile(&sums, &mut tile);
-                for r in 0..rows {
+                for r in 0..rows.len() {
+                    let at = (rows.start - row + r) * lanes + from - lane;
                     // SAFETY: there is room for all j times all i, and the tile has been put.
                     unsafe {
-                        let tile = tile.as_ptr().cast::<T>().add(r * lanes + from - lane);
+                        let tile = tile.as_ptr().cast::<T>().add(at);
                         to.add(r * width).copy_from_nonoverlapping(tile, until - from);
                     }
                 }
