@@ -16,10 +16,12 @@ mod evaluate;
 mod print;
 mod signature;
 mod terms;
+mod weighed;
 
 pub use build::Builder;
 pub use carry::Carried;
 pub use terms::{Term, Terms};
+pub use weighed::{Difference, Factors, Weighed};
 
 use smallvec::SmallVec;
 use tilework_fork::ForkOnce;
