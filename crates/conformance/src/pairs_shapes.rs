@@ -1,7 +1,7 @@
 //! Reductions over pairs of shapes of their own: few rows by many columns, and vectors of any length, against
-//! the CPU; and right-hand sides of any layout. Called by `tests/pairs.rs`.
+//! the CPU; right-hand sides of any layout; gradients of wide points. Called by `tests/pairs.rs`.
 
-use tilework::pairs::{Accuracy, Genred, Options, SumScheme};
+use tilework::pairs::{Accuracy, Genred, Options, Reduced, SumScheme};
 use tilework::{Array, DType, Device, Rng, s};
 
 use crate::pairs::floats;
@@ -146,5 +146,64 @@ pub fn right_hand_sides(device: Device) {
                 assert!(products || device != Device::cpu(), "{layout}, {dtype}, {sums:?}: {how}");
             }
         }
+    }
+}
+
+/// Gradients of kernels of wide points against float64 of the same numbers, near the origin and far from it,
+/// alone and with their value, with factors of i and of j that need not be finite.
+pub fn wide_gradients(device: Device) {
+    const TEXTS: [&str; 3] = [
+        "Concat(Exp(-SqDist(x,y) * s) * c, Grad(Exp(-SqDist(x,y) * s) * c, x, e))",
+        "Concat(Grad(Exp(-SqDist(x,y) * s), x, IntCst(1)), c * Exp(-s * SqDist(x,y)))",
+        "c * Exp(-SqDist(y,x) * s) * (y - x) * e",
+    ];
+    let rng = Rng::new(17);
+    for (m, n, dim) in [(300, 700, 16), (1030, 257, 37), (260, 600, 131)] {
+        let draw = |rows: usize, dim: usize, offset: f64| {
+            let numbers = rng.normal(&[rows, dim], DType::Float32).and_then(|x| x.add(offset));
+            numbers.and_then(|x| x.astype(DType::Float64)).expect("normal")
+        };
+        let s = Array::full_on(Device::cpu(), &[1], 1.0 / dim as f64, DType::Float64);
+        let s = s.expect("full");
+        let aliases = [format!("x = Vi({dim})"), format!("y = Vj({dim})")];
+        let aliases = [&aliases[0][..], &aliases[1], "s = Pm(1)", "c = Vj(1)", "e = Vi(1)"];
+        for (offset, odd) in [(0.0, 1.0), (30.0, 1.0), (0.0, f64::INFINITY), (0.0, f64::NAN)] {
+            let (x, y) = (draw(m, dim, offset), draw(n, dim, offset));
+            let (c, e) = (draw(n, 1, 1.0), draw(m, 1, 1.0));
+            e.slice(&s![7..8]).and_then(|row| row.fill(odd)).expect("fill");
+            let arrays = [x, y, s.clone(), c, e];
+            for text in TEXTS {
+                let call = Genred::new(text, &aliases, "Sum", 1).expect(text);
+                let strict = Options { accuracy: Accuracy::Strict, ..Options::default() };
+                let exact = call.call_with(&arrays.each_ref(), &strict).expect(text);
+                for (dtype, near) in [(DType::Float32, 1e-5), (DType::Float64, 1e-13)] {
+                    let there = arrays.each_ref().map(|array| {
+                        array.astype(dtype).and_then(|x| x.to_device(device)).expect("to_device")
+                    });
+                    for sums in [SumScheme::Blocks, SumScheme::Kahan, SumScheme::Double] {
+                        let options = Options { sums, ..Options::default() };
+                        let what =
+                            format!("{text}, {m} x {n}, D = {dim}, {offset}, {odd}, {dtype}");
+                        let got = call.call_with(&there.each_ref(), &options).expect(text);
+                        agree_finite(&what, &got, &exact, near);
+                        if device == Device::cpu() && odd == 1.0 {
+                            let how = call.explain(&there.each_ref(), &options).expect("explain");
+                            assert!(how.contains("differences about the centre"), "{what}: {how}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Numbers that are finite agree relative to the largest of them, and the same ones are not finite.
+fn agree_finite(what: &str, got: &Reduced, expected: &Reduced, tolerance: f64) {
+    let [got, expected] = [got, expected].map(|of| floats(of.values.as_ref().expect("values")));
+    let finite = expected.iter().filter(|x| x.is_finite());
+    let size = finite.fold(0.0f64, |most, x| most.max(x.abs()));
+    for (k, (a, b)) in got.iter().zip(&expected).enumerate() {
+        let near = a == b || (a - b).abs() <= tolerance * size || a.is_nan() && b.is_nan();
+        assert!(near, "{what}: element {k} is {a}, not {b}, of {size}");
     }
 }

@@ -79,6 +79,12 @@ fn right_hand_sides() {
 }
 
 #[test]
+fn wide_gradients() {
+    pairs_shapes::wide_gradients(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_shapes::wide_gradients);
+}
+
+#[test]
 fn streamed() {
     on(Device::parse("cuda:0"), pairs_sizes::streamed);
 }

@@ -140,6 +140,20 @@ fn corpus() {
     let aliases = ["x = Vi(3)", "y = Vj(3)", "c = Vj(1)"];
     let call = Genred::new(FORMULAS[2], &aliases, "Sum", 1).expect("formula");
     println!("case many: {:016x}", hash(&call.call(&many.each_ref()).expect("call")).unwrap());
+    // Wide points, whose gradients are made of sums.
+    let aliases = ["x = Vi(37)", "y = Vj(37)", "c = Vj(1)", "e = Vi(1)"];
+    let text = "Concat(Exp(-SqDist(x,y) / 30) * c, Grad(Exp(-SqDist(x,y) / 30) * c, x, e))";
+    let call = Genred::new(text, &aliases, "Sum", 1).expect("formula");
+    for dtype in [DType::Float32, DType::Float64] {
+        let wide = [[333, 37], [700, 37], [700, 1], [333, 1]]
+            .map(|shape| rng.normal(&shape, dtype).expect("normal"));
+        for sums in [SumScheme::Blocks, SumScheme::Kahan, SumScheme::Double] {
+            let options = Options { sums, ..Options::default() };
+            let got = call.call_with(&wide.each_ref(), &options).expect("call");
+            let bits = hash(&got.values.expect("values")).unwrap();
+            println!("case wide {dtype} {sums:?}: {bits:016x}");
+        }
+    }
 }
 
 /// The same for formulas made at random.

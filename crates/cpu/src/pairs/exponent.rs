@@ -42,7 +42,7 @@ impl Numbers {
         Numbers(all)
     }
 
-    fn get(&self, slot: SlotId) -> Option<f64> {
+    pub(super) fn get(&self, slot: SlotId) -> Option<f64> {
         self.0[usize::from(slot)].map(|value| value.cast(DType::Float64).get::<f64>())
     }
 }

@@ -14,8 +14,10 @@ use std::borrow::Cow;
 use tilework_backend::{Accuracy, PairReduce, try_filled};
 use tilework_error::{Error, Result};
 use tilework_ops::Id;
+use tilework_ops::pair_fold::Monoid;
 use tilework_tape::{Action, Builder, Per, Slot, SlotId, Step, Tape};
 
+use super::centred::Centred;
 use super::course::Course;
 use super::exponent::{Numbers, are_normal, scaled, slope};
 use super::moved::{Moved, Reach};
@@ -77,6 +79,8 @@ pub(super) struct Form<T> {
     /// Whether no exponential of a pair is too small for a normal number.
     pub(super) normal: bool,
     points: Both<T>,
+    /// Set where differences of the points are made of sums.
+    centred: Option<Centred<T>>,
     isa: Isa,
 }
 
@@ -148,15 +152,15 @@ impl<T: Number> Form<T> {
                         norms,
                     };
                     let (x, y) = (moved(x, -2.0 * scale, scale), moved(y, 1.0, scale));
-                    return Ok((Both::Moved { x, y }, reach));
+                    return Ok((Both::Moved { x, y }, reach, centre));
                 }
                 let x = Packed::lanes(isa, x, m, &centre, course)?;
                 let y = Packed::rows(isa, y, n, &centre, course)?;
                 let (reach, distance) = ([x.reach, y.reach], candidate.kind == Kind::Distance);
-                Ok((Both::Packed { distance, x, y }, reach))
+                Ok((Both::Packed { distance, x, y }, reach, centre))
             }
         };
-        let (points, reach) = pack().map_err(|error| format!("direct: {error}"))?;
+        let (points, reach, centre) = pack().map_err(|error| format!("direct: {error}"))?;
         let mut how = match candidate.kind {
             Kind::Product => "given by matrix products",
             Kind::Distance => "expanded square given by matrix products",
@@ -164,6 +168,7 @@ impl<T: Number> Form<T> {
         }
         .to_owned();
         how += &format!(", {} components", candidate.components);
+        let mut centred = None;
         if candidate.kind != Kind::Product {
             let onto = matches!(candidate.kind, Kind::Expanded(_)).then_some(candidate.components);
             let (radius, bound) = bound(reach, steepest, onto);
@@ -177,18 +182,42 @@ impl<T: Number> Form<T> {
             how = format!("{how}, {figures}");
             let numbers = Numbers::of(request.tape, sources);
             normal = are_normal::<T>(request, &numbers, candidate.distance, radius);
+            if candidate.kind == Kind::Distance && request.fold.row().monoid == Monoid::Add {
+                let (points, centre) = ([candidate.x, candidate.y], (centre, radius.sqrt()));
+                // SAFETY: the inputs of a request may be read, as many points as it says.
+                centred = unsafe { Centred::of(request.tape, sources, points, (m, n), centre) };
+            }
+            if centred.is_some() {
+                how += ", differences about the centre made of sums";
+            }
         }
-        let (tape, inputs, onto) =
-            rewrite(request.tape, &candidate).map_err(|error| error.to_string())?;
-        Ok((Form { tape, inputs, onto, normal, points, isa }, how.into()))
+        let (tape, inputs, onto) = rewrite(request.tape, &candidate, centred.as_ref())
+            .map_err(|error| error.to_string())?;
+        Ok((Form { tape, inputs, onto, normal, points, centred, isa }, how.into()))
     }
 
     /// Where the inputs of the tape come from.
     pub(super) fn sources(&self, sources: Vec<Source>) -> Vec<Source> {
         let mut sources: Vec<Option<Source>> = sources.into_iter().map(Some).collect();
         let mut all: Vec<Source> = self.inputs.iter().filter_map(|&k| sources[k].take()).collect();
+        all.extend(self.centred.as_ref().map(|centred| Source {
+            base: centred.centre.as_ptr().cast(),
+            layout: centred.layout.clone(),
+        }));
         all.resize_with(self.tape.inputs().len(), Source::nowhere);
         all
+    }
+
+    /// Whether the sums of the tape are to be combined.
+    pub(super) fn is_centred(&self) -> bool {
+        self.centred.is_some()
+    }
+
+    /// Makes the sums that are asked for of those of an i.
+    pub(super) fn combine(&self, i: usize, sums: &mut [f64]) {
+        if let Some(centred) = &self.centred {
+            centred.combine(i, sums);
+        }
     }
 
     /// Writes what is given for a tile.
@@ -317,11 +346,19 @@ fn sides(tape: &Tape, p: SlotId, q: SlotId) -> Option<(SlotId, SlotId)> {
 }
 
 /// The tape with other inputs in the place of a step, without what nobody needs then, and which of
-/// the inputs are left before them; and where an inner product is added to a norm.
-fn rewrite(tape: &Tape, candidate: &Candidate) -> Result<(Tape, Vec<usize>, Option<SlotId>)> {
+/// the inputs are left before them; and where an inner product is added to a norm. Differences that are
+/// `centred` have their centre before those, and are made of sums later.
+fn rewrite<T: Number>(
+    tape: &Tape,
+    candidate: &Candidate,
+    centred: Option<&Centred<T>>,
+) -> Result<(Tape, Vec<usize>, Option<SlotId>)> {
     let first = tape.inputs().len();
     let mut needed = vec![false; tape.slots()];
-    tape.outputs().iter().for_each(|&slot| needed[usize::from(slot)] = true);
+    match centred {
+        Some(centred) => centred.roots().for_each(|slot| needed[usize::from(slot)] = true),
+        None => tape.outputs().iter().for_each(|&slot| needed[usize::from(slot)] = true),
+    }
     needed[usize::from(candidate.slot)] = false;
     for (k, step) in tape.steps().iter().enumerate().rev() {
         if needed[first + k] && first + k != usize::from(candidate.slot) {
@@ -335,11 +372,12 @@ fn rewrite(tape: &Tape, candidate: &Candidate) -> Result<(Tape, Vec<usize>, Opti
         now[k] = build.input(tape.inputs()[k].slot, tape.inputs()[k].per);
     }
     let one = Slot::scalar(tape.slot(candidate.slot).dtype);
+    let all = Slot { len: candidate.components as u32, ..one };
+    let centre = centred.map(|_| build.input(all, Per::Once));
     let mut onto = None;
     now[usize::from(candidate.slot)] = match candidate.kind {
         Kind::Product | Kind::Distance => build.input(one, Per::Pair),
         Kind::Expanded(_) => {
-            let all = Slot { len: candidate.components as u32, ..one };
             let (x, norm_of_x) = (build.input(all, Per::I), build.input(one, Per::I));
             let (y, norm_of_y) = (build.input(all, Per::J), build.input(one, Per::J));
             let product = build.dot(x, y)?;
@@ -356,7 +394,10 @@ fn rewrite(tape: &Tape, candidate: &Candidate) -> Result<(Tape, Vec<usize>, Opti
         let x: Vec<SlotId> = step.operands.iter().map(|&slot| now[usize::from(slot)]).collect();
         now[first + k] = again(&mut build, step, &x)?;
     }
-    let outputs: Vec<SlotId> = tape.outputs().iter().map(|&slot| now[usize::from(slot)]).collect();
+    let outputs: Vec<SlotId> = match (centred, centre) {
+        (Some(centred), Some(centre)) => vec![centred.output(&mut build, &now, centre)?],
+        _ => tape.outputs().iter().map(|&slot| now[usize::from(slot)]).collect(),
+    };
     Ok((build.finish(&outputs)?, inputs, onto))
 }
 

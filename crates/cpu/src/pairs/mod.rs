@@ -10,6 +10,7 @@
 
 mod aligned;
 mod candidates;
+mod centred;
 mod columns;
 mod course;
 mod explain;
@@ -39,7 +40,7 @@ use tilework_backend::{Accuracy, PairReduce, Scheme, Session, SumScheme};
 use tilework_error::{Error, Result};
 use tilework_layout::Layout;
 use tilework_ops::DType;
-use tilework_ops::pair_fold::Monoid;
+use tilework_ops::pair_fold::{Monoid, PairShape};
 use tilework_tape::{Per, SlotId, Tape};
 
 use crate::isa::Isa;
@@ -118,13 +119,15 @@ fn with_job<T: Number + Summed<A>, A: Number, R>(
             let (fill, load): (&Fill<'_>, &Load<'_>) = (&fill, &load);
             let (tape, onto, normal) = (&form.tape, form.onto, form.normal);
             let made = Some((fill, load));
-            let operands = Operands { tape, sources, made, onto, normal, form: how };
+            let combine = |i: usize, sums: &mut [f64]| form.combine(i, sums);
+            let combine = form.is_centred().then_some(&combine as &Combine<'_>);
+            let operands = Operands { tape, sources, made, combine, onto, normal, form: how };
             door(&Job::new(session, request, operands, course))
         }
         Err(form) => {
             let normal = form::is_normal::<T>(request, &sources, &course);
-            let (tape, made, onto) = (request.tape, None, None);
-            let operands = Operands { tape, sources, made, onto, normal, form };
+            let (tape, made, combine, onto) = (request.tape, None, None, None);
+            let operands = Operands { tape, sources, made, combine, onto, normal, form };
             door(&Job::new(session, request, operands, course))
         }
     }
@@ -137,6 +140,8 @@ struct Operands<'a> {
     sources: Vec<Source>,
     /// Makes the input that is given for every pair, and inputs of one side.
     made: Option<(&'a Fill<'a>, &'a Load<'a>)>,
+    /// Makes the sums that are asked for of those of the tape, by i.
+    combine: Option<&'a Combine<'a>>,
     /// The sum of an inner product and a number that may be summed in any order.
     onto: Option<SlotId>,
     /// Whether no exponential of a pair is too small for a normal number.
@@ -147,6 +152,7 @@ struct Operands<'a> {
 
 type Fill<'a> = dyn Fn(&Given) + Sync + 'a;
 type Load<'a> = dyn Fn(&Side) + Sync + 'a;
+type Combine<'a> = dyn Fn(usize, &mut [f64]) + Sync + 'a;
 
 /// What is to be written for the input that is given for every pair.
 struct Given {
@@ -237,7 +243,7 @@ impl<'r, T: Number + Summed<A>, A: Number> Job<'r, T, A> {
         let n = request.n;
         let folding = Folding {
             monoid: request.fold.row().monoid,
-            shape: request.shape(),
+            shape: PairShape { dim: dim_of(operands.tape), ..request.shape() },
             dtype: request.computes(),
             kahan: request.sums == SumScheme::Kahan && request.fold.row().monoid == Monoid::Add,
             strict: request.accuracy == Accuracy::Strict,
@@ -372,14 +378,22 @@ impl<'r, T: Number + Summed<A>, A: Number> Job<'r, T, A> {
     }
 
     fn write(&self, batch: usize, block: usize, mut states: Rows<A>) -> Result<()> {
+        let (rows, _) = self.ranges(block, 0);
+        if let Some(combine) = self.operands.combine {
+            states.change(|row, sums| combine(rows.start + row, sums))?;
+        }
         if self.request.finish {
             states.finish();
         }
         let sinks = (self.values.as_ref(), self.indices.as_ref());
-        let (rows, _) = self.ranges(block, 0);
         // SAFETY: the session is held, and rows of different pieces are different.
         unsafe { states.write(sinks, &self.batch_index(batch), rows.start) }
     }
+}
+
+/// Components of what is folded.
+fn dim_of(tape: &Tape) -> usize {
+    tape.outputs().first().map_or(1, |&slot| tape.slot(slot).len as usize)
 }
 
 /// Pieces of i: so many that tiles of `lanes` share one only where there are enough, and a number that

@@ -116,7 +116,8 @@ impl<T: Number + Summed<A>, A: Number> Job<'_, T, A> {
             self.course.go_on((count * rows.len()) as u64)?;
         }
         let start = request.start + js.start as i64;
-        let mut all = Rows::new(request, rows.len(), js.len() as u64)?;
+        let of_rows = |rows| Rows::of(request.fold, self.folding.shape, rows, js.len() as u64);
+        let mut all = of_rows(rows.len())?;
         for (tile, of_tile, states) in tiles {
             let part = of_tile.start - rows.start..of_tile.end - rows.start;
             if plan.spread == 1 {
@@ -130,7 +131,7 @@ impl<T: Number + Summed<A>, A: Number> Job<'_, T, A> {
                 continue;
             }
             let lanes = of_tile.len() * plan.spread;
-            let mut of_lanes = Rows::new(request, lanes, js.len() as u64)?;
+            let mut of_lanes = of_rows(lanes)?;
             states.finish(start, of_lanes.part(0..lanes));
             all.gather(part, of_lanes);
         }

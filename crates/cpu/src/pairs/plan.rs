@@ -58,6 +58,9 @@ pub(super) const GIVEN_BLOCK: usize = 10 * MOST_ROWS;
 /// Bytes that a block of j may take.
 const BLOCK_BYTES: usize = 256 << 10;
 
+/// Bytes that a block of j may take where its vectors are packed for products: nobody reads them twice.
+const PACKED_BYTES: usize = 4 * BLOCK_BYTES;
+
 /// Components of a vector of j from which a sum of numbers times it is a matrix product: so many sums
 /// leave the loop no registers to hide its latency with.
 const COLUMNS: usize = MOST_ROWS;
@@ -186,6 +189,9 @@ impl<'a> Plan<'a> {
         let unit = (units[Per::J as usize] - elsewhere).max(1);
         let longest = if given { GIVEN_BLOCK } else { BLOCK };
         let most_rows = match spread {
+            1 if elsewhere == 0 && columns.is_some() => {
+                (PACKED_BYTES / unit).clamp(FEW_ROWS, longest)
+            }
             1 => (BLOCK_BYTES / unit).clamp(FEW_ROWS, longest),
             _ => (SPREAD_BYTES / unit).clamp(spread, SPREAD_BLOCK * spread),
         };

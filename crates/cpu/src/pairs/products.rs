@@ -132,6 +132,16 @@ impl<T: Number> Points<T> {
         unsafe { self.base.offset(at).read_unaligned() }
     }
 
+    /// The largest magnitude of the first components of some points; NaN if one is that.
+    ///
+    /// # Safety
+    /// The points may be read.
+    pub(super) unsafe fn largest(&self, count: usize) -> f64 {
+        // SAFETY: the caller's promise.
+        let numbers = (0..count).map(|row| unsafe { self.at(row, 0) }.f64().abs());
+        numbers.fold(0.0, |most, x| if x > most || x.is_nan() { x } else { most })
+    }
+
     /// Has points from `first` on brought near, if they lie close together. There need not be any.
     pub(super) fn fetch(&self, first: usize, count: usize) {
         let row = self.row.unsigned_abs() * size_of::<T>();

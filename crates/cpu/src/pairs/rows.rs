@@ -28,7 +28,16 @@ pub(super) struct Rows<A> {
 impl<A: Accumulator> Rows<A> {
     /// States after nothing, which are to be overwritten by those after `count` pairs.
     pub(super) fn new(request: &PairReduce<'_>, rows: usize, count: u64) -> Result<Rows<A>> {
-        let (fold, shape) = (request.fold, request.shape());
+        Rows::of(request.fold, request.shape(), rows, count)
+    }
+
+    /// The same for states of another shape.
+    pub(super) fn of(
+        fold: PairFoldId,
+        shape: PairShape,
+        rows: usize,
+        count: u64,
+    ) -> Result<Rows<A>> {
         let row = fold.row();
         let (values, indices) = (row.monoid.values(shape), row.monoid.indices(shape));
         Ok(Rows {
@@ -100,6 +109,18 @@ impl<A: Accumulator> Rows<A> {
             part.values.copy_from_slice(&lanes.values[first * values..][..values]);
             part.indices.copy_from_slice(&lanes.indices[first * indices..][..indices]);
         }
+    }
+
+    /// Has the values of every row changed, by the row's number.
+    pub(super) fn change(&mut self, change: impl Fn(usize, &mut [f64])) -> Result<()> {
+        let (values, _) = self.widths();
+        let mut numbers = try_filled(self.fold.row().name, 0.0, values)?;
+        for (row, held) in self.values.chunks_exact_mut(values.max(1)).enumerate() {
+            numbers.iter_mut().zip(&*held).for_each(|(number, held)| *number = held.f64());
+            change(row, &mut numbers);
+            held.iter_mut().zip(&numbers).for_each(|(held, number)| *held = A::of(*number));
+        }
+        Ok(())
     }
 
     /// Turns states into results.
