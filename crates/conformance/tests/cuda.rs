@@ -245,7 +245,8 @@ fn large_products_agree_with_float64() {
     }
     on_cuda(|device| {
         let few = [(64, 70_000, 64), (1, 5000, 5000)];
-        let sizes = [(700, 640, 650), (2048, 64, 2048), (2050, 50, 2203)].into_iter().chain(few);
+        let sizes = [(700, 640, 650), (2048, 64, 2048), (2050, 50, 2203), (1501, 41, 1603)];
+        let sizes = sizes.into_iter().chain(few);
         for dtype in [DType::Float32, DType::Float64, DType::Float16, DType::BFloat16] {
             for (m, k, n) in sizes.clone() {
                 for order in 0..4 {
@@ -263,7 +264,7 @@ fn large_products_agree_with_float64() {
             agree(&format!("{dtype}, one column 2048 times"), &b.transpose(), &a.transpose())?;
         }
         for (place, odd) in [(5, f32::INFINITY), (70_001, f32::NAN), (9, 1e-30), (100_000, 1e30)] {
-            for (m, k, n) in [(700, 640, 650), (2050, 50, 2203), (64, 6400, 64)] {
+            for (m, k, n) in [(700, 640, 650), (2050, 50, 2203), (3000, 40, 800), (64, 6400, 64)] {
                 let mut values = numbers(m * k);
                 values[place] = odd;
                 let a = Array::from_slice_on(device, &values)?

@@ -2,9 +2,8 @@
 // of the operands while earlier ones are multiplied. What a block computes is a Core, which the source
 // that follows declares: its sizes, how its tiles lie in shared memory, and how its threads share the
 // work. Declared before, with `matmul.cu`: S, the element; STAGES, tiles that are on their way or in use;
-// ALONG_A and ALONG_B, 1 if neighbours of an operand lie along the sum.
+// DEEP, of k in a tile; ALONG_A and ALONG_B, 1 if neighbours of an operand lie along the sum.
 
-#define DEEP 16         // of k in a tile
 #define RUN (16 / (int)sizeof(S))
 
 // Copies of 16 bytes; of an element; and of any number, of which the first `inside` bytes are read and the
@@ -122,15 +121,37 @@ template <class Core, class How> FN void walk(
         }
         asm volatile("cp.async.commit_group;" ::: "memory");
     };
+    auto arrived = [] {
+        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+        __syncthreads();
+    };
     core.clear();
 #pragma unroll 1
     for (int step = 0; step < STAGES - 1; step++) fetch(step);
+    if constexpr (Core::AHEAD) {
+        // What a thread needs of a depth is on its way while it multiplies the one before.
+        typename Core::Depth depth[2];
+        arrived();
+        depth[0].take(left[0], right[0], 0);
 #pragma unroll 1
-    for (int step = 0; step < steps; step++) {
-        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
-        __syncthreads();
-        fetch(step + STAGES - 1);
-        core.step(left[step % STAGES], right[step % STAGES], step, how);
+        for (int step = 0; step < steps; step++) {
+            int now = step % STAGES, next = (step + 1) % STAGES;
+#pragma unroll
+            for (int d = 0; d < DEEP; d++) {
+                if (d + 1 == DEEP) arrived();
+                if (d + 1 == DEEP) depth[0].take(left[next], right[next], 0);
+                else depth[(d + 1) % 2].take(left[now], right[now], d + 1);
+                if (d == 0) fetch(step + STAGES - 1);
+                core.multiply(depth[d % 2]);
+            }
+        }
+    } else {
+#pragma unroll 1
+        for (int step = 0; step < steps; step++) {
+            arrived();
+            fetch(step + STAGES - 1);
+            core.step(left[step % STAGES], right[step % STAGES], step, how);
+        }
     }
 }
 
@@ -169,7 +190,9 @@ template <class Core> FN void multiply_async(
     u32 rows = p.m - row, columns = p.n - column, begin = piece * p.piece, depths = min(p.k - begin, p.piece);
     Core core;
     walk(core, Quick(), p, a, b, rows, columns, begin, depths);
-    if (Core::MENDS && __syncthreads_or(core.wild)) walk(core, Plain(), p, a, b, rows, columns, begin, depths);
+    if constexpr (Core::MENDS) {
+        if (__syncthreads_or(core.wild)) walk(core, Plain(), p, a, b, rows, columns, begin, depths);
+    }
 
     bool whole = p.pieces == 1;
     Results to = {c + at[2], p.c.row, p.c.column, rows, columns, false};

@@ -28,7 +28,7 @@ struct Doubles {
     static const bool TURNED = ALONG_A && !ALONG_B;  // the tall operand is the right one
     static const int TALL = 128, FLAT = 64, HIGH = TURNED ? FLAT : TALL, WIDE = TURNED ? TALL : FLAT;
     static const int THREADS = 128, TOGETHER = 2;
-    static const bool MENDS = false, wild = false;
+    static const bool MENDS = false, wild = false, AHEAD = false;
     typedef Lying<ALONG_A, HIGH, 2, 4>::Tile Left;
     typedef Lying<ALONG_B, WIDE, 2, 4>::Tile Right;
     f64 sum[4][4][4];

@@ -30,7 +30,7 @@ template <int SIDE, int PAD, int N> struct Fours<Along<SIDE, PAD>, N> {
 struct Patches {
     static const int SIDE = SIDES, HIGH = SIDE, WIDE = SIDE, THREADS = SIDE * SIDE / 64;
     static const int TOGETHER = SIDE == 64 ? 4 : 2;  // blocks on a multiprocessor, for the registers
-    static const bool MENDS = false, wild = false;
+    static const bool MENDS = false, wild = false, AHEAD = false;
     typedef Lying<ALONG_A, SIDE, 4, 4>::Tile Left;
     typedef Lying<ALONG_B, SIDE, 4, 4>::Tile Right;
     typedef Fours<Left, 4> Rows;

@@ -41,7 +41,7 @@ struct Tripled {
     static const int THREADS = SIDE / DOWN * (SIDE / BESIDE) * 32;
     static const int TOGETHER = 3;  // blocks on a multiprocessor, for the registers
     static const int ROWS = DOWN / 8, COLUMNS = BESIDE / 8;  // slots
-    static const bool MENDS = true;
+    static const bool MENDS = true, AHEAD = false;
     typedef Lying<ALONG_A, SIDE, 4, 8>::Tile Left;
     typedef Lying<ALONG_B, SIDE, 4, 8>::Tile Right;
     f32 sum[ROWS / 2][COLUMNS][4];

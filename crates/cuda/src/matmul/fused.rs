@@ -11,9 +11,11 @@ use super::{MAX_BLOCKS, Product, SCRATCH, begin, thin};
 use crate::compile::Module;
 use crate::source;
 
-/// As in `kernels/matmul_async.cu`: k of a tile, and the most elements of a row that it is padded to.
+/// k of a tile, and of those whose next depth is always on its way; elements that a row of a tile is padded by, at
+/// the most.
 const DEEP: usize = 16;
-const PADDED: usize = DEEP + 8;
+const SHALLOW: usize = 8;
+const PAD: usize = 8;
 /// Blocks that a multiprocessor should have, and from how many tiles of which sides on there are enough
 /// for large ones.
 const BLOCKS: usize = 2;
@@ -24,6 +26,7 @@ const LONGEST: usize = 512;
 /// Pieces that one thread adds.
 pub(super) const FEW: usize = 16;
 
+const WIDE: &str = include_str!("../kernels/matmul_wide.cu");
 const PATCHES: &str = include_str!("../kernels/matmul_patches.cu");
 const TRIPLED: &str = concat!(
     include_str!("../kernels/matmul_heads.cu"),
@@ -32,12 +35,13 @@ const TRIPLED: &str = concat!(
 pub(super) const PIECES: &str = include_str!("../kernels/matmul_pieces.cu");
 const DOUBLES: &str = include_str!("../kernels/matmul_doubles.cu");
 
-/// A core of the kernel: its source, rows and columns of its tiles, its threads, and tiles that are on
+/// A core of the kernel: its source, rows, columns and depth of its tiles, its threads, and tiles that are on
 /// their way.
 struct Core {
     source: &'static str,
     high: usize,
     wide: usize,
+    deep: usize,
     threads: usize,
     stages: usize,
     /// Which operands lie with neighbours along the sum.
@@ -50,17 +54,24 @@ impl Core {
         let (source, high, wide, threads, stages) = match (dtype, large, along) {
             (DType::Float64, true, [true, false]) => (DOUBLES, 64, 128, 128, 3),
             (DType::Float64, true, _) => (DOUBLES, 128, 64, 128, 3),
+            (DType::Float32, true, _) => (WIDE, side, side, 128, 4),
             (DType::Float32, false, _) => (TRIPLED, side, side, 128, 4),
             _ => (PATCHES, side, side, side * side / 64, 4),
         };
         // Copies one by one take less time than registers for tiles that lie along the sum.
-        let along = if dtype == DType::Float32 && large { [false; 2] } else { along };
-        Core { source, high, wide, threads, stages, along }
+        let shallow = dtype == DType::Float32 && large;
+        let (along, deep) = if shallow { ([false; 2], SHALLOW) } else { (along, DEEP) };
+        Core { source, high, wide, deep, threads, stages, along }
     }
 
-    /// Bytes of shared memory.
+    /// Bytes of shared memory: rows of a tile lie along the sum or across.
     fn shared(&self, size: usize) -> usize {
-        self.stages * (self.high + self.wide) * PADDED * size
+        let tile = |side: usize, along: bool| match along {
+            true => side * (self.deep + PAD),
+            false => self.deep * (side + PAD),
+        };
+        let [left, right] = self.along;
+        self.stages * (tile(self.high, left) + tile(self.wide, right)) * size
     }
 }
 
@@ -139,6 +150,7 @@ pub(super) fn text(dtype: DType, large: bool, along: [bool; 2]) -> String {
     let defines = [
         ("STAGES", core.stages.to_string()),
         ("SIDES", core.high.to_string()),
+        ("DEEP", core.deep.to_string()),
         ("ALONG_A", along_a),
         ("ALONG_B", along_b),
     ];
