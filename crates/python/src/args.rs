@@ -4,13 +4,13 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
-use tilework::{Array, Axes, DType, Device};
+use tilework::{Array, Axes, DType, Device, Error};
 use tilework_layout::Dims;
 
 use crate::array::shape_text;
 use crate::buffer;
 use crate::class;
-use crate::errors::DeviceError;
+use crate::errors::{DeviceError, OrRaise};
 use crate::memory;
 
 /// An integer, or a sequence of integers.
@@ -30,7 +30,7 @@ impl<'py> FromPyObject<'_, 'py> for Integers {
             return Err(too_large(&object));
         }
         let wrong = || {
-            let kind = object.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
+            let kind = kind_of(&object);
             PyTypeError::new_err(format!("an integer or a tuple of integers, not {kind}"))
         };
         if object.is_instance_of::<PyString>() {
@@ -61,6 +61,17 @@ impl<'py> FromPyObject<'_, 'py> for Length {
 fn length(number: isize) -> PyResult<usize> {
     usize::try_from(number)
         .map_err(|_| PyValueError::new_err(format!("shape: {number} is not a length")))
+}
+
+/// What an object is, for messages.
+pub fn kind_of(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string())
+}
+
+/// An integer that an argument wants not to be negative; the error says `what` it is.
+pub fn not_negative(what: &str, number: isize) -> PyResult<usize> {
+    usize::try_from(number)
+        .map_err(|_| PyValueError::new_err(format!("{what} {number} is less than 0")))
 }
 
 /// Which diagonal: an integer of any size, since those far off all hold nothing.
@@ -129,13 +140,13 @@ pub fn target(out: &Bound<'_, PyAny>, device: Device) -> PyResult<Array> {
     }
 }
 
-/// Refuses a target that a result of this shape and dtype does not fit into. It has the shape exactly,
-/// and the dtype too if `is_exact`; else the result may be cast, but to no lower kind, which is the
-/// rule of elementwise operations.
+/// Refuses a target that cannot be written, or that a result of this shape and dtype does not fit into. It
+/// has the shape exactly, and the dtype too if `is_exact`; else the result may be cast, but to no lower
+/// kind, which is the rule of elementwise operations.
 pub fn fits(to: &Array, shape: &[usize], dtype: DType, is_exact: bool) -> PyResult<()> {
     let casts = if is_exact { dtype == to.dtype() } else { dtype.can_cast_kind(to.dtype()) };
     if to.shape() == shape && casts {
-        return Ok(());
+        return can_be_written(to);
     }
     let (held, held_shape) = (to.dtype(), shape_text(to.shape()));
     let shape = shape_text(shape);
@@ -145,6 +156,20 @@ pub fn fits(to: &Array, shape: &[usize], dtype: DType, is_exact: bool) -> PyResu
         true => PyValueError::new_err(message),
         false => PyTypeError::new_err(message),
     })
+}
+
+/// What writing would refuse too, but only when there is a result to be written.
+fn can_be_written(to: &Array) -> PyResult<()> {
+    if !to.is_writable() {
+        return Err(Error::read_only("out", "the memory is read-only; copy the array first")).py();
+    }
+    if to.layout().has_internal_overlap() {
+        let shape = shape_text(to.shape());
+        let message =
+            format!("out: one element is reached by several indices of the shape {shape}");
+        return Err(PyValueError::new_err(message));
+    }
+    Ok(())
 }
 
 /// The dtype asked for, or the default of its kind.

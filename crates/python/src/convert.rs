@@ -251,7 +251,7 @@ pub fn asarray_on(
 }
 
 fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
-    let kind = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+    let kind = crate::args::kind_of(object);
     PyTypeError::new_err(format!("asarray: {kind} is not an array, a list or a number"))
 }
 

@@ -83,7 +83,7 @@ fn required<'a>(
     operation: &str,
 ) -> PyResult<Operand<'a>> {
     Operand::of(other, array.device())?.ok_or_else(|| {
-        let kind = other.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+        let kind = crate::args::kind_of(other);
         PyTypeError::new_err(format!("{operation}: {kind} is not an array or a number"))
     })
 }

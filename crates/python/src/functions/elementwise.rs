@@ -53,7 +53,7 @@ fn operands_of<'a>(
     for object in objects {
         let operand = Operand::of(object, device)?;
         operands.push(operand.ok_or_else(|| {
-            let kind = object.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
+            let kind = crate::args::kind_of(object);
             let name = id.row().name;
             PyTypeError::new_err(format!("{name}: {kind} is not an array or a number"))
         })?);

@@ -11,6 +11,7 @@ use tilework::pairs::{LazyArg, LazyTensor};
 use tilework::{Array, DType, Device, Number};
 
 use super::lazy::PyLazy;
+use crate::args::kind_of;
 use crate::class;
 use crate::convert;
 use crate::errors::OrRaise;
@@ -70,7 +71,7 @@ impl<'a> Operand<'a> {
 
 #[cold]
 fn not_one(object: &Bound<'_, PyAny>, operation: &str) -> PyErr {
-    let kind = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+    let kind = kind_of(object);
     PyTypeError::new_err(format!("{operation}: {kind} is not a LazyTensor, an array or a number"))
 }
 
@@ -105,7 +106,8 @@ fn is_numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     object.is_instance(GENERIC.get_or_init(py, || generic).bind(py))
 }
 
-fn is_listed(object: &Bound<'_, PyAny>) -> bool {
+/// Whether an object is a list or a tuple.
+pub fn is_listed(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>()
 }
 
