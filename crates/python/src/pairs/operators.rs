@@ -4,11 +4,11 @@
 
 use pyo3::IntoPyObjectExt;
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyEllipsis, PySlice, PyTuple};
 use tilework::Array;
-use tilework::pairs::{LazyArg, LazyTensor, Reduced};
+use tilework::pairs::{Category, LazyArg, LazyTensor, Reduced};
 
 use super::lazy::PyLazy;
 use super::operand::{Operand, array, number, required_array};
@@ -75,6 +75,21 @@ impl PyLazy {
     }
 }
 
+/// Whether a tensor has a value for each i, by an array or by a symbolic variable.
+fn varies_with_i(tensor: &LazyTensor) -> bool {
+    let symbolic =
+        |tensor: &LazyTensor| tensor.symbols().iter().any(|symbol| symbol.category == Category::I);
+    tensor.extents().0.is_some() || symbolic(tensor)
+}
+
+/// Refuses the third argument of Python's `pow`.
+fn no_modulus(modulus: &Bound<'_, PyAny>) -> PyResult<()> {
+    match modulus.is_none() {
+        true => Ok(()),
+        false => Err(PyTypeError::new_err("pow: there is no modulus; (x ** n).mod(m) has one")),
+    }
+}
+
 macro_rules! binary_operators {
     ($($method:ident $reflected:ident $name:literal;)+) => {
         #[pymethods]
@@ -120,16 +135,18 @@ impl PyLazy {
     fn __pow__(
         slf: &Bound<'_, Self>,
         exponent: &Bound<'_, PyAny>,
-        _modulus: &Bound<'_, PyAny>,
+        modulus: &Bound<'_, PyAny>,
     ) -> PyResult<Py<PyAny>> {
+        no_modulus(modulus)?;
         PyLazy::power_of(slf, exponent)
     }
 
     fn __rpow__(
         slf: &Bound<'_, Self>,
         base: &Bound<'_, PyAny>,
-        _modulus: &Bound<'_, PyAny>,
+        modulus: &Bound<'_, PyAny>,
     ) -> PyResult<Py<PyAny>> {
+        no_modulus(modulus)?;
         PyLazy::binary(slf, base, "Powf", true)
     }
 
@@ -221,6 +238,12 @@ impl PyLazy {
         let mut settings = Settings::default();
         settings.take_all("matmul", options, OF_TIME, |_, _| Ok(false))?;
         if let Ok(other) = v.cast_exact::<PyLazy>() {
+            if varies_with_i(&other.get().0) {
+                let message = "matmul: the right operand varies with i: products of two symbolic \
+                               matrices are not stored. K1 @ (K2 @ b) applies one after the other; \
+                               (K1 * K2).sum(axis=1) sums entry by entry";
+                return Err(PyValueError::new_err(message));
+            }
             let product = self.0.multiply(&other.get().0).py()?;
             return summed(py, &PyLazy(product), 1, settings);
         }
