@@ -58,13 +58,14 @@ impl Args for Arguments {
             )
             .arg(files("vj", "Arrays (N, D) with one row for each j").action(ArgAction::Append))
             .arg(
-                files("pm", "Parameters: numbers, or arrays (D,)")
-                    .value_name("NAME=NUMBER|FILE")
+                files("pm", "Parameters: numbers (s=0.5, w=1,2,3), or arrays (D,)")
+                    .value_name("NAME=NUMBERS|FILE")
                     .action(ArgAction::Append),
             )
             .arg(
                 Arg::new("k")
                     .long("k")
+                    .alias("K")
                     .short('k')
                     .value_parser(clap::value_parser!(usize))
                     .help("How many values are kept, where a reduction keeps several"),

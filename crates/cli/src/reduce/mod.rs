@@ -7,7 +7,7 @@
 mod line;
 
 use std::io::{Error, ErrorKind, IsTerminal, Result, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -27,16 +27,21 @@ fn failed(error: tilework::Error) -> Error {
     Error::new(kind, error.to_string())
 }
 
-/// The array of `NAME=FILE` or `NAME=NUMBER`, and its declaration.
+/// The numbers of a text such as `1.5` or `1,2,3`.
+fn numbers(source: &str) -> Option<Vec<f64>> {
+    source.split(',').map(|number| number.trim().parse().ok()).collect()
+}
+
+/// The array of `NAME=FILE` or `NAME=NUMBERS`, and its declaration.
 fn variable(category: &str, text: &str, like: Option<DType>) -> Result<(String, Array)> {
     let wrong = |message: String| Error::new(ErrorKind::InvalidInput, message);
     let Some((name, source)) = text.split_once('=') else {
         return Err(wrong(format!("--{category} {text}: NAME=FILE is expected")));
     };
-    let array = match (category, source.parse::<f64>()) {
-        ("pm", Ok(number)) => {
-            Array::full(&[1], number, like.unwrap_or(DType::Float64)).map_err(failed)?
-        }
+    let array = match (category, numbers(source)) {
+        ("pm", Some(numbers)) => Array::from_slice(&numbers)
+            .and_then(|array| array.astype(like.unwrap_or(DType::Float64)))
+            .map_err(failed)?,
         // SAFETY: the help text asks that files stay as they are while the command runs.
         #[allow(unsafe_code, reason = "files are larger than memory")]
         _ => unsafe { tilework::load_mapped(source) }.map_err(|error| {
@@ -54,6 +59,21 @@ fn variable(category: &str, text: &str, like: Option<DType>) -> Result<(String, 
     let word = [("vi", "Vi"), ("vj", "Vj"), ("pm", "Pm")];
     let word = word.iter().find(|(known, _)| *known == category).map_or("Pm", |(_, word)| word);
     Ok((format!("{name} = {word}({dim})"), array))
+}
+
+/// Refuses to write where a variable is read from: files are mapped, and inputs are not ours to replace.
+fn replaces_no_input(path: &Path, real: &Path, variables: &[(&str, String)]) -> Result<()> {
+    let is_it = |source: &str| std::fs::canonicalize(source).is_ok_and(|source| source == real);
+    let reads = |(category, text): &&(&str, String)| {
+        let source = text.split_once('=').map(|(_, source)| source);
+        source.is_some_and(|it| is_it(it) && !(*category == "pm" && numbers(it).is_some()))
+    };
+    let Some((category, text)) = variables.iter().find(reads) else { return Ok(()) };
+    let message = format!(
+        "{} is an input (--{category} {text}); the result needs a file of its own",
+        path.display()
+    );
+    Err(Error::new(ErrorKind::InvalidInput, message))
 }
 
 /// Reduces, and writes the result.
@@ -97,7 +117,11 @@ pub(crate) fn run(out: &mut impl Write, arguments: &Arguments) -> Result<()> {
     let Some(to) = &arguments.out else {
         return Err(Error::new(ErrorKind::InvalidInput, "--out FILE says where to"));
     };
-    let file = |path: &PathBuf| tilework::check_save(path).map_err(failed);
+    let file = |path: &PathBuf| {
+        let real = tilework::check_save(path).map_err(failed)?;
+        replaces_no_input(path, &real, &arguments.variables)?;
+        Ok::<_, Error>(real)
+    };
     let (one, other) = (file(to)?, arguments.indices.as_ref().map(file).transpose()?);
     if other == Some(one) {
         let message = "--indices and --out name one file; the two results need one each";
@@ -203,6 +227,7 @@ mod tests {
             (&["--sum", "j", "--indices", "at.npy"], "gives one array"),
             (&["--sum", "j", "--device", "abacus"], "abacus"),
             (&["--min-argmin", "j", "--indices", &path("./a.npy")], "one file"),
+            (&["--min-argmin", "j", "--indices", &path("./b.npy")], "is an input (--vj b="),
         ] {
             let error = run(&mut Vec::new(), &line(rest).unwrap()).unwrap_err().to_string();
             assert!(error.contains(says), "{rest:?}: {error}");
@@ -214,6 +239,36 @@ mod tests {
             let error = run(&mut Vec::new(), &arguments).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn parameters_are_vectors_too_and_inputs_stay() {
+        let folder = folder();
+        let path = |name: &str| folder.join(name).display().to_string();
+        let x = Array::from_nested(&[[1.0f32, 2.0, 3.0]]).unwrap();
+        tilework::save(path("x.npy"), &x).unwrap();
+        let line = |out: &str| {
+            let x = format!("x={}", path("x.npy"));
+            let words = ["reduce", "(w|x)*y", "--vi", &x, "--vj", &x.replace("x=", "y="), "--pm"];
+            let words = words.iter().copied().chain(["w=1,-2,0.5", "--sum", "j", "-o", out]);
+            Line::try_parse_from(words).unwrap().arguments
+        };
+        run(&mut Vec::new(), &line(&path("a.npy"))).unwrap();
+        let a = tilework::load(path("a.npy")).unwrap();
+        assert_eq!(a.to_vec::<f32>().unwrap(), [-1.5, -3.0, -4.5]);
+        let before = std::fs::read(path("x.npy")).unwrap();
+        for out in [path("x.npy"), path("./x.npy")] {
+            let error = run(&mut Vec::new(), &line(&out)).unwrap_err().to_string();
+            assert!(error.contains("is an input (--vi x="), "{error}");
+        }
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(path("x.npy"), path("link.npy")).unwrap();
+            let error = run(&mut Vec::new(), &line(&path("link.npy"))).unwrap_err().to_string();
+            assert!(error.contains("link.npy is an input"), "{error}");
+        }
+        assert_eq!(std::fs::read(path("x.npy")).unwrap(), before);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }
