@@ -9,6 +9,7 @@
 //! atom       = number | name | name "(" arguments ")" | "(" comparison ")" | "[" numbers "]"
 //! ```
 //!
+//! Derivatives in directions (`Diff`) take several variables and directions in brackets, as in `(x,y)`.
 //! Any text gives an expression or an error that shows the place. Nesting is bounded, since each
 //! level is a level of the stack.
 
@@ -23,6 +24,7 @@ use crate::reduction::Reduction;
 use crate::suggest;
 
 mod reductions;
+mod several;
 
 /// Brackets, powers and signs may nest this deep.
 pub const MAX_NESTING: usize = 128;
@@ -84,7 +86,9 @@ pub fn parse(text: &str, aliases: &[&str]) -> Result<Parsed> {
     let meaning = match value {
         Value::Formula(expr) => Meaning::Formula(expr),
         Value::Reduction(reduction) => Meaning::Reduction(*reduction),
-        Value::List(_) => return Err(lex::error(text, at, "a list is no formula")),
+        Value::List(_) | Value::Tuple(_) => {
+            return Err(lex::error(text, at, "a list is no formula"));
+        }
     };
     let mut variables: Vec<Variable> = declared.iter().map(|declared| declared.variable).collect();
     let mut inline = parser.inline;
@@ -99,6 +103,7 @@ pub fn parse(text: &str, aliases: &[&str]) -> Result<Parsed> {
 enum Value {
     Formula(Expr),
     List(Vec<f64>),
+    Tuple(Vec<Expr>),
     Reduction(Box<Reduction>),
 }
 
@@ -170,6 +175,7 @@ impl Parser<'_> {
         match value {
             Value::Formula(expr) => Ok(expr),
             Value::List(_) => Err(lex::error(self.text, at, "a formula is expected, not a list")),
+            Value::Tuple(_) => Err(lex::error(self.text, at, "a formula is expected, not several")),
             Value::Reduction(_) => {
                 Err(lex::error(self.text, at, "a reduction stands alone, not inside a formula"))
             }
@@ -331,9 +337,7 @@ impl Parser<'_> {
             }
             Token::Sign("(") => {
                 self.advance();
-                let value = self.nested(Self::comparison)?;
-                self.expect(")")?;
-                Ok((value.0, at))
+                Ok((self.nested(Self::bracket)?, at))
             }
             Token::Sign("[") => {
                 self.advance();
@@ -420,6 +424,9 @@ impl Parser<'_> {
         }
         if matches!(name, "Grad_WithSavedForward" | "Diff_WithSavedForward") {
             return Ok((self.derivative(name, arguments, at)?, at));
+        }
+        if name == "Diff" && arguments.iter().any(|(value, _)| matches!(value, Value::Tuple(_))) {
+            return Ok((self.diff_of_several(arguments, at)?, at));
         }
         let mut plain = Vec::with_capacity(arguments.len());
         for (value, start) in arguments {

@@ -127,6 +127,8 @@ fn known_derivatives() {
     same("Grad(x, x, y)", "y");
     same("Grad(y, x, y)", "Zero(3)");
     same("Diff((x|y), x, x)", "(x|y)");
+    same("Diff((x|y), (x,y), (y,s*x))", "Diff((x|y), x, y) + Diff((x|y), y, s*x)");
+    same("Diff((x|y), (x,), x)", "(x|y)");
     same("Grad((x|y), x, s)", "s * y");
     same("Divergence(x, x)", "IntCst(3)");
     same("Laplacian(SqNorm2(x), x)", "IntCst(6)");
@@ -144,6 +146,12 @@ fn what_cannot_be_derived_says_so() {
         "Laplacian(x, x)",
         "Divergence(SqNorm2(x), x)",
         "Diff(x, x, IntCst(1))",
+        "Diff(x, (x,y), x)",
+        "Diff(x, (x,y), (x,y), x)",
+        "Diff(x, (x, x+y), (x,y))",
+        "(x,y)",
+        "(x,y) + x",
+        "Grad(x, (x,y), (x,y))",
         "TraceOperator(x, x, Concat(x,y))",
     ] {
         assert!(parse::formula(text, &aliases).is_err(), "{text}");

@@ -56,21 +56,19 @@ impl Parser<'_> {
         let Some((Value::Reduction(reduction), _)) = rest.next() else {
             return Err(lex::error(self.text, at, format!("{name} takes a reduction first")));
         };
-        let mut formulas = Vec::new();
-        for argument in rest {
-            formulas.push(self.formula(argument)?);
-        }
-        let [v, e, saved @ ..] = &formulas[..] else {
+        let (Some(v), Some(e)) = (rest.next(), rest.next()) else {
             let message = format!("{name} takes a reduction, a variable and a formula");
             return Err(lex::error(self.text, at, message));
         };
+        let saved = rest.map(|argument| self.formula(argument)).collect::<Result<Vec<Expr>>>()?;
         // The saved result is always written, also where the derivative does not need it.
-        let saved = if reduction.saved().is_empty() { &[] } else { saved };
+        let saved = if reduction.saved().is_empty() { &[] } else { &saved[..] };
         let made = match name {
             "Grad_WithSavedForward" => {
-                reduction.gradient(v, e, saved).map(|adjoint| adjoint.reduction)
+                let (v, e) = (self.formula(v)?, self.formula(e)?);
+                reduction.gradient(&v, &e, saved).map(|adjoint| adjoint.reduction)
             }
-            _ => reduction.tangent(&[(v.clone(), e.clone())], saved),
+            _ => reduction.tangent(&self.directions(name, (v, e))?, saved),
         };
         Ok(Value::Reduction(Box::new(self.place(made, at)?)))
     }
