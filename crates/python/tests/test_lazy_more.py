@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import json
 import pickle
 import threading
 import time
@@ -219,6 +220,25 @@ def test_partials_travel_as_plain_arrays() -> None:
         part.merge(Vi(X).sqdist(Vj(Y)).partial("sum", axis=1))
     with pytest.raises(ValueError, match="offset"):
         Vi(X).sqdist(Vj(Y)).partial("sum", axis=1, offset=-1)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize("name", ["mean", "argKmin", "sumsoftmaxweight"])
+def test_partials_are_kept_in_files_without_pickles(name: str, dtype: str, tmp_path: Path) -> None:
+    x, y = tw.asarray(X.astype(dtype)), tw.asarray(Y.astype(dtype))
+    options = {"K": 2} if name == "argKmin" else {"weight": Vj(y)} if name == "sumsoftmaxweight" else {}
+    part = Vi(x).sqdist(Vj(y)).partial(name, axis=1, offset=7, **options)
+    state = part.arrays()
+    arrays = {key for key, value in state.items() if isinstance(value, tw.Array)}
+    assert arrays == {"values", "indices"} & set(state) and ("indices" in state) == (name == "argKmin")
+    plain = {key: value for key, value in state.items() if key not in arrays}
+    assert json.loads(json.dumps(plain)) == plain and plain["dtype"] == dtype
+    np.savez(tmp_path / "part.npz", **state)
+    with np.load(tmp_path / "part.npz", allow_pickle=False) as found:
+        again = Partial.from_arrays(**found)
+    assert again.arrays().keys() == state.keys()
+    assert {key: again.arrays()[key] for key in plain} == plain
+    close(again.finish(), np.asarray(part.finish()))
 
 
 # Long work.

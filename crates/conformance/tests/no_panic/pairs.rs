@@ -221,6 +221,7 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
     }),
     ("pairs", |d, x, y| {
         let sum = Genred::new("Exp(-SqDist(x,y))", &["x = Vi(2)", "y = Vj(2)"], "Sum", d.roll(2))?;
-        done(sum.pairs(&[x, y][..d.roll(3)]))
+        let part = sum.partial(&[x, y], d.integer() as i64, &options(d)).and_then(|it| it.finish());
+        done(sum.pairs(&[x, y][..d.roll(3)])).and(done(part))
     }),
 ];

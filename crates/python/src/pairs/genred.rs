@@ -7,6 +7,7 @@ use tilework::pairs::Genred;
 use tilework::{Array, Device};
 
 use super::operand::{dtype_of, required_array};
+use super::partial::PyPartial;
 use super::reductions::{fits_out, result};
 use super::settings::{OF_RESULTS, OF_TIME, Settings};
 use super::work::{effort, watched};
@@ -121,19 +122,54 @@ impl PyGenred {
         Ok((PyArray(value), PyTuple::new(py, gradients.into_iter().map(PyArray))?))
     }
 
-    /// How a call with these arrays would go.
+    /// The state of a call over the rows at hand, the first of which has the index `offset` of a longer
+    /// array; see `Partial`. Keywords are those of calls.
+    ///
+    /// >>> import tilework as tw
+    /// >>> nearest = tw.Genred("SqDist(x, y)", ["x = Vi(1)", "y = Vj(1)"], "ArgMin", axis=1)
+    /// >>> x, y = tw.asarray([[2.5]]), tw.asarray([[4.0], [2.0], [9.0], [2.0]])
+    /// >>> parts = [nearest.partial(x, y[k : k + 2], offset=k) for k in (0, 2)]
+    /// >>> parts[1].merge(parts[0]).finish().tolist()
+    /// [[1]]
+    #[pyo3(signature = (*args, offset=0, **options))]
+    fn partial(
+        &self,
+        args: &Bound<'_, PyTuple>,
+        offset: i64,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PyPartial> {
+        let py = args.py();
+        let mut settings = self.settings.for_a_call(py);
+        settings.take_all("partial", options, OF_RESULTS, |_, _| Ok(false))?;
+        let arrays = arrays(args, "partial")?;
+        let arrays: Vec<&Array> = arrays.iter().collect();
+        let device = arrays.first().map_or_else(Device::current, |array| array.device());
+        let effort = effort_of(&self.genred, &arrays)?;
+        let state = watched(py, effort, device, &settings, |options| {
+            self.genred.partial(&arrays, offset, options)
+        })?;
+        Ok(PyPartial(state))
+    }
+
+    /// How a call with these arrays and keywords would go.
     ///
     /// >>> import tilework as tw
     /// >>> sums = tw.Genred("SqDist(x, y)", ["x = Vi(2)", "y = Vj(2)"], axis=1)
     /// >>> "SqDist" in sums.explain(tw.zeros((5, 2)), tw.zeros((6, 2)))
     /// True
-    #[pyo3(signature = (*args))]
-    fn explain(&self, args: &Bound<'_, PyTuple>) -> PyResult<String> {
+    #[pyo3(signature = (*args, **options))]
+    fn explain(
+        &self,
+        args: &Bound<'_, PyTuple>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<String> {
+        let mut settings = self.settings.for_a_call(args.py());
+        settings.take_all("explain", options, OF_TIME, |_, _| Ok(false))?;
         let arrays = arrays(args, "explain")?;
         let arrays: Vec<&Array> = arrays.iter().collect();
         let device = arrays.first().map_or_else(Device::current, |array| array.device());
         let effort = effort_of(&self.genred, &arrays)?;
-        run(args.py(), effort, device, || self.genred.explain(&arrays, &self.settings.options()))
+        run(args.py(), effort, device, || self.genred.explain(&arrays, &settings.options()))
     }
 
     fn __repr__(&self) -> String {

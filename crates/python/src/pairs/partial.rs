@@ -1,5 +1,6 @@
 //! `tilework.Partial`: reductions over some of the indices, to be merged with others.
 
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tilework::pairs::Partial;
@@ -8,8 +9,10 @@ use super::lazy::PyLazy;
 use super::reductions::{Asked, named, result};
 use super::settings::{OF_RESULTS, Settings};
 use super::work::watched;
+use crate::args::{kind_of, not_negative};
 use crate::array::PyArray;
-use crate::dtype::{self, DTypeArg};
+use crate::convert::ArrayArg;
+use crate::dtype::DTypeArg;
 use crate::errors::OrRaise;
 use crate::run::run;
 
@@ -23,12 +26,15 @@ use crate::run::run;
 /// >>> part(2, 4).merge(part(0, 2)).finish().tolist()
 /// [[1]]
 #[pyclass(frozen, name = "Partial", module = "tilework")]
-pub struct PyPartial(Partial);
+pub struct PyPartial(pub Partial);
 
 #[pymethods]
 impl PyPartial {
-    /// The state as plain values: a dict of `version`, `reduction`, `dim`, `K`, `weights`, `dtype`,
-    /// `count`, and the arrays `values` and `indices` (None where there are none).
+    /// The state as plain values: a dict of the integers `version`, `dim`, `K`, `weights` and `count`, the
+    /// texts `reduction` and `dtype`, and the arrays `values` and, for extremes, `indices`.
+    ///
+    /// `numpy.savez` keeps it without pickles, and `from_arrays` takes what `numpy.load` gives; all but the
+    /// arrays can be written as JSON.
     ///
     /// Version 1: `values` is `(..., rows, width)` in float32 or float64, `indices` the same in
     /// int64. Extremes hold `K * dim` values and indices, best first; exponentials, one component
@@ -48,14 +54,17 @@ impl PyPartial {
         state.set_item("dim", dim)?;
         state.set_item("K", k)?;
         state.set_item("weights", weights)?;
-        state.set_item("dtype", dtype::object(py, dtype))?;
+        state.set_item("dtype", dtype.name())?;
         state.set_item("count", count)?;
         state.set_item("values", PyArray(values).into_pyobject(py)?)?;
-        state.set_item("indices", indices.map(PyArray))?;
+        if let Some(indices) = indices {
+            state.set_item("indices", PyArray(indices).into_pyobject(py)?)?;
+        }
         Ok(state)
     }
 
-    /// The state that `arrays` gave, as keywords.
+    /// The state that `arrays` gave, as keywords; texts and numbers may be arrays of one, as
+    /// `numpy.load` gives them.
     ///
     /// >>> import tilework as tw
     /// >>> x, y = tw.asarray([[0.0], [1.0]]), tw.asarray([[5.0], [7.0]])
@@ -66,23 +75,28 @@ impl PyPartial {
     #[pyo3(signature = (*, version, reduction, dim, K, weights, dtype, count, values, indices=None))]
     #[allow(clippy::too_many_arguments, non_snake_case, reason = "the keys of `arrays`")]
     fn from_arrays(
-        version: u32,
-        reduction: &str,
-        dim: usize,
-        K: usize,
-        weights: usize,
-        dtype: DTypeArg,
-        count: u64,
-        values: crate::convert::ArrayArg,
-        indices: Option<crate::convert::ArrayArg>,
+        version: &Bound<'_, PyAny>,
+        reduction: &Bound<'_, PyAny>,
+        dim: &Bound<'_, PyAny>,
+        K: &Bound<'_, PyAny>,
+        weights: &Bound<'_, PyAny>,
+        dtype: &Bound<'_, PyAny>,
+        count: &Bound<'_, PyAny>,
+        values: ArrayArg,
+        indices: Option<ArrayArg>,
     ) -> PyResult<PyPartial> {
-        if version != Partial::VERSION {
+        let version = number("version", version)?;
+        if version != Partial::VERSION as usize {
             let message = format!("Partial: version {version} is not {}", Partial::VERSION);
-            return Err(pyo3::exceptions::PyValueError::new_err(message));
+            return Err(PyValueError::new_err(message));
         }
-        let state = (count, values.0, indices.map(|indices| indices.0));
-        let row = named(reduction)?;
-        Partial::from_arrays(row.name, (dim, K, weights), dtype.0, state).py().map(PyPartial)
+        let reduction: String = alone(reduction)?
+            .extract()
+            .map_err(|_| PyTypeError::new_err("Partial: reduction is a name, such as \"Sum\""))?;
+        let (row, dtype) = (named(&reduction)?, alone(dtype)?.extract::<DTypeArg>()?.0);
+        let state = (number("count", count)? as u64, values.0, indices.map(|indices| indices.0));
+        let shape = (number("dim", dim)?, number("K", K)?, number("weights", weights)?);
+        Partial::from_arrays(row.name, shape, dtype, state).py().map(PyPartial)
     }
 
     /// Both together; indices are exact whatever the grouping.
@@ -120,6 +134,23 @@ impl PyPartial {
         let restore = py.import("tilework._core")?.getattr("_restore_partial")?;
         Ok((restore, (self.arrays(py)?,)).into_pyobject(py)?.into_any())
     }
+}
+
+/// What an array of one holds, as files give texts and numbers back; other objects are themselves.
+fn alone<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    match object.getattr("ndim").and_then(|ndim| ndim.extract::<usize>()) {
+        Ok(0) => object.call_method0("item"),
+        _ => Ok(object.clone()),
+    }
+}
+
+/// The number that a key of a state holds.
+fn number(key: &str, object: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let found = alone(object)?.extract().map_err(|_| {
+        let kind = kind_of(object);
+        PyTypeError::new_err(format!("Partial: {key} is an integer, not {kind}"))
+    })?;
+    not_negative(&format!("Partial: {key}"), found)
 }
 
 #[pymethods]

@@ -7,6 +7,7 @@ use tilework_formula::{Axis, Expr, Reduction, Variable};
 
 use super::call::{Call, Options, Outline, Reduced};
 use super::gradient::Work;
+use super::partial::Partial;
 use super::variable::Extent;
 use crate::array::Array;
 
@@ -140,6 +141,31 @@ impl Genred {
         }
         let arrays = arrays.iter().map(|array| (*array).clone()).collect();
         Work::of(self.reduction.clone(), arrays, extent)?.value_and_grads(&of, e, options)
+    }
+
+    /// The state of [`Genred::call_with`] over the rows at hand, the first of which has the index `offset`
+    /// of a longer array.
+    ///
+    /// ```
+    /// use tilework::pairs::{Genred, Options};
+    /// use tilework::{Array, s};
+    /// let nearest = Genred::new("SqDist(x,y)", &["x = Vi(1)", "y = Vj(1)"], "ArgMin", 1)?;
+    /// let x = Array::from_nested(&[[2.5f64]])?;
+    /// let y = Array::from_nested(&[[4.0f64], [2.0], [9.0], [2.0]])?;
+    /// let part = |first: isize| {
+    ///     let y = y.slice(&s![first..first + 2])?;
+    ///     nearest.partial(&[&x, &y], first as i64, &Options::default())
+    /// };
+    /// assert_eq!(part(2)?.merge(&part(0)?)?.finish()?.only()?.to_vec::<i64>()?, [1]);
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn partial(
+        &self,
+        arrays: &[&Array],
+        offset: i64,
+        options: &Options<'_>,
+    ) -> Result<Partial> {
+        self.with_call(arrays, |call| Partial::at(call, options, offset))
     }
 
     /// How [`Genred::call_with`] of the same arguments would go.

@@ -6,7 +6,7 @@
 
 use tilework_error::{Error, Result, tuple};
 use tilework_formula::MAX_DIM;
-use tilework_formula::reduction::named;
+use tilework_formula::reduction::{Weight, named};
 use tilework_ops::pair_fold::{Finish, Monoid};
 use tilework_ops::{DType, Kind, PairFoldId, PairShape};
 
@@ -59,12 +59,7 @@ impl LazyTensor {
         options: &Options<'_>,
     ) -> Result<Partial> {
         self.with_call(reduction, axis, weight, options.k, |call| {
-            let last = i64::try_from(call.count()).ok();
-            if offset < 0 || last.and_then(|n| offset.checked_add(n)).is_none() {
-                let message = format!("the offset {offset} is out of range");
-                return Err(Error::value("partial", message));
-            }
-            stream::partial(call, options, offset)
+            Partial::at(call, options, offset)
         })
     }
 }
@@ -72,6 +67,16 @@ impl LazyTensor {
 impl Partial {
     /// The version of the layout of [`Partial::arrays`].
     pub const VERSION: u32 = 1;
+
+    /// The state of a call, in blocks where it is long, whose first index is `offset`.
+    pub(super) fn at(call: &Call<'_>, options: &Options<'_>, offset: i64) -> Result<Partial> {
+        let last = i64::try_from(call.count()).ok();
+        if offset < 0 || last.and_then(|n| offset.checked_add(n)).is_none() {
+            let message = format!("the offset {offset} is out of range");
+            return Err(Error::value("partial", message));
+        }
+        stream::partial(call, options, offset)
+    }
 
     /// The state of a call, whose first index is `offset`.
     pub(super) fn of(call: &Call<'_>, options: &Options<'_>, offset: i64) -> Result<Partial> {
@@ -127,6 +132,9 @@ impl Partial {
         let shape = PairShape { dim, k: if row.takes_k { k } else { 1 }, weights };
         if !row.takes(shape) {
             return Err(wrong(format!("{reduction} takes a number, not a vector of {dim}")));
+        }
+        if weights > 0 && row.weight == Weight::None {
+            return Err(wrong(format!("{reduction} has no weights, not {weights}")));
         }
         let width = row.monoid.values(shape);
         let fits = values.ndim() >= 2 && values.shape().last() == Some(&width);
@@ -322,6 +330,7 @@ mod tests {
             assert!(message.contains("more than 1048576"), "{message}");
         }
         assert!(state(1, 0, 0).unwrap_err().to_string().contains("K is at least 1"));
+        assert!(state(1, 1, 2).unwrap_err().to_string().contains("Sum has no weights"));
         let empty = state(1 << 20, 1, 0).unwrap();
         assert_eq!(empty.merge(&empty).unwrap().finish().unwrap().only().unwrap().len(), 0);
     }
