@@ -1,10 +1,11 @@
 //! Reductions block by block, through partial states: long ones, and those on another device.
 //!
 //! What a device prepares is bounded by the blocks and not by the arrays, and of a memory-mapped array
-//! no more than a block is needed at a time, so that the reduced side may be larger than memory. A device that the arrays are not on gets both sides block by block, so that
-//! both may be larger than its memory; of the reduced side the next block is copied while the device
-//! works on the last. Blocks are cut by size, never by what happens to be free, and merged in order.
-//! Memory of a card is not cut here: its backend bounds what it prepares. Called by `call` and `partial`.
+//! no more than a block is needed at a time, so that arrays may be larger than memory. A device that the
+//! arrays are not on gets both sides block by block, so that both may be larger than its memory; of
+//! the reduced side the next block is copied while the device works on the last. Blocks are cut by
+//! size, never by what happens to be free, and merged in order. Memory of a card is not cut here: its
+//! backend bounds what it prepares. Called by `call` and `partial`.
 
 use std::ops::Range;
 
