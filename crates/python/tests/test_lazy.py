@@ -302,7 +302,7 @@ def test_constructors() -> None:
     assert LazyTensor((0, 3, 1)).formula == "Vj(0,3)"
     assert tw.pairs.Var(2, 3, 0).formula == "Vi(2,3)"
     assert LazyTensor(tw.asarray(XI)).shape == (M, 1, D)
-    with pytest.raises(ValueError, match="vi and vj"):
+    with pytest.raises(ValueError, match="Vi and Vj"):
         LazyTensor(X)
     with pytest.raises(TypeError, match="real floats"):
         Vi(np.arange(6).reshape(3, 2))

@@ -3,7 +3,7 @@
 //! Methods that are functions of formulas or reductions come from the tables (`methods`), operators
 //! stand in `operators`.
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
 use tilework::Device;
@@ -13,7 +13,7 @@ use tilework::pairs::{Along, Category, LazyArg, LazyTensor, Parts};
 use super::operand::{Operand, made_of, number, required_array};
 use super::settings::Settings;
 use super::work::effort;
-use crate::args::register;
+use crate::args::{kind_of, not_negative, register};
 use crate::array::PyArray;
 use crate::convert::ArrayArg;
 use crate::dtype::{self, PyDType};
@@ -59,16 +59,16 @@ impl PyLazy {
 impl PyLazy {
     #[new]
     #[pyo3(signature = (x, axis=None))]
-    fn new(x: &Bound<'_, PyAny>, axis: Option<usize>) -> PyResult<PyLazy> {
+    fn new(x: &Bound<'_, PyAny>, axis: Option<isize>) -> PyResult<PyLazy> {
         if axis.is_none()
             && let Ok(tensor) = x.cast_exact::<PyLazy>()
         {
             return Ok(PyLazy(tensor.get().0.clone()));
         }
         if axis.is_none()
-            && let Ok((position, dim, category)) = x.extract::<(usize, usize, usize)>()
+            && let Ok((position, dim, category)) = x.extract::<(isize, isize, isize)>()
         {
-            return symbol(position, dim, category);
+            return symbol("LazyTensor", position, dim, category);
         }
         if matches!(axis, None | Some(2))
             && let Some(number) = number(x)?
@@ -86,7 +86,7 @@ impl PyLazy {
                 return Err(PyValueError::new_err(message));
             }
         };
-        made_of(made.py()?, x)
+        made_of(made.map_err(|error| error.of("LazyTensor")).py()?, x)
     }
 
     /// Batch axes, M and N, and the number of components unless it is 1.
@@ -314,7 +314,10 @@ fn range(rows: Option<&Bound<'_, PyAny>>, n: usize) -> PyResult<std::ops::Range<
         let start = found.start as usize;
         return Ok(start..start + found.slicelength);
     }
-    let count: isize = rows.extract()?;
+    let count: isize = rows.extract().map_err(|_| {
+        let kind = kind_of(rows);
+        PyTypeError::new_err(format!("dense: rows and cols are a number or a slice, not {kind}"))
+    })?;
     let count = usize::try_from(count).map_err(|_| {
         PyValueError::new_err(format!(
             "dense: {count} rows cannot be taken; a slice counts from the end"
@@ -331,26 +334,30 @@ fn category(number: usize) -> PyResult<Category> {
     })
 }
 
-/// A symbolic variable.
-fn symbol(position: usize, dim: usize, of: usize) -> PyResult<PyLazy> {
-    LazyTensor::symbolic(position, dim, category(of)?).py().map(PyLazy)
+/// A symbolic variable, made by the function of this name.
+fn symbol(name: &str, position: isize, dim: isize, of: isize) -> PyResult<PyLazy> {
+    let position = not_negative(&format!("{name}: the position"), position)?;
+    let dim = not_negative(&format!("{name}: the dimension"), dim)?;
+    let category = category(not_negative(&format!("{name}: the category"), of)?)?;
+    LazyTensor::symbolic(position, dim, category).map_err(|error| error.of(name)).py().map(PyLazy)
 }
 
 /// An array as a variable of this category, or the symbolic variable of an index and a dimension.
-fn variable(x: &Bound<'_, PyAny>, dim: Option<usize>, category: usize) -> PyResult<PyLazy> {
+fn variable(x: &Bound<'_, PyAny>, dim: Option<isize>, category: usize) -> PyResult<PyLazy> {
+    let name = ["Vi", "Vj", "Pm"][category];
     if let Some(dim) = dim {
-        return symbol(x.extract()?, dim, category);
+        return symbol(name, x.extract()?, dim, category as isize);
     }
     if let Ok(tensor) = x.cast_exact::<PyLazy>() {
         return Ok(PyLazy(tensor.get().0.clone()));
     }
-    let array = required_array(x, None, ["Vi", "Vj", "Pm"][category])?;
+    let array = required_array(x, None, name)?;
     let made = match category {
         0 => LazyTensor::vi(&array),
         1 => LazyTensor::vj(&array),
         _ => LazyTensor::pm(&array),
     };
-    made_of(made.py()?, x)
+    made_of(made.map_err(|error| error.of(name)).py()?, x)
 }
 
 /// An array `(..., M, D)` with one row for each i; with an index and a dimension, the symbolic
@@ -364,7 +371,7 @@ fn variable(x: &Bound<'_, PyAny>, dim: Option<usize>, category: usize) -> PyResu
 /// [[12.0], [12.0]]
 #[pyfunction]
 #[pyo3(name = "Vi", signature = (x, dim=None, /))]
-fn vi(x: &Bound<'_, PyAny>, dim: Option<usize>) -> PyResult<PyLazy> {
+fn vi(x: &Bound<'_, PyAny>, dim: Option<isize>) -> PyResult<PyLazy> {
     variable(x, dim, 0)
 }
 
@@ -375,7 +382,7 @@ fn vi(x: &Bound<'_, PyAny>, dim: Option<usize>) -> PyResult<PyLazy> {
 /// LazyTensor(Vj(0,3), shape (1, 5, 3))
 #[pyfunction]
 #[pyo3(name = "Vj", signature = (x, dim=None, /))]
-fn vj(x: &Bound<'_, PyAny>, dim: Option<usize>) -> PyResult<PyLazy> {
+fn vj(x: &Bound<'_, PyAny>, dim: Option<isize>) -> PyResult<PyLazy> {
     variable(x, dim, 1)
 }
 
@@ -388,7 +395,7 @@ fn vj(x: &Bound<'_, PyAny>, dim: Option<usize>) -> PyResult<PyLazy> {
 /// LazyTensor(Pm(0,1) * Vi(1,3), shape (5, 1, 3))
 #[pyfunction]
 #[pyo3(name = "Pm", signature = (x, dim=None, /))]
-fn pm(x: &Bound<'_, PyAny>, dim: Option<usize>) -> PyResult<PyLazy> {
+fn pm(x: &Bound<'_, PyAny>, dim: Option<isize>) -> PyResult<PyLazy> {
     variable(x, dim, 2)
 }
 
@@ -396,16 +403,16 @@ fn pm(x: &Bound<'_, PyAny>, dim: Option<usize>) -> PyResult<PyLazy> {
 /// 1 for j, 2 for parameters.
 #[pyfunction]
 #[pyo3(name = "Var", signature = (x, dim=None, cat=0, /))]
-fn var(x: &Bound<'_, PyAny>, dim: Option<usize>, cat: usize) -> PyResult<PyLazy> {
-    if let (Some(dim), Ok(position)) = (dim, x.extract::<usize>()) {
-        return symbol(position, dim, cat);
+fn var(x: &Bound<'_, PyAny>, dim: Option<isize>, cat: isize) -> PyResult<PyLazy> {
+    if let (Some(dim), Ok(position)) = (dim, x.extract::<isize>()) {
+        return symbol("Var", position, dim, cat);
     }
-    if cat > 2 {
-        return symbol(0, 1, cat);
+    if !(0..=2).contains(&cat) {
+        return symbol("Var", 0, 1, cat);
     }
-    let made = variable(x, None, cat)?;
+    let made = variable(x, None, cat as usize)?;
     match dim {
-        Some(dim) if dim != made.0.dim() => {
+        Some(dim) if usize::try_from(dim) != Ok(made.0.dim()) => {
             let message = format!("Var: the array has {} components, not {dim}", made.0.dim());
             Err(PyValueError::new_err(message))
         }
@@ -439,6 +446,5 @@ fn _restore_lazy(
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyLazy>()?;
     register!(module: vi, vj, pm, var);
-    module.add_function(wrap_pyfunction!(_restore_lazy, module)?)?;
-    Ok(())
+    module.add_function(wrap_pyfunction!(_restore_lazy, module)?)
 }

@@ -3,7 +3,7 @@
 //! A method is a descriptor that knows its row; its documentation, with an example (`examples`), and
 //! its signature come from the row too, so that a new row is a new method in Python without a line of code.
 
-use pyo3::exceptions::{PyNotImplementedError, PyTypeError};
+use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
@@ -14,7 +14,7 @@ use tilework::pairs::{LazyArg, LazyTensor};
 
 use super::examples;
 use super::lazy::PyLazy;
-use super::operand::Operand;
+use super::operand::{Operand, is_listed};
 use super::reductions::{PyReduced, along_components, arguments, method_name, reduction};
 use crate::errors::OrRaise;
 
@@ -179,16 +179,37 @@ fn function(
             }
         }
     }
+    if method.function == "Diff"
+        && let [Some(v), Some(e)] = &given[..]
+        && is_listed(v)
+    {
+        return along_several(method, tensor, v, e);
+    }
     let further = args.iter().skip(plain).collect::<Vec<_>>();
     let mut operands: SmallVec<[(usize, Operand<'_>); 4]> = SmallVec::new();
-    let mut lists: SmallVec<[Vec<usize>; 4]> = SmallVec::new();
+    let mut lists: SmallVec<[(&str, Vec<isize>); 4]> = SmallVec::new();
     operands.push((method.own, Operand::Ours(&tensor.get().0)));
     for (parameter, value) in parameters.iter().zip(&given) {
         let value = value.as_ref().filter(|value| !(parameter.optional && value.is_none()));
         match (parameter.takes, value) {
-            (Takes::Counts | Takes::MaybeCounts, Some(value)) => lists.push(value.extract()?),
+            (Takes::Counts | Takes::MaybeCounts, Some(value)) => {
+                let numbers = value.extract().map_err(|_| {
+                    let message = format!("{name}: {} is a list of integers", parameter.name);
+                    PyTypeError::new_err(message)
+                })?;
+                lists.push((parameter.name, numbers));
+            }
             (_, Some(value)) => {
-                operands.push((parameter.place, Operand::required(value, like, name)?));
+                let operand = Operand::required(value, like, name)?;
+                let is_component =
+                    matches!(method.function, "Elem" | "Extract") && parameter.name == "i";
+                let operand = match operand {
+                    Operand::Number(at) if is_component && at < 0.0 => {
+                        Operand::Number(from_the_end(name, at, tensor.get().0.dim())?)
+                    }
+                    other => other,
+                };
+                operands.push((parameter.place, operand));
             }
             (_, None) => match parameter.default {
                 Some(number) => {
@@ -207,9 +228,78 @@ fn function(
     }
     operands.sort_by_key(|(place, _)| *place);
     let operands: SmallVec<[LazyArg<'_>; 4]> = operands.iter().map(|(_, o)| o.arg()).collect();
+    let lists = counted(name, &lists)?;
     let lists: SmallVec<[&[usize]; 4]> = lists.iter().map(|list| &list[..]).collect();
     let made = LazyTensor::function(method.function, &operands, &lists).py()?;
     Ok(Py::new(tensor.py(), PyLazy(made))?.into_any())
+}
+
+/// The place of a component that is counted from the end.
+fn from_the_end(name: &str, at: f64, dim: usize) -> PyResult<f64> {
+    match at + dim as f64 {
+        found if found >= 0.0 => Ok(found),
+        _ => {
+            let message = format!("{name}: the component {at} is out of {dim}");
+            Err(PyValueError::new_err(message))
+        }
+    }
+}
+
+/// Lists of sizes and of axes, which count from the end of the sizes that they are axes of where they
+/// are negative; sizes are not.
+fn counted(name: &str, lists: &[(&str, Vec<isize>)]) -> PyResult<SmallVec<[Vec<usize>; 4]>> {
+    let len = |list: &str| {
+        lists.iter().find(|(known, _)| *known == list).map_or(0, |(_, numbers)| numbers.len())
+    };
+    let found = lists.iter().map(|(list, numbers)| {
+        let axes = match *list {
+            "contf" => len("dimf"),
+            "contg" => len("dimg"),
+            "perm" => (len("dimf") + len("dimg")).saturating_sub(2 * len("contf")),
+            "to" => len("dims"),
+            _ => 0,
+        };
+        let place = |&number: &isize| match usize::try_from(number) {
+            Ok(number) => Ok(number),
+            Err(_) => axes.checked_add_signed(number).ok_or_else(|| {
+                let limit = if axes > 0 { format!("out of {axes}") } else { "less than 0".into() };
+                PyValueError::new_err(format!("{name}: {list}: {number} is {limit}"))
+            }),
+        };
+        numbers.iter().map(place).collect()
+    });
+    found.collect()
+}
+
+/// The derivative in several directions at once: the sum of those in each.
+fn along_several(
+    method: &Method,
+    tensor: &Bound<'_, PyLazy>,
+    variables: &Bound<'_, PyAny>,
+    directions: &Bound<'_, PyAny>,
+) -> PyResult<Py<PyAny>> {
+    let py = tensor.py();
+    let variables: Vec<Bound<'_, PyAny>> = variables.try_iter()?.collect::<PyResult<_>>()?;
+    let directions: Vec<Bound<'_, PyAny>> = match is_listed(directions) {
+        true => directions.try_iter()?.collect::<PyResult<_>>()?,
+        false => vec![directions.clone()],
+    };
+    if variables.len() != directions.len() || variables.is_empty() {
+        let (some, others) = (variables.len(), directions.len());
+        let message = format!("diff: {some} variables and {others} directions; each has its own");
+        return Err(PyValueError::new_err(message));
+    }
+    let mut sum: Option<LazyTensor> = None;
+    for pair in variables.into_iter().zip(directions) {
+        let made = function(method, tensor, &pair.into_pyobject(py)?, None)?;
+        let made = made.bind(py).cast_exact::<PyLazy>()?.get().0.clone();
+        sum = Some(match sum {
+            Some(sum) => sum.add(&made).py()?,
+            None => made,
+        });
+    }
+    let sum = sum.unwrap_or_else(|| LazyTensor::constant(0.0));
+    Ok(Py::new(py, PyLazy(sum))?.into_any())
 }
 
 /// KeOps' methods that are refused for now, and what they are about.

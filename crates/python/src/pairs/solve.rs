@@ -5,7 +5,9 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use tilework::formula::Variable;
-use tilework::pairs::{Columns, Genred, LazyTensor, Options, Solution, Solve, conjugate_gradient};
+use tilework::pairs::{
+    Category, Columns, Genred, LazyTensor, Options, Solution, Solve, conjugate_gradient,
+};
 use tilework::{Array, DType, Device};
 
 use super::genred::{arrays, effort_of, index, restored};
@@ -202,6 +204,13 @@ impl PyKernelSolve {
             let message = format!("KernelSolve: {varinvalias:?} is none of the variables");
             return Err(PyValueError::new_err(message));
         };
+        let used = genred.reduction().formula().variables().py()?;
+        if used.iter().any(|it| it.position == unknown && it.category == Category::Parameter) {
+            let message = format!(
+                "KernelSolve: {varinvalias:?} is a parameter; the unknown is a variable of i or of j"
+            );
+            return Err(PyValueError::new_err(message));
+        }
         let made_from = (formula, aliases, varinvalias, axis).into_pyobject(py)?.unbind();
         let keywords = options.map(|options| options.copy()).transpose()?.map(Bound::unbind);
         Ok(PyKernelSolve { genred, unknown, settings, made_from, keywords })

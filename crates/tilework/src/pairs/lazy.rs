@@ -190,17 +190,17 @@ impl LazyTensor {
 
     /// An array `(..., M, D)` with one row for each i.
     pub fn vi(array: &Array) -> Result<LazyTensor> {
-        LazyTensor::variable("vi", array, Category::I)
+        LazyTensor::variable("Vi", array, Category::I)
     }
 
     /// An array `(..., N, D)` with one row for each j.
     pub fn vj(array: &Array) -> Result<LazyTensor> {
-        LazyTensor::variable("vj", array, Category::J)
+        LazyTensor::variable("Vj", array, Category::J)
     }
 
     /// An array `(..., D)` that is the same for all pairs.
     pub fn pm(array: &Array) -> Result<LazyTensor> {
-        LazyTensor::variable("pm", array, Category::Parameter)
+        LazyTensor::variable("Pm", array, Category::Parameter)
     }
 
     /// An array whose shape says what it is: `(..., M, 1, D)` has rows for i, `(..., 1, N, D)` for
@@ -214,7 +214,7 @@ impl LazyTensor {
             [.., 1, _, _] => LazyTensor::vj(&without(-3)?),
             shape => {
                 let message = format!(
-                    "shape {} is not (..., M, 1, D) or (..., 1, N, D); vi and vj take (..., rows, D)",
+                    "shape {} is not (..., M, 1, D) or (..., 1, N, D); Vi and Vj take (..., rows, D)",
                     tuple(shape)
                 );
                 Err(Error::shape("LazyTensor", message))

@@ -93,7 +93,9 @@ impl LazyTensor {
             joined.join("reduction", other)?;
         }
         if let Some(symbol) = joined.symbols().first() {
-            let message = format!("the variable {symbol} has no array yet; fill gives it one");
+            let message = format!(
+                "the variable {symbol} has no array yet: make it of one, or give it in a later call"
+            );
             return Err(Error::value("reduction", message));
         }
         let apart: Vec<Variable> =

@@ -125,7 +125,9 @@ impl LazyTensor {
             let message = format!("the matrix has {m} rows and {n} columns, not as many");
             return Err(Error::shape("solve", message));
         }
-        let product = |v: &Array, options: &Options<'_>| self.matmul_with(v, options);
+        let product = |v: &Array, options: &Options<'_>| {
+            self.matmul_with(v, options).map_err(|error| error.of("solve"))
+        };
         conjugate_gradient(product, b, Columns::Apart, system, options)
     }
 }
