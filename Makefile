@@ -110,7 +110,8 @@ PEERS ?= target/peers
 OUT ?= target/bench
 BENCH ?=
 # The page whose tables are written: that of the folder, if it has one.
-PAGE = $(addprefix --markdown ,$(wildcard $(OUT)/cpu.md))
+PAGE = $(addprefix --markdown ,$(wildcard $(OUT)/cpu.md)) $(SOURCES)
+SOURCES = $(patsubst %,--sources "commit %",$(shell git rev-parse --short HEAD 2>/dev/null))
 BENCHMARK := $(CARGO) run --release --quiet --locked -p tilework-cli -- bench
 
 $(PEERS)/ready: bench/requirements-bench.txt

@@ -26,6 +26,11 @@ impl Times {
         self.0.push(seconds);
     }
 
+    /// Adds the rounds of another sitting.
+    pub(crate) fn extend(&mut self, other: Times) {
+        self.0.extend(other.0);
+    }
+
     /// The shortest: what the work takes when nothing disturbs it.
     pub(crate) fn best(&self) -> f64 {
         self.0.iter().copied().fold(f64::INFINITY, f64::min)

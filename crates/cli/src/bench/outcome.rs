@@ -99,6 +99,16 @@ impl Outcome {
         contestant.times.get(self.target.by_median) / ours
     }
 
+    /// Adds the rounds of another sitting: contestants that were there in both.
+    pub(crate) fn add(&mut self, other: Outcome) {
+        for theirs in other.contestants {
+            if let Some(ours) = self.contestants.iter_mut().find(|ours| ours.name == theirs.name) {
+                ours.times.extend(theirs.times);
+            }
+        }
+        self.limit.extend(other.limit);
+    }
+
     /// The ratio to the better of the peers that targets refer to.
     pub(crate) fn worst_ratio(&self) -> Option<f64> {
         let judges = self.contestants.iter().filter(|other| other.side == Side::Python);
@@ -173,6 +183,19 @@ mod tests {
         assert_eq!(verdict(0.6, 0.7), Verdict::Miss);
         assert_eq!(verdict(0.98, 0.7), Verdict::Pass);
         assert_eq!(verdict(0.4, 0.9), Verdict::Miss);
+    }
+
+    #[test]
+    fn rounds_of_several_sittings_count_together() {
+        let sitting = |ours: f64, peer: f64, limit: f64| {
+            outcome(&[("tilework", Side::Ours, ours), ("a", Side::Python, peer)], Some(limit))
+        };
+        let mut row = sitting(2.0, 2.5, 0.5);
+        assert_eq!(row.verdict(), Verdict::Miss);
+        // The peer's better round stays, and the better limit.
+        row.add(sitting(1.6, 3.0, 1.0));
+        assert_eq!((row.worst_ratio(), row.share()), (Some(2.5 / 1.6), Some(0.5 / 1.6)));
+        assert_eq!(row.verdict(), Verdict::Pass);
     }
 
     #[test]

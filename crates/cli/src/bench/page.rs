@@ -13,13 +13,19 @@ use super::report::{figure, milliseconds};
 /// The name of the part that says what was measured on what, and how many rows pass.
 const SUMMARY: &str = "summary";
 
-/// Writes the tables of all groups that the page has a place for, and the summary of them.
-pub(crate) fn write(path: &Path, outcomes: &[Outcome], contest: &str) -> io::Result<()> {
+/// Writes the tables of all groups that the page has a place for, and the summary of them; `sources`
+/// says which ones were measured, or nothing.
+pub(crate) fn write(
+    path: &Path,
+    outcomes: &[Outcome],
+    contest: &str,
+    sources: &str,
+) -> io::Result<()> {
     let page = read(path)?;
     let has_place =
         |outcome: &&Outcome| page.lines().any(|line| name(line) == Some(&outcome.group));
     let outcomes: Vec<&Outcome> = outcomes.iter().filter(has_place).collect();
-    let mut parts = vec![(SUMMARY.to_owned(), summary(&outcomes, contest))];
+    let mut parts = vec![(SUMMARY.to_owned(), summary(&outcomes, contest, sources))];
     let mut groups: Vec<&str> = outcomes.iter().map(|outcome| outcome.group.as_str()).collect();
     groups.dedup();
     for group in groups {
@@ -48,7 +54,7 @@ pub(crate) fn put(path: &Path, parts: &[(String, String)]) -> io::Result<()> {
     fs::write(path, page)
 }
 
-fn summary(outcomes: &[&Outcome], contest: &str) -> String {
+fn summary(outcomes: &[&Outcome], contest: &str, sources: &str) -> String {
     let judged = |outcome: &&&Outcome| outcome.verdict() != Verdict::NotChecked;
     let checked = outcomes.iter().filter(judged).count();
     let misses: Vec<String> = outcomes
@@ -65,8 +71,9 @@ fn summary(outcomes: &[&Outcome], contest: &str) -> String {
         .collect();
     let builds = if builds.len() == 1 { "one build" } else { "several builds" };
     let pass = checked - misses.len();
+    let sources = if sources.is_empty() { String::new() } else { format!("{sources}; ") };
     format!(
-        "{}; {contest}; rows of {builds}. **{pass} of {checked} rows pass.**{named}\n",
+        "{}; {sources}{contest}; rows of {builds}. **{pass} of {checked} rows pass.**{named}\n",
         date(SystemTime::now())
     )
 }
@@ -188,7 +195,8 @@ mod tests {
         let table = table(outcomes.iter());
         assert!(table.contains("| a | 2.00 | 2.00 | 3.00 | 2.00 |  | 1.5 | pass |"), "{table}");
         assert!(table.contains("| b | 2.00 | 2.00 |  | 1.25 |  | 1.5 | **miss** |"), "{table}");
-        let summary = summary(&outcomes.iter().collect::<Vec<_>>(), "two threads");
+        let summary = summary(&outcomes.iter().collect::<Vec<_>>(), "two threads", "commit abc");
+        assert!(summary.contains("; commit abc; two threads; "), "{summary}");
         assert!(summary.contains("**1 of 2 rows pass.** Not: b (1.25)."), "{summary}");
     }
 

@@ -47,6 +47,12 @@ impl Table {
         Ok(Table { wide, group: String::new() })
     }
 
+    /// Writes a headline between the rows, after which every group is named again.
+    pub(crate) fn headline(&mut self, out: &mut impl Write, text: &str) -> io::Result<()> {
+        self.group.clear();
+        writeln!(out, "\n{text}")
+    }
+
     /// Writes a line.
     pub(crate) fn line(&mut self, out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
         if outcome.group != self.group {
