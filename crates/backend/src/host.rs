@@ -100,11 +100,11 @@ pub(crate) fn allocate(bytes: usize) -> Option<HostBlock> {
 pub(crate) unsafe fn free(address: NonNull<u8>, bytes: usize) {
     let class = Class::of(bytes);
     // SAFETY: every block is allocated by `fresh` with the size of its class; it is released only
-    // if it is not kept.
+    // if it is not kept, here or when it has left for another.
     unsafe {
         let kept = match bytes <= SMALL {
             true => small::put(class, address),
-            false => large::put(address, class.size),
+            false => large::put(address, class.size, |other, size| release(other, size)),
         };
         if !kept {
             release(address, class.size);

@@ -4,7 +4,9 @@
 //! from [`EMPTY`] to [`BUSY`] owns the place until it writes the next state. Nobody waits for an
 //! owner: a busy place is passed by. So a process that forks while another thread is between the
 //! two leaves its child with one place that stays busy, and never with a lock that stays locked.
-//! Called by `host` alone.
+//!
+//! Where there is no room for a block, others leave for it, one place after another: what a program
+//! gives back now it will sooner want again than what has been lying there. Called by `host` alone.
 
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -25,11 +27,17 @@ struct Place {
     address: AtomicPtr<u8>,
 }
 
-static TABLE: [Place; PLACES] =
-    [const { Place { size: AtomicUsize::new(EMPTY), address: AtomicPtr::new(ptr::null_mut()) } };
-        PLACES];
+/// `N` places for blocks of so many bytes in all.
+struct Table<const N: usize> {
+    places: [Place; N],
+    limit: usize,
+    /// The bytes that are here.
+    bytes: AtomicUsize,
+    /// The place whose block leaves next.
+    next: AtomicUsize,
+}
 
-static BYTES: AtomicUsize = AtomicUsize::new(0);
+static TABLE: Table<PLACES> = Table::new(KEPT);
 
 impl Place {
     /// Makes the place this thread's own, if it is in this state.
@@ -38,41 +46,122 @@ impl Place {
         self.size.load(Relaxed) == state
             && self.size.compare_exchange(state, BUSY, Acquire, Relaxed).is_ok()
     }
+}
 
-    /// The block of this size that is here, which leaves.
-    fn take(&self, size: usize) -> Option<NonNull<u8>> {
-        if !self.own(size) {
+impl<const N: usize> Table<N> {
+    const fn new(limit: usize) -> Self {
+        Table {
+            places: [const {
+                Place { size: AtomicUsize::new(EMPTY), address: AtomicPtr::new(ptr::null_mut()) }
+            }; N],
+            limit,
+            bytes: AtomicUsize::new(0),
+            next: AtomicUsize::new(0),
+        }
+    }
+
+    /// The block of this size that is at a place, which leaves.
+    fn leave(&self, place: &Place, size: usize) -> Option<NonNull<u8>> {
+        if !place.own(size) {
             return None;
         }
-        let address = self.address.load(Relaxed);
-        self.size.store(EMPTY, Release);
-        BYTES.fetch_sub(size, Relaxed);
+        let address = place.address.load(Relaxed);
+        place.size.store(EMPTY, Release);
+        self.bytes.fetch_sub(size, Relaxed);
         NonNull::new(address)
+    }
+
+    /// A block of exactly this size, if there is one.
+    fn take(&self, size: usize) -> Option<NonNull<u8>> {
+        self.places.iter().find_map(|place| self.leave(place, size))
+    }
+
+    /// Any block, and its size: those of one place after another.
+    fn take_any(&self) -> Option<(NonNull<u8>, usize)> {
+        (0..N).find_map(|_| {
+            let place = &self.places[self.next.fetch_add(1, Relaxed) % N];
+            match place.size.load(Relaxed) {
+                EMPTY | BUSY => None,
+                size => self.leave(place, size).map(|address| (address, size)),
+            }
+        })
+    }
+
+    /// Keeps a block if there is room.
+    fn try_put(&self, address: NonNull<u8>, size: usize) -> bool {
+        if self.bytes.fetch_add(size, Relaxed).saturating_add(size) <= self.limit
+            && let Some(place) = self.places.iter().find(|place| place.own(EMPTY))
+        {
+            place.address.store(address.as_ptr(), Relaxed);
+            place.size.store(size, Release);
+            return true;
+        }
+        self.bytes.fetch_sub(size, Relaxed);
+        false
+    }
+
+    /// Keeps a block; those that leave for it go to `release`.
+    fn put(&self, address: NonNull<u8>, size: usize, release: impl Fn(NonNull<u8>, usize)) -> bool {
+        while !self.try_put(address, size) {
+            if size > self.limit {
+                return false;
+            }
+            let Some((other, size)) = self.take_any() else { return false };
+            release(other, size);
+        }
+        true
     }
 }
 
 /// A block of exactly this size, if there is one.
 pub(super) fn take(size: usize) -> Option<NonNull<u8>> {
-    TABLE.iter().find_map(|place| place.take(size))
+    TABLE.take(size)
 }
 
 /// Any block, and its size.
 pub(super) fn take_any() -> Option<(NonNull<u8>, usize)> {
-    TABLE.iter().find_map(|place| match place.size.load(Relaxed) {
-        EMPTY | BUSY => None,
-        size => place.take(size).map(|address| (address, size)),
-    })
+    TABLE.take_any()
 }
 
-/// Keeps a block; false if there is no room, and then the block is still the caller's.
-pub(super) fn put(address: NonNull<u8>, size: usize) -> bool {
-    if BYTES.fetch_add(size, Relaxed).saturating_add(size) <= KEPT
-        && let Some(place) = TABLE.iter().find(|place| place.own(EMPTY))
-    {
-        place.address.store(address.as_ptr(), Relaxed);
-        place.size.store(size, Release);
-        return true;
+/// Keeps a block, for which others that nobody has wanted may have to go to `release`; false if it is
+/// larger than all that is kept, and then it is still the caller's.
+pub(super) fn put(address: NonNull<u8>, size: usize, release: impl Fn(NonNull<u8>, usize)) -> bool {
+    TABLE.put(address, size, release)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    /// A block that nobody looks into.
+    fn block(number: usize) -> NonNull<u8> {
+        NonNull::new(ptr::without_provenance_mut(64 * number)).unwrap()
     }
-    BYTES.fetch_sub(size, Relaxed);
-    false
+
+    #[test]
+    fn old_blocks_leave_for_new_ones() {
+        let (table, gone) = (Table::<4>::new(1000), RefCell::new(Vec::new()));
+        let put = |number: usize, size: usize| {
+            table.put(block(number), size, |address, size| {
+                gone.borrow_mut().push((address, size));
+            })
+        };
+        // By their bytes.
+        assert!(put(1, 500) && put(2, 400) && gone.borrow().is_empty());
+        assert!(put(3, 200));
+        assert_eq!(gone.take(), [(block(1), 500)]);
+        assert_eq!((table.take(500), table.take(200)), (None, Some(block(3))));
+        assert!(put(3, 200));
+        // By their number.
+        assert!(put(4, 10) && put(5, 10) && gone.borrow().is_empty());
+        assert!(put(6, 10));
+        assert_eq!(gone.take(), [(block(2), 400)]);
+        // Nobody leaves for a block that would not fit an empty table.
+        assert!(!put(7, 1001) && gone.borrow().is_empty());
+        let mut left: Vec<_> =
+            std::iter::from_fn(|| table.take_any()).map(|(_, size)| size).collect();
+        left.sort_unstable();
+        assert_eq!((left, table.bytes.into_inner()), (vec![10, 10, 10, 200], 0));
+    }
 }
