@@ -183,7 +183,9 @@ fn pair_rows_hold_their_bounds() {
                 "{level:?} exp2_pair({x}) = {y}"
             );
         }
-        for (name, exact) in [("rcp_pair", -1.0), ("rsqrt_pair", -0.5)] {
+        let powers =
+            [("rcp_pair", -1.0), ("rsqrt_pair", -0.5), ("sqrt_pair", 0.5), ("rsqrt_or_zero", -0.5)];
+        for (name, exact) in powers {
             let positive: Vec<f32> = xs.iter().map(|x| x.abs() + 1e-3).collect();
             for (x, y) in positive.iter().zip(apply(name, &positive)) {
                 let r = f64::from(*x).powf(exact);
@@ -207,5 +209,9 @@ fn pair_rows_hold_their_bounds() {
         assert!(r[0] == f32::INFINITY && r[1] == 0.0 && r[3].is_nan(), "{level:?} {r:?}");
         let r = apply("rsqrt_pair", &edge);
         assert!(r[0] == f32::INFINITY && r[1] == 0.0 && r[3].is_nan(), "{level:?} {r:?}");
+        let r = apply("sqrt_pair", &edge);
+        assert!(r[..2] == edge[..2] && r[2].is_nan() && r[3].is_nan(), "{level:?} {r:?}");
+        let r = apply("rsqrt_or_zero", &edge);
+        assert!(r[..2] == [0.0, 0.0] && r[2].is_nan() && r[3].is_nan(), "{level:?} {r:?}");
     }
 }
