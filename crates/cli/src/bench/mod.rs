@@ -158,10 +158,14 @@ pub(crate) fn run(out: &mut impl Write, options: &Options) -> io::Result<()> {
         lines.line(out, &outcome)?;
         shown.push(outcome);
     }
-    for _ in 1..if options.quick { 1 } else { SITTINGS } {
+    let missed = |outcome: &Outcome| outcome.verdict() == Verdict::Miss;
+    let sittings = if options.quick { 1 } else { SITTINGS };
+    for _ in 1..sittings {
+        if !shown.iter().any(missed) {
+            break;
+        }
         lines.headline(out, "measured again: rows that miss, with all their rounds so far")?;
-        let missed = |(_, outcome): &(&Row, &mut Outcome)| outcome.verdict() == Verdict::Miss;
-        for (row, outcome) in chosen.iter().zip(&mut shown).filter(missed) {
+        for (row, outcome) in chosen.iter().zip(&mut shown).filter(|pair| missed(pair.1)) {
             outcome.add(measured(row)?);
             kept.put(vec![outcome.clone()])?;
             lines.line(out, outcome)?;
