@@ -19,7 +19,7 @@ use tilework_ops::fold::{Accumulate, FOLD_COUNT};
 use tilework_ops::{DType, Element, Entry, Fold, FoldColumn, Gives, Scalar, Value, fold_column};
 
 use crate::pool;
-use crate::reduce::drive::each_piece;
+use crate::reduce::each_piece;
 use crate::reduce::pack::Loader;
 use crate::reduce::table::{MAX_STATE, Source};
 use crate::scratch::Scratch;

@@ -3,7 +3,8 @@
 //! `plan` has turned the problem so that the short side is A's. [`rows`] serves up to
 //! [`most_rows`] rows when the rows of B are contiguous: several rows of B are added up at a time
 //! along C. [`dots`] serves one row of A when the columns of B are contiguous: dot products. Both
-//! copy A first, so A's strides do not matter, and write C through `Finish`, so C's do not either.
+//! copy A first, so A's strides do not matter (dots read it where it lies if it has none), and write C
+//! through `Finish`, so C's do not either.
 
 use super::blocking::{Blocking, part};
 use super::family::{Elem, Family, Same};
@@ -275,6 +276,9 @@ unsafe fn several<F: Family, const R: usize, const U: usize>(args: &RowsArgs<F>,
 struct DotsCut {
     /// Blocks of K.
     blocks: usize,
+    /// Whether A is copied, because it has a stride or another type than sums are computed in. One
+    /// thread copies, which would take longer than all threads take for the sums.
+    copied: bool,
     /// Whether B's single column is gathered like A, because it has a stride.
     gathered: bool,
     /// Bytes of the copy of A and of that of B.
@@ -284,11 +288,13 @@ struct DotsCut {
 
 impl DotsCut {
     fn new<F: Family>(p: &Product<F::Store>) -> DotsCut {
+        let copied = !F::DIRECT || p.a_cols != 1;
         let gathered = p.b_rows != 1;
         DotsCut {
             blocks: p.k.div_ceil(DOT_BLOCK),
+            copied,
             gathered,
-            x_room: room::<Elem<F>>(p.k),
+            x_room: if copied { room::<Elem<F>>(p.k) } else { 0 },
             b_room: if gathered { room::<F::Store>(p.k) } else { 0 },
         }
     }
@@ -312,15 +318,17 @@ pub(super) unsafe fn dots<F: Family>(
     p: &Product<F::Store>,
     area: &Area,
 ) {
-    let DotsCut { blocks, gathered, x_room, b_room } = DotsCut::new::<F>(p);
+    let DotsCut { blocks, copied, gathered, x_room, b_room } = DotsCut::new::<F>(p);
     let threads = if p.k.saturating_mul(p.n) < ONE_THREAD { 1 } else { threads };
     let pieces = if threads == 1 { 1 } else { p.n.div_ceil(4).min(8 * threads) };
-    let x = Shared(area.whole().cast::<Elem<F>>());
+    let copy = area.whole().cast::<Elem<F>>();
     let column = area.whole().wrapping_add(x_room).cast::<F::Store>();
     let sums = Shared(area.whole().wrapping_add(x_room + b_room).cast::<Elem<F>>());
     // SAFETY: A has k columns, B k rows, and the block has room for both.
     unsafe {
-        gather::<F>(p.a, p.a_cols, p.k, x.get());
+        if copied {
+            gather::<F>(p.a, p.a_cols, p.k, copy);
+        }
         if gathered {
             for k in 0..p.k {
                 let from = p.b.wrapping_offset(k as isize * p.b_rows);
@@ -328,6 +336,8 @@ pub(super) unsafe fn dots<F: Family>(
             }
         }
     }
+    // Elements of a family that is direct are stored as they are computed.
+    let x = Shared(if copied { copy } else { p.a.cast_mut().cast() });
     let b = Shared(if gathered { column } else { p.b.cast_mut() });
     let run = |index: usize| {
         let (block, piece) = (index / pieces, index % pieces);

@@ -17,8 +17,8 @@ use tilework_layout::{LoopNest, ReduceNest};
 
 use super::pack::Loader;
 use super::states::{Shared, Stack, States};
-use super::table::{Cell, Columns, MAX_RUN, MAX_STATE, Rows};
-use super::{GROUP, Output};
+use super::table::{Cell, Columns, Inner, MAX_RUN, MAX_STATE, Rows};
+use super::{GROUP, Output, each_piece};
 use crate::isa::Isa;
 use crate::map::moves::Line;
 use crate::pool;
@@ -45,13 +45,16 @@ const PACKED_ROWS: usize = 32;
 /// Columns that narrow rows are put together to, where they follow each other in memory.
 const WIDE: usize = 512;
 
-/// Runs shorter than this are packed together rather than handed to a kernel one by one.
-const SHORT: usize = 32;
+/// Runs shorter than this are packed together rather than handed to a kernel one by one: bringing its
+/// lanes together takes a kernel as long as copying a thousand elements.
+const SHORT: usize = 1024;
 
 /// A reduction with everything that its pieces share.
 struct Job<'a> {
     cell: &'static Cell,
     isa: Isa,
+    /// What folds runs of loaded elements.
+    kernel: Inner,
     loader: Loader,
     src: *const u8,
     out: &'a Output,
@@ -82,7 +85,8 @@ pub(super) fn run(
     if kept.is_empty() {
         return Ok(());
     }
-    let job = Job { cell: out.cell, isa, loader, src, out, kept, reduced, count };
+    let kernel = out.cell.inner[isa as usize];
+    let mut job = Job { cell: out.cell, isa, kernel, loader, src, out, kept, reduced, count };
     if count == 0 {
         job.nothing();
         return Ok(());
@@ -92,12 +96,11 @@ pub(super) fn run(
         && (kept.inner_len() >= 8 || job.together(kept.inner_len()) > 1)
         && (across == 1 || across.unsigned_abs() < along.unsigned_abs());
     let operation = request.fold.row().name;
+    if let (false, Some(of_halves)) = (outer, out.cell.inner_of_halves) {
+        job.kernel = of_halves[isa as usize];
+        job.loader = Loader::of_elements(request.input.dtype());
+    }
     if outer { job.outer(operation) } else { job.inner(operation) }
-}
-
-/// [`LoopNest::for_each_piece`], compiled once: it is not small.
-pub(crate) fn each_piece(nest: &LoopNest, range: Range<usize>, f: &mut dyn FnMut(&[usize], usize)) {
-    nest.for_each_piece(range, f);
 }
 
 impl Job<'_> {
@@ -189,7 +192,7 @@ impl Job<'_> {
     /// `range` of its elements, which is no longer than a piece.
     fn fold_rows(&self, from: usize, n: usize, range: Range<usize>, states: *mut u8) {
         let (cell, size) = (self.cell, self.loader.size);
-        let kernel = cell.inner[self.isa as usize];
+        let kernel = self.kernel;
         let across = self.kept.inner_strides()[0];
         let (len, index) = (range.len(), range.start as i64);
         let unit = self.reduced.inner_strides()[0] == 1 && !self.loader.widens;

@@ -19,7 +19,7 @@ use super::pairwise::Pairwise;
 use super::table::{Columns, Inner, Kernels, Outer, Rows};
 
 /// Steps of every lane in one block.
-const STEPS: usize = 32;
+pub(super) const STEPS: usize = 32;
 
 /// Columns whose accumulators are updated together.
 const STRIP: usize = 1024;
@@ -301,8 +301,9 @@ pub(super) fn collapse<F: LaneFold<V>, V: Value, const N: usize>(lanes: [F::Lane
     lanes[0]
 }
 
+/// The lanes of both.
 #[inline(always)]
-fn join_all<F: LaneFold<V>, V: Value, const N: usize>(
+pub(super) fn join_all<F: LaneFold<V>, V: Value, const N: usize>(
     a: [F::Lane; N],
     b: [F::Lane; N],
 ) -> [F::Lane; N] {

@@ -11,6 +11,7 @@ mod arg;
 mod body;
 mod define;
 pub(crate) mod drive;
+mod halves;
 mod lanes;
 mod moments;
 pub(crate) mod pack;
@@ -19,9 +20,11 @@ mod states;
 pub(crate) mod table;
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use tilework_backend::{Reduce, Session};
 use tilework_error::{Error, Result};
+use tilework_layout::LoopNest;
 use tilework_ops::Scalar;
 
 use self::pack::Loader;
@@ -91,6 +94,11 @@ pub(crate) fn run(session: &Session<'_>, request: &Reduce<'_>) -> Result<()> {
         }
     }
     drive::run(isa, loader, src, &out, request)
+}
+
+/// [`LoopNest::for_each_piece`], compiled once: it is not small.
+pub(crate) fn each_piece(nest: &LoopNest, range: Range<usize>, f: &mut dyn FnMut(&[usize], usize)) {
+    nest.for_each_piece(range, f);
 }
 
 /// Where results go.

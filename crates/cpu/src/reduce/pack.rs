@@ -30,14 +30,8 @@ pub(crate) struct Loader {
 const PIECE: usize = 256;
 
 impl Loader {
+    /// Loads elements as what they compute in.
     pub(crate) fn new(dtype: DType) -> Loader {
-        let pack: unsafe fn(usize, *const u8, isize, *mut u8) = match dtype.size() {
-            1 => copies::<u8>,
-            2 => copies::<u16>,
-            4 => copies::<u32>,
-            8 => copies::<u64>,
-            _ => copies::<[u64; 2]>,
-        };
         let widen = match dtype {
             DType::Float16 => Some("f16_to_f32"),
             DType::BFloat16 => Some("bf16_to_f32"),
@@ -45,7 +39,20 @@ impl Loader {
         };
         let widen = widen.and_then(|name| tilework_simd::conversion(name, level(Isa::current())));
         let loaded = dtype.computes_in().size();
-        Loader { size: dtype.size(), loaded, widens: widen.is_some(), pack, widen }
+        Loader { loaded, widens: widen.is_some(), widen, ..Loader::of_elements(dtype) }
+    }
+
+    /// Loads elements as they are.
+    pub(crate) fn of_elements(dtype: DType) -> Loader {
+        let pack: unsafe fn(usize, *const u8, isize, *mut u8) = match dtype.size() {
+            1 => copies::<u8>,
+            2 => copies::<u16>,
+            4 => copies::<u32>,
+            8 => copies::<u64>,
+            _ => copies::<[u64; 2]>,
+        };
+        let size = dtype.size();
+        Loader { size, loaded: size, widens: false, pack, widen: None }
     }
 
     /// Loads `n` elements that are `stride` elements apart.

@@ -6,7 +6,7 @@
 //! nothing here.
 //!
 //! Kernels see *loaded* elements: those of the array, but float32 for the half types, whose chunks
-//! the driver widens beforehand. States are opaque bytes to the driver. Called by `drive.rs`.
+//! the driver widens beforehand, unless a kernel takes these as they are. States are opaque bytes to the driver. Called by `drive.rs`.
 
 use std::marker::PhantomData;
 
@@ -19,9 +19,9 @@ use tilework_ops::{
 };
 
 use super::arg::Arg;
-use super::define;
 use super::lanes::{Lanes, LanesOfSum};
 use super::moments::InTwoPasses;
+use super::{define, halves};
 
 /// Rows of `len` contiguous loaded elements each, `stride` elements apart.
 ///
@@ -69,6 +69,8 @@ pub(super) struct Cell {
     /// Bytes of a state; at most [`MAX_STATE`], and an alignment of 16 suits it.
     pub(super) state: usize,
     pub(super) inner: [Inner; 3],
+    /// For rows of half floats as they lie in the array, where that is faster.
+    pub(super) inner_of_halves: Option<[Inner; 3]>,
     pub(super) outer: [Outer; 3],
     /// `(n, states)`: the states of no elements.
     pub(super) init: unsafe fn(usize, *mut u8),
@@ -157,6 +159,7 @@ const fn with_kernels<F: Fold, A: Element>(inner: [Inner; 3], outer: [Outer; 3])
     Cell {
         state: size_of::<F::State<A::V>>(),
         inner,
+        inner_of_halves: None,
         outer,
         init: define::init::<F, A>,
         merge: define::merge::<F, A>,
@@ -236,8 +239,8 @@ impl<F: Fold> Entry<Row> for At<F> {
 
 static TABLE: [Row; FOLD_COUNT] = {
     let mut table = fold_column::<Definitions>();
-    table[FoldId::Sum as usize] = row!(Sum, Lanes);
-    table[FoldId::Mean as usize] = row!(Mean, LanesOfSum);
+    table[FoldId::Sum as usize] = of_halves(row!(Sum, Lanes));
+    table[FoldId::Mean as usize] = of_halves(row!(Mean, LanesOfSum));
     table[FoldId::Norm as usize] = row!(Norm, Lanes);
     table[FoldId::Prod as usize] = row!(Prod, Lanes);
     table[FoldId::Max as usize] = with_rows(row!(Max, Lanes), MANY_ROWS);
@@ -252,6 +255,17 @@ static TABLE: [Row; FOLD_COUNT] = {
     table[FoldId::LogSumExp as usize] = row!(LogSumExp, InTwoPasses);
     table
 };
+
+/// The row of sums, with kernels that widen half floats themselves.
+const fn of_halves(mut row: Row) -> Row {
+    if let Some(cell) = &mut row[DType::Float16 as usize] {
+        cell.inner_of_halves = Some(halves::FLOAT16);
+    }
+    if let Some(cell) = &mut row[DType::BFloat16 as usize] {
+        cell.inner_of_halves = Some(halves::BFLOAT16);
+    }
+    row
+}
 
 /// Rows that an outer kernel takes at once where nothing is rounded: merging costs time only.
 const MANY_ROWS: usize = 1 << 12;

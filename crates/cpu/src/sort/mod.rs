@@ -21,7 +21,7 @@ use tilework_ops::{Element, with_element};
 use self::key::{Bits, Key};
 use self::line::Line;
 use crate::pool;
-use crate::reduce::drive::each_piece;
+use crate::reduce::each_piece;
 use crate::scratch::Scratch;
 
 /// Elements of one piece of work when whole lines are shared out.
