@@ -1,6 +1,6 @@
 //! The smallest of all values over pairs, where filters find them: the same values and indices as without.
 
-use tilework::pairs::{Genred, LazyTensor, Options, Scheme};
+use tilework::pairs::{Accuracy, Genred, LazyTensor, Options, Scheme, SumScheme};
 use tilework::{Array, DType, Device, Rng};
 
 use crate::pairs_sizes::{CHOSEN, agree, arguments};
@@ -149,6 +149,101 @@ pub fn nearest_on_a_line(device: Device) {
     }
 }
 
+/// As many as a filter, a sorted list and a list with room have, and as many as there are or more: with
+/// and without a filter, in lanes, in ranges and interpreted, the best of all values, sorted.
+pub fn many_of_all(device: Device) {
+    type Data = fn(&Array) -> Result<Array, tilework::Error>;
+    let kinds: [(&str, Data); 3] = [
+        ("normal", |x| x.multiply(1.0)),
+        ("ties", |x| x.multiply(2.0)?.round_to(0)),
+        ("odd", |x| {
+            x.slice(&tilework::s![5..9])?.fill(f64::NAN)?;
+            x.slice(&tilework::s![20..21])?.fill(f64::INFINITY)?;
+            x.multiply(0.7)?.round_to(0)
+        }),
+    ];
+    let (n, rng) = (2100, Rng::new(15));
+    for (m, dim) in [(33, 1), (33, 3), (3, 3)] {
+        for (what, data) in kinds {
+            let points = |rows: usize, data: Data| {
+                let numbers = rng.normal(&[rows, dim], DType::Float64).and_then(|x| data(&x));
+                let numbers = numbers.and_then(|x| x.astype(DType::Float32));
+                numbers.and_then(|x| x.to_device(device)).expect(what)
+            };
+            let (x, y) = (points(m, kinds[1].1), points(n, data));
+            let square = LazyTensor::vi(&x).and_then(|x| x.sqdist(&LazyTensor::vj(&y)?));
+            let square = square.expect(what);
+            let minus = square.negative().expect(what);
+            let what = format!("{what}, {m} x {n} x {dim}");
+            many_at(&format!("nearest of {what}"), &square, "KMin_ArgKMin", true);
+            many_at(&format!("minus nearest of {what}"), &minus, "KMax_ArgKMax", true);
+            many_at(&format!("farthest of {what}"), &square, "KMax_ArgKMax", false);
+        }
+    }
+}
+
+fn many_at(what: &str, values_of: &LazyTensor, reduction: &str, near: bool) {
+    let declared = Options::default();
+    let strict = Options { accuracy: Accuracy::Strict, ..declared };
+    let ways = [
+        declared,
+        strict,
+        Options { scheme: Scheme::TwoD, ..declared },
+        Options { scheme: Scheme::TwoD, sums: SumScheme::Double, ..strict },
+    ];
+    let sorted = Sorted::of(values_of, reduction.starts_with("KMin"));
+    let (m, n) = (sorted.rows.len(), sorted.n);
+    for k in [24, 25, 63, 64, 65, 100, 128, 129, n - 1, n, n + 5] {
+        let (values, indices) = sorted.first(k);
+        for (way, options) in ways.iter().enumerate() {
+            let (what, options) =
+                (format!("{k} {what}, way {way}"), Options { k: Some(k), ..*options });
+            let how = values_of.explain(reduction, 1, None, &options).expect("explain");
+            let filtered = near && m >= 32 && k <= n / 16 && options.accuracy != Accuracy::Strict;
+            assert_eq!(how.contains("filtered by"), filtered, "{what}: {how}");
+            assert!(!how.contains("exponent"), "{what}: {how}");
+            let found = values_of.reduce(reduction, 1, None, &options).expect("reduce");
+            let of = |found: Option<Array>| found.expect("both");
+            let found = (of(found.values), of(found.indices));
+            assert!(found.0.to_vec::<f32>().expect("values") == values, "{what}: values");
+            assert!(found.1.to_vec::<i64>().expect("indices") == indices, "{what}: indices");
+        }
+    }
+}
+
+/// All values of every row but those that are NaN, best first, with their indices.
+struct Sorted {
+    n: usize,
+    rows: Vec<Vec<(f32, i64)>>,
+    worst: f32,
+}
+
+impl Sorted {
+    fn of(values_of: &LazyTensor, ascending: bool) -> Sorted {
+        let dense = values_of.dense().expect("dense");
+        let n = dense.shape()[1];
+        let sort = |row: &[f32]| {
+            let mut row: Vec<(f32, i64)> = row.iter().copied().zip(0..).collect();
+            row.retain(|(value, _)| !value.is_nan());
+            // Stable, so equal values stay in the order of their indices.
+            row.sort_by(|(a, _), (b, _)| {
+                let (a, b) = if ascending { (a, b) } else { (b, a) };
+                a.partial_cmp(b).expect("no NaN")
+            });
+            row
+        };
+        let rows = dense.to_vec::<f32>().expect("dense").chunks_exact(n).map(sort).collect();
+        Sorted { n, rows, worst: if ascending { f32::INFINITY } else { f32::NEG_INFINITY } }
+    }
+
+    /// The K best of all rows.
+    fn first(&self, k: usize) -> (Vec<f32>, Vec<i64>) {
+        let nothing = std::iter::repeat((self.worst, -1));
+        let rows = self.rows.iter();
+        rows.flat_map(|row| row.iter().copied().chain(nothing.clone()).take(k)).unzip()
+    }
+}
+
 /// Holds the ten smallest against all values.
 fn nearest_of_all(what: &str, values_of: &LazyTensor, way: &str) {
     let k = 10;
@@ -156,17 +251,7 @@ fn nearest_of_all(what: &str, values_of: &LazyTensor, way: &str) {
     let how = values_of.explain("KMin_ArgKMin", 1, None, &options).expect("explain");
     assert!(how.contains(way), "{what}: {how}");
     let found = values_of.reduce("KMin_ArgKMin", 1, None, &options).expect("reduce");
-    let dense = values_of.dense().expect("dense");
-    let n = dense.shape()[1];
-    let all = dense.to_vec::<f32>().expect("dense");
-    let (mut values, mut indices) = (Vec::new(), Vec::new());
-    for row in all.chunks_exact(n) {
-        let mut order: Vec<usize> = (0..n).collect();
-        // Stable, so equal values stay in the order of their indices.
-        order.sort_by(|&a, &b| row[a].total_cmp(&row[b]));
-        values.extend(order[..k].iter().map(|&j| row[j]));
-        indices.extend(order[..k].iter().map(|&j| j as i64));
-    }
+    let (values, indices) = Sorted::of(values_of, true).first(k);
     assert_eq!(found.values.expect("values").to_vec::<f32>().expect("values"), values, "{what}");
     assert_eq!(
         found.indices.expect("indices").to_vec::<i64>().expect("indices"),

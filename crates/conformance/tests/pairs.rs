@@ -106,6 +106,11 @@ fn nearest_on_a_line() {
 }
 
 #[test]
+fn many_of_all() {
+    pairs_nearest::many_of_all(Device::cpu());
+}
+
+#[test]
 fn gradients_of_narrow_types() {
     pairs_sizes::gradients(Device::cpu());
     on(Device::parse("cuda:0"), pairs_sizes::gradients);

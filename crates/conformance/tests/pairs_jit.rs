@@ -51,6 +51,7 @@ const REDUCTIONS: &[(&str, Option<usize>)] = &[
     ("Max_ArgMax", None),
     ("KMin_ArgKMin", Some(3)),
     ("KMax_ArgKMax", Some(7)),
+    ("KMin_ArgKMin", Some(40)),
 ];
 
 const SCALAR_REDUCTIONS: &[(&str, Option<&str>)] = &[

@@ -252,6 +252,9 @@ fn exact<T: Number>() {
             check(&case, 10, Then::Nothing);
             check(&case, 10, Then::Root);
             check(&case, 3, Then::NegatedHalf);
+            check(&case, n / 16, Then::Nothing);
+            check(&case, 129.min(n / 16), Then::Root);
+            check(&case, 65.min(n / 16), Then::NegatedHalf);
         }
     }
 }
@@ -272,6 +275,8 @@ fn pieces_of_a_long_search_agree() {
     for case in cases::<f32>(40, 40_000, 3).into_iter().take(3) {
         check(&case, 1, Then::Nothing);
         check(&case, 10, Then::Nothing);
+        check(&case, 200, Then::Nothing);
+        check(&case, 600, Then::Root);
     }
 }
 

@@ -7,8 +7,11 @@
 //! Formulas, requests and every backend name these rows; how sums are grouped is a backend's own
 //! affair and is judged by tolerance.
 
+mod extremes;
+
 use crate::dtype::DType;
 use crate::scalar::Real;
+use extremes::{step, zip};
 
 /// Whether a reduction takes a second formula.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -298,8 +301,8 @@ impl PairFoldId {
             Monoid::Any => each(held, values, |a, b| truth(a.is_true() || b.is_true())),
             Monoid::All => each(held, values, |a, b| truth(a.is_true() && b.is_true())),
             Monoid::Count => each(held, values, |a, b| a + truth(b.is_true())),
-            Monoid::Smallest => extreme(shape, (held, at), values, |_| index, |a, b| a < b),
-            Monoid::Largest => extreme(shape, (held, at), values, |_| index, |a, b| a > b),
+            Monoid::Smallest => step(shape, (held, at), (values, index), |a, b| a < b),
+            Monoid::Largest => step(shape, (held, at), (values, index), |a, b| a > b),
             Monoid::Shifted => {
                 let sums: Vec<A> = [A::ONE].iter().chain(weight).copied().collect();
                 for (held, value) in held.chunks_exact_mut(shape.sums()).zip(values) {
@@ -329,8 +332,8 @@ impl PairFoldId {
             Monoid::Multiply => each(held, values, |a, b| a * b),
             Monoid::Any => each(held, values, |a, b| truth(a.is_true() || b.is_true())),
             Monoid::All => each(held, values, |a, b| truth(a.is_true() && b.is_true())),
-            Monoid::Smallest => extreme(shape, (held, at), values, |k| indices[k], |a, b| a < b),
-            Monoid::Largest => extreme(shape, (held, at), values, |k| indices[k], |a, b| a > b),
+            Monoid::Smallest => zip(shape, (held, at), (values, indices), |a, b| a < b),
+            Monoid::Largest => zip(shape, (held, at), (values, indices), |a, b| a > b),
             Monoid::Shifted => {
                 let components = held.chunks_exact_mut(shape.sums());
                 for (held, of) in components.zip(values.chunks_exact(shape.sums())) {
@@ -395,47 +398,6 @@ fn each<A: Real>(held: &mut [A], values: &[A], f: impl Fn(A, A) -> A) {
     for (held, value) in held.iter_mut().zip(values) {
         *held = f(*held, *value);
     }
-}
-
-fn extreme<A: Real>(
-    shape: PairShape,
-    (held, at): (&mut [A], &mut [i64]),
-    values: &[A],
-    indices: impl Fn(usize) -> i64,
-    better: impl Fn(A, A) -> bool + Copy,
-) {
-    for (k, value) in values.iter().enumerate() {
-        insert(shape, (held, at), k % shape.dim, (*value, indices(k)), better);
-    }
-}
-
-/// Puts one value of component `c` into its sorted column, if it is better than one that is there.
-fn insert<A: Real>(
-    shape: PairShape,
-    (held, at): (&mut [A], &mut [i64]),
-    c: usize,
-    (value, index): (A, i64),
-    better: impl Fn(A, A) -> bool,
-) {
-    if value.is_nan() || index < 0 {
-        return;
-    }
-    let before =
-        |held: A, at: i64| at >= 0 && (better(held, value) || (held == value && at < index));
-    let place = |k: usize| k * shape.dim + c;
-    let mut rank = shape.k;
-    while rank > 0 && !before(held[place(rank - 1)], at[place(rank - 1)]) {
-        rank -= 1;
-    }
-    if rank == shape.k {
-        return;
-    }
-    for k in (rank + 1..shape.k).rev() {
-        held[place(k)] = held[place(k - 1)];
-        at[place(k)] = at[place(k - 1)];
-    }
-    held[place(rank)] = value;
-    at[place(rank)] = index;
 }
 
 /// Adds sums that are scaled by exp(-exponent).

@@ -60,9 +60,9 @@ impl<T: Number + Summed<A>, A: Number> Job<'_, T, A> {
         };
         line("sums", sums.to_owned());
         let form = match &self.search {
-            Some(search) if search.is_direct() => "filtered by the direct form",
-            Some(_) => "filtered by the expanded square, checked by the direct form",
-            None => &self.operands.form,
+            Ok(search) if search.is_direct() => "filtered by the direct form",
+            Ok(_) => "filtered by the expanded square, checked by the direct form",
+            Err(why) => why.as_ref().unwrap_or(&self.operands.form),
         };
         line("form", form.to_owned());
         if let Some(columns) = self.columns() {

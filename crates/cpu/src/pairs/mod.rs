@@ -28,7 +28,9 @@ mod piece;
 mod plan;
 mod products;
 mod rows;
+mod select;
 mod shortlist;
+mod then;
 mod tile;
 
 use std::borrow::Cow;
@@ -49,7 +51,7 @@ use course::Course;
 use form::Form;
 use jit::{Folding, Outcome};
 use lanes::Summed;
-use nearest::Search;
+use nearest::{CHOICE, Search, Sought};
 use plan::Plan;
 use products::{Number, VECTORS};
 use rows::{Rows, Sink};
@@ -207,8 +209,8 @@ struct Job<'r, T, A> {
     isa: Isa,
     values: Option<Sink<'r>>,
     indices: Option<Sink<'r>>,
-    /// Set where it is one of the smallest distances.
-    search: Option<Search<T>>,
+    /// Set where it is one of the smallest distances, by a filter.
+    search: Sought<T>,
     batch: &'r [usize],
     batches: usize,
     m: usize,
@@ -267,9 +269,11 @@ impl<'r, T: Number + Summed<A>, A: Number> Job<'r, T, A> {
         let blocks = blocks.min(m.div_ceil(grain));
         let pieces = usize::max(1, batches * blocks);
         let least = match search {
-            Some(_) => SEARCH_RANGE,
-            None => (RANGE_PAIRS / m.div_ceil(blocks.max(1)).max(1)).max(RANGE),
+            Ok(_) => SEARCH_RANGE,
+            Err(_) => (RANGE_PAIRS / m.div_ceil(blocks.max(1)).max(1)).max(RANGE),
         };
+        // States of many values are long, and ranges hardly longer keep most of theirs.
+        let least = least.max(folding.shape.k.saturating_mul(CHOICE));
         // Few i: ranges of j are pieces too, by size only.
         let ranges = match request.scheme {
             Scheme::OneD => 1,
@@ -349,10 +353,14 @@ impl<'r, T: Number + Summed<A>, A: Number> Job<'r, T, A> {
         for rows in 0..self.batches * blocks * usize::from(ranges > 1) {
             let of_rows =
                 partial[rows * ranges..][..ranges].iter().filter_map(|of| lock(of).take());
-            let merged = of_rows.reduce(|mut states, other| {
-                states.merge(&other);
-                states
-            });
+            let mut merged: Option<Rows<A>> = None;
+            for other in of_rows {
+                self.course.go_on(0)?;
+                match &mut merged {
+                    Some(states) => states.merge(&other),
+                    None => merged = Some(other),
+                }
+            }
             if let Some(states) = merged {
                 self.write(rows / blocks, rows % blocks, states)?;
             }

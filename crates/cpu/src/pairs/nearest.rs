@@ -12,12 +12,13 @@
 //! Of few components the direct form is as fast in a filter, and has no bound: the nearest of many
 //! points on a line are closer than an expanded square is rounded.
 
+use std::borrow::Cow;
+
 use smallvec::SmallVec;
 use tilework_backend::{Accumulator, Accuracy, PairReduce, try_filled};
 use tilework_error::Result;
 use tilework_ops::pair_fold::Monoid;
-use tilework_ops::{Id, Scalar};
-use tilework_tape::{Action, SlotId, Step, Tape};
+use tilework_tape::Tape;
 
 use super::Job;
 use super::aligned::Aligned;
@@ -28,25 +29,25 @@ use super::lanes::Summed;
 use super::products::{Columns, Number, Points, tile_shape, with_tiles};
 use super::rows::Rows;
 use super::shortlist::{Finish, Shortlist};
+use super::then::{Then, monotone};
 use crate::isa::{Isa, Work, with_isa};
-use crate::map::kernels::kernel;
 
 /// i below which vectors of i are not worth filling.
 const FEW_ROWS: usize = 32;
 
 /// Distances to choose from, for each that is kept, below which most are candidates.
-const CHOICE: usize = 16;
+pub(super) const CHOICE: usize = 16;
 
 /// Operations that the filter must save in a row where one is kept, one for each component of a pair
 /// and one more: its own work.
 const FEW_SAVED: usize = 24 << 10;
 
-/// Points of j gone through twice for each value kept, times operations of a pair: as candidates, as
-/// first points are, they would cost more.
+/// Points of j gone through twice for each value kept, times operations of a pair, where few are kept: as
+/// candidates, as first points are, they would cost more.
 const BEGUN: usize = 1024;
 
-/// Values kept at most.
-const MOST_KEPT: usize = 64;
+/// Rows finished between two looks whether the work is to be stopped.
+const FINISHED: usize = 16;
 
 /// Components at most: the bound grows with them, until most points are candidates.
 const MOST_COMPONENTS: usize = 1 << 15;
@@ -60,47 +61,8 @@ const BLOCK_BYTES: usize = 24 << 10;
 /// Points of j in a block at most.
 const BLOCK: usize = 504;
 
-/// Units in the last place that the square root of pairs may be off (`tilework_ops::rows`).
-const SQRT_PAIR_ULP: f64 = 4.0;
-
 /// Scale factors at most (and their inverses).
 const LARGEST_SCALE: f64 = (1 << 30) as f64;
-
-/// What is done to a distance before it is compared: functions that keep or reverse its order.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Then<T> {
-    Negate,
-    Times(T),
-    /// One of the square roots.
-    Root(Id),
-}
-
-impl<T: Number> Then<T> {
-    /// Roundings that it adds, as [`Bound`] counts them, to what it gives.
-    fn roundings(self) -> f64 {
-        match self {
-            Then::Negate => 0.0,
-            Then::Times(_) | Then::Root(Id::Sqrt | Id::SqrtFlat) => 2.0,
-            Then::Root(_) => 4.0 * SQRT_PAIR_ULP,
-        }
-    }
-
-    /// Does it to numbers, with the bits that a tile gets; `room` is for as many.
-    pub(super) fn apply(self, numbers: &mut Vec<T>, room: &mut Vec<T>) {
-        match self {
-            Then::Negate => numbers.iter_mut().for_each(|number| *number = -*number),
-            Then::Times(factor) => numbers.iter_mut().for_each(|number| *number = *number * factor),
-            Then::Root(id) => {
-                let Some(root) = kernel(id, T::DTYPE) else { return };
-                room.resize(numbers.len(), T::ZERO);
-                let from = numbers.as_ptr().cast();
-                // SAFETY: two vectors of as many numbers of the kernel's dtype.
-                unsafe { root(numbers.len(), room.as_mut_ptr().cast(), from, from, from) };
-                std::mem::swap(numbers, room);
-            }
-        }
-    }
-}
 
 /// The smallest squared distances of a point of i to points of j.
 #[derive(Debug)]
@@ -113,6 +75,9 @@ pub(super) struct Search<T> {
     pub(super) then: SmallVec<[Then<T>; 3]>,
 }
 
+/// A search, or why there is no filter for what is one.
+pub(super) type Sought<T> = std::result::Result<Search<T>, Option<Cow<'static, str>>>;
+
 /// What a piece is about.
 pub(super) struct Piece<'r, T> {
     pub(super) request: &'r PairReduce<'r>,
@@ -123,27 +88,22 @@ pub(super) struct Piece<'r, T> {
 }
 
 impl<T: Number> Search<T> {
-    /// The search that a request is, if it is one and may be filtered.
-    pub(super) fn of(request: &PairReduce<'_>, tape: &Tape, m: usize) -> Option<Search<T>> {
-        let (n, k) = (request.n, request.k);
-        let fits = m >= FEW_ROWS && n >= k.checked_mul(CHOICE)? && (1..=MOST_KEPT).contains(&k);
-        let &[output] = tape.outputs() else { return None };
-        if request.accuracy == Accuracy::Strict || !fits {
-            return None;
-        }
+    /// The search that a request is; or why a search is not filtered, or nothing if it is none.
+    pub(super) fn of(request: &PairReduce<'_>, tape: &Tape, m: usize) -> Sought<T> {
         let mut ascending = match request.fold.row().monoid {
             Monoid::Smallest => true,
             Monoid::Largest => false,
-            _ => return None,
+            _ => return Err(None),
         };
+        let &[output] = tape.outputs() else { return Err(None) };
         let (mut slot, mut then, mut scale) = (output, SmallVec::new(), 1.0);
         let (x, y) = loop {
-            let step = tape.step_of(slot)?;
+            let step = tape.step_of(slot).ok_or(None)?;
             if let Some(points) = distance(tape, step) {
                 break points;
             }
             let next;
-            (slot, next) = monotone::<T>(tape, step)?;
+            (slot, next) = monotone::<T>(tape, step).ok_or(None)?;
             if let Then::Times(factor) = next {
                 scale *= factor.f64().abs().max(1.0 / factor.f64().abs());
                 ascending ^= factor < T::ZERO;
@@ -151,14 +111,31 @@ impl<T: Number> Search<T> {
             ascending ^= next == Then::Negate;
             then.insert(0, next);
         };
-        // A NaN is not in the range.
-        let fits = ascending && then.len() <= 3 && (1.0..=LARGEST_SCALE).contains(&scale);
         let components = tape.slot(x).len as usize;
-        let pays = k > 1 || n.saturating_mul(components + 1) >= FEW_SAVED;
+        let (n, k) = (request.n, request.k);
         let search = Search { x: x.into(), y: y.into(), components, k, then };
-        // Without a bound there is none for what is done afterwards.
-        let bounded = !search.is_direct() || search.roundings() == 0.0;
-        (fits && pays && bounded && components <= MOST_COMPONENTS).then_some(search)
+        let why: Cow<'static, str> = match () {
+            () if request.accuracy == Accuracy::Strict => "accuracy is strict".into(),
+            () if !ascending => "a filter finds what is near, not what is far".into(),
+            () if m < FEW_ROWS => format!("a filter does not pay for {m} rows").into(),
+            () if k == 0 || n / k < CHOICE => {
+                format!("of {n} points to keep {k} leaves a filter too little to throw out").into()
+            }
+            () if k == 1 && n.saturating_mul(components + 1) < FEW_SAVED => {
+                format!("a filter does not pay for {n} points").into()
+            }
+            () if components > MOST_COMPONENTS => "too many components for a filter".into(),
+            // A NaN is not in the range.
+            () if search.then.len() > 3 || !(1.0..=LARGEST_SCALE).contains(&scale) => {
+                "the distance is scaled too often or too much for a filter".into()
+            }
+            // Without a bound there is none for what is done afterwards.
+            () if search.is_direct() && search.roundings() != 0.0 => {
+                "the distance is rounded again, and on a line a filter has no bound for that".into()
+            }
+            () => return Ok(search),
+        };
+        Err(Some(format!("direct: {why}").into()))
     }
 
     /// Whether the filter takes the direct form.
@@ -216,7 +193,10 @@ impl<T: Number> Search<T> {
             true => Bound { relative: T::ZERO, absolute: T::ZERO },
             false => Bound::new(self.components, self.roundings()),
         };
-        let begun = (BEGUN * self.k / (self.components + 2)).next_multiple_of(block).max(block);
+        let begun = match kept.is_sorted() {
+            true => (BEGUN * self.k / (self.components + 2)).next_multiple_of(block).max(block),
+            false => 0,
+        };
         let begun = piece.js.start..piece.js.end.min(piece.js.start + begun);
         let begins = begun.clone().step_by(block).map(|first| (first, true));
         let all = piece.js.clone().step_by(block).map(|first| (first, false));
@@ -242,7 +222,8 @@ impl<T: Number> Search<T> {
                     with_tiles(isa, Begin { block, smallest, rows });
                     continue;
                 }
-                let (mut from, begun) = (0, begun.contains(&first));
+                // Limits of many come from candidates alone.
+                let (mut from, begun) = (0, begun.contains(&first) || !kept.is_sorted());
                 loop {
                     let (smallest, found) = (kept.smallest(panel), &mut found);
                     if !with_tiles(isa, Filter { block, smallest, begun, from, found }) {
@@ -257,13 +238,18 @@ impl<T: Number> Search<T> {
             }
             done(if begins { 0 } else { count * piece.rows.len() } as u64)?;
         }
+        let count = piece.rows.len();
         let rows = || -> Result<_> {
-            let states = Rows::new(piece.request, piece.rows.len(), piece.js.len() as u64)?;
-            Ok((states, Shortlist::new(kept.room(), self.k)?))
+            let states = Rows::new(piece.request, count, piece.js.len() as u64)?;
+            Ok((states, Shortlist::new(kept.room())?))
         };
-        let Ok((mut states, list)) = rows() else { return Ok(None) };
-        let to = states.part(0..piece.rows.len());
-        with_isa(isa, Finish { search: self, piece, kept: &kept, list, to });
+        let Ok((mut states, mut list)) = rows() else { return Ok(None) };
+        for first in (0..count).step_by(FINISHED) {
+            let rows = first..count.min(first + FINISHED);
+            let (to, kept, list) = (states.part(rows), &mut kept, &mut list);
+            with_isa(isa, Finish { search: self, piece, kept, list, first, to });
+            done(0)?;
+        }
         Ok(Some(states))
     }
 
@@ -303,7 +289,7 @@ impl<T: Number + Summed<A>, A: Number> Job<'_, T, A> {
         block: usize,
         range: usize,
     ) -> Result<Option<Rows<A>>> {
-        let Some(search) = &self.search else { return Ok(None) };
+        let Ok(search) = &self.search else { return Ok(None) };
         let (rows, js) = self.ranges(block, range);
         let index = self.batch_index(batch);
         let points = |input: usize| Points::of(&self.operands.sources[input], &index);
@@ -325,27 +311,6 @@ impl<T: Number + Summed<A>, A: Number> Job<'_, T, A> {
 struct Panels<T> {
     numbers: Aligned<T>,
     radius: Vec<T>,
-}
-
-/// A step as a monotone function of one slot.
-fn monotone<T: Number>(tape: &Tape, step: &Step) -> Option<(SlotId, Then<T>)> {
-    let constant = |slot: SlotId| match tape.step_of(slot)?.action {
-        Action::Constant(value) => Some(value),
-        _ => None,
-    };
-    let number = |value: Scalar| T::of(value.cast(tilework_ops::DType::Float64).get::<f64>());
-    match (&step.action, &step.operands[..]) {
-        (Action::Apply(Id::Negative), &[a]) => Some((a, Then::Negate)),
-        (Action::Apply(id @ (Id::Sqrt | Id::SqrtFlat | Id::SqrtPair)), &[a]) => {
-            kernel(*id, T::DTYPE).map(|_| (a, Then::Root(*id)))
-        }
-        (Action::Apply(Id::Multiply), &[a, b]) => match (constant(a), constant(b)) {
-            (Some(factor), _) => Some((b, Then::Times(number(factor)))),
-            (_, Some(factor)) => Some((a, Then::Times(number(factor)))),
-            _ => None,
-        },
-        _ => None,
-    }
 }
 
 /// How far (|x - y|^2 - |x|^2) / 2 may be from what the filter computes, and from half of what the

@@ -122,17 +122,18 @@ impl<T: Number + Summed<A>, A: Number> Job<'_, T, A> {
             let part = of_tile.start - rows.start..of_tile.end - rows.start;
             if plan.spread == 1 {
                 let unknown: SmallVec<[usize; 16]> = states.knowing_nothing().collect();
-                states.finish(start, all.part(part));
+                states.finish(start, all.part(part), &self.course)?;
                 for i in runs(&unknown, of_tile.len()) {
                     let i = of_tile.start + i.start..of_tile.start + i.end;
                     let states = self.interpreted(&frame, tile, batch, i.clone(), js.clone())?;
-                    states.finish(start, all.part(i.start - rows.start..i.end - rows.start));
+                    let part = all.part(i.start - rows.start..i.end - rows.start);
+                    states.finish(start, part, &self.course)?;
                 }
                 continue;
             }
             let lanes = of_tile.len() * plan.spread;
             let mut of_lanes = of_rows(lanes)?;
-            states.finish(start, of_lanes.part(0..lanes));
+            states.finish(start, of_lanes.part(0..lanes), &self.course)?;
             all.gather(part, of_lanes);
         }
         Ok(all)
@@ -148,7 +149,8 @@ impl<T: Number + Summed<A>, A: Number> Job<'_, T, A> {
         self.load(tile, batch, Per::I, first);
         tile.run()?;
         let (name, lanes) = (self.request.fold.row().name, (tile.lanes, self.plan.spread));
-        States::new(name, self.folding, lanes, self.plan.pairs, self.isa)
+        let sizes = (self.request.n, self.plan.pairs);
+        States::new(name, self.folding, lanes, sizes, self.isa)
     }
 
     /// Loads the first block of some j, and runs what depends on j alone; how many j it has.

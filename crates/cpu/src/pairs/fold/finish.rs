@@ -4,16 +4,24 @@
 
 use smallvec::SmallVec;
 use tilework_backend::Accumulator;
+use tilework_error::Result;
 use tilework_ops::pair_fold::Monoid;
 
 use super::{NOWHERE, States, join};
+use crate::pairs::course::Course;
 use crate::pairs::jit::Folding;
 use crate::pairs::lanes::Summed;
 use crate::pairs::rows::Part;
 
 impl<T: Summed<A>, A: Accumulator> States<T, A> {
-    /// Writes the states of all lanes; `start` is the index of the first j.
-    pub(in crate::pairs) fn finish(mut self, start: i64, to: Part<'_, A>) {
+    /// Writes the states of all lanes; `start` is the index of the first j. An error if the work is to
+    /// be stopped.
+    pub(in crate::pairs) fn finish(
+        mut self,
+        start: i64,
+        to: Part<'_, A>,
+        course: &Course<'_>,
+    ) -> Result<()> {
         let Folding { monoid, shape, .. } = self.folding;
         let mut total: Option<Vec<A>> = None;
         for sums in self.levels.drain(..).rev().flatten() {
@@ -23,11 +31,12 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
             }
         }
         let total = total.unwrap_or_else(|| std::mem::take(&mut self.block));
+        let (lanes, pitch, spread) = (self.lanes, self.pitch, self.spread);
         let index = |lane: usize, at: u32| match at {
             NOWHERE => -1,
-            _ => start + i64::from(at) * self.spread as i64 + (lane % self.spread) as i64,
+            _ => start + i64::from(at) * spread as i64 + (lane % spread) as i64,
         };
-        let column = |c: usize| c * self.pitch..c * self.pitch + self.lanes;
+        let column = |c: usize| c * pitch..c * pitch + lanes;
         let width = to.width;
         match monoid {
             Monoid::Shifted => {
@@ -42,14 +51,20 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
                 }
             }
             Monoid::Smallest | Monoid::Largest if shape.k > 1 => {
-                for (place, (k, c)) in
-                    (0..shape.k).flat_map(|k| (0..shape.dim).map(move |c| (k, c))).enumerate()
+                for (lane, c) in (0..lanes).flat_map(|lane| (0..shape.dim).map(move |c| (lane, c)))
                 {
-                    let kept = &self.kept[c * self.lanes * shape.k + k..];
-                    let rows = to.values[place..].iter_mut().zip(&mut to.indices[place..]);
-                    let kept = kept.iter().step_by(shape.k).enumerate();
-                    for ((to, to_index), (lane, (value, at))) in rows.step_by(width).zip(kept) {
+                    let best = match monoid {
+                        Monoid::Smallest => self.several.best::<true>(c * lanes + lane),
+                        _ => self.several.best::<false>(c * lanes + lane),
+                    };
+                    let first = lane * width + c;
+                    let values = to.values[first..].iter_mut().step_by(shape.dim);
+                    let indices = to.indices[first..].iter_mut().step_by(shape.dim);
+                    for ((to, to_index), (value, at)) in values.zip(indices).zip(best) {
                         (*to, *to_index) = (value.to_sum(), index(lane, *at));
+                    }
+                    if !self.several.is_sorted() {
+                        course.go_on(0)?;
                     }
                 }
             }
@@ -71,6 +86,7 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
                 }
             }
         }
+        Ok(())
     }
 
     /// Writes the largest exponent of every lane; what its sums are multiplied by to be relative

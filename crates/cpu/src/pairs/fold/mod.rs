@@ -4,12 +4,13 @@
 //! pairs as they come, so that errors grow with the logarithm of the count, or all with
 //! compensation. Exponentials are shifted by a reference of their lane that is near the largest
 //! exponent; a block in which one exceeds it by [`LIMIT`] is done again with a new reference.
-//! Extremes keep the best values sorted, with their places in the range. Where an i has several lanes,
+//! Extremes keep the best values with their places in the range, several of them in `several`. Where an i has several lanes,
 //! each is a state of its own until `finish` merges them; places then count rows of lanes. What each
 //! state means is said by the rows of `tilework_ops::pair_fold`; `jit::fold` records the same steps,
 //! `finish` writes the states when all blocks are in. Called by `pairs::piece`.
 
 mod finish;
+mod several;
 
 use std::ops::Range;
 
@@ -23,6 +24,7 @@ use super::jit::Folding;
 use super::lanes::{Best, InOrder, Join, Largest, Shift, Summed};
 use crate::isa::{Isa, with_isa};
 use crate::map::kernels::kernel;
+use several::Several;
 
 /// Nothing is known yet.
 const NOWHERE: u32 = u32::MAX;
@@ -70,23 +72,23 @@ pub(super) struct States<T: Summed<A>, A> {
     /// Largest exponents, and references.
     max: Vec<T>,
     reference: Vec<T>,
-    /// Best values and where they were; of several, the worst that is kept, and nothing.
+    /// Best values and where they were; of several, what a value must be better than, and nothing.
     best: Vec<T>,
     at: Vec<T::Place>,
-    /// The several best of each component and lane, ascending, where several are kept.
-    kept: Vec<(T, u32)>,
+    /// The several best of each component and lane, where several are kept.
+    several: Several<T>,
     /// Room for a tile of exponents and one of exponentials.
     terms: Vec<T>,
     exponentials: Vec<T>,
 }
 
 impl<T: Summed<A>, A: Accumulator> States<T, A> {
-    /// The states of so many i with `spread` lanes each.
+    /// The states of so many i with `spread` lanes each, before `n` j in tiles of so many pairs.
     pub(super) fn new(
         operation: &'static str,
         folding: Folding,
         (i, spread): (usize, usize),
-        pairs: usize,
+        (n, pairs): (usize, usize),
         isa: Isa,
     ) -> Result<States<T, A>> {
         let Folding { monoid, shape, .. } = folding;
@@ -97,7 +99,7 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
         let (best, kept) = match (extreme, shape.k) {
             (false, _) => (0, 0),
             (true, 1) => (shape.dim * pitch, 0),
-            (true, k) => (shape.dim * pitch, shape.dim * lanes * k),
+            (true, _) => (shape.dim * pitch, shape.dim * lanes),
         };
         let sums = sums(monoid, shape) * pitch;
         let of_lanes = if shifted { pitch } else { 0 };
@@ -123,7 +125,8 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
             reference: numbers(of_lanes)?,
             best: worst,
             at: try_filled(operation, T::place(NOWHERE), if kept > 0 { 0 } else { best })?,
-            kept: try_filled(operation, (monoid.neutral(0), NOWHERE), kept)?,
+            // One more than an even share.
+            several: Several::new(operation, shape.k, kept, n / spread + 1)?,
             terms: numbers(if shifted { pairs } else { 0 })?,
             exponentials: numbers(if shifted { pairs } else { 0 })?,
         })
@@ -227,8 +230,7 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
         }
     }
 
-    /// Puts the values of a row into the sorted columns of lanes from `first` on, where they are
-    /// better.
+    /// Takes the values of a row into the lanes from `first` on, where they are better.
     fn insert_row<const LESS: bool>(&mut self, c: usize, first: usize, row: &[T], index: u32) {
         for (lane, values) in (first..).step_by(16).zip(row.chunks(16)) {
             let held = &self.best[c * self.pitch + lane..][..values.len()];
@@ -244,24 +246,11 @@ impl<T: Summed<A>, A: Accumulator> States<T, A> {
         }
     }
 
-    /// Puts a value into the sorted column of a lane, if it is better than one that is there.
-    /// Places come in order, so whoever is equal was before.
+    /// Takes a value into the several best of a lane, if it is one.
+    #[inline]
     fn insert<const LESS: bool>(&mut self, c: usize, lane: usize, value: T, index: u32) {
-        let k = self.folding.shape.k;
-        let column = &mut self.kept[(c * self.lanes + lane) * k..][..k];
-        let before = |&(held, at): &(T, u32)| {
-            at != NOWHERE && (held == value || if LESS { held < value } else { held > value })
-        };
-        if value.is_nan() || before(&column[k - 1]) {
-            return;
-        }
-        let mut rank = k - 1;
-        while rank > 0 && !before(&column[rank - 1]) {
-            column[rank] = column[rank - 1];
-            rank -= 1;
-        }
-        column[rank] = (value, index);
-        self.best[c * self.pitch + lane] = column[k - 1].0;
+        let limit = &mut self.best[c * self.pitch + lane];
+        self.several.take::<LESS>(c * self.lanes + lane, value, index, limit);
     }
 
     /// A value that assembled code found to be among the best so far.
