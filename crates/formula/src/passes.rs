@@ -38,10 +38,14 @@ pub static PASSES: [Pass; 6] = [
         doc: "Makes every node again by the rules, so that constants meet and fold.",
         run: fold,
     },
-    Pass { name: "powers", doc: "Writes small integer powers as products.", run: powers },
+    Pass {
+        name: "powers",
+        doc: "Writes small powers of pairs as products and roots, and a log(a) as a product.",
+        run: powers,
+    },
     Pass {
         name: "exponentials",
-        doc: "Writes exp of pairs as exp2, its factors gathered by what they vary with.",
+        doc: "Writes powers of e and other numbers as exp2, factors gathered by what they vary with.",
         run: exponentials,
     },
     Pass {
@@ -64,13 +68,25 @@ fn fold(outputs: &[Expr], _: Purpose) -> Result<Vec<Expr>> {
 /// Larger powers are left to the pow of the table, which is as accurate and as fast there.
 const LARGEST_PRODUCT: f64 = 16.0;
 
-fn powers(outputs: &[Expr], _: Purpose) -> Result<Vec<Expr>> {
+fn powers(outputs: &[Expr], purpose: Purpose) -> Result<Vec<Expr>> {
     Expr::rebuild(outputs, |node, operands| {
+        let base = operands.first();
         let exponent = operands.get(1).and_then(Expr::as_constant);
-        match (node.kind(), exponent) {
-            (Kind::Apply(Id::Pow), Some(m)) if m.fract() == 0.0 && m.abs() <= LARGEST_PRODUCT => {
-                let positive = integer_power(&operands[0], m.abs() as u32)?;
+        match (node.kind(), exponent, base) {
+            (Kind::Apply(Id::Pow), Some(m), Some(base)) if m.abs() <= LARGEST_PRODUCT => {
+                let whole = m.abs().trunc();
+                let positive = match m.abs() - whole {
+                    0.0 => integer_power(base, whole as u32)?,
+                    0.5 if purpose.cheap && base.per() == Per::Pair => {
+                        integer_power(base, whole as u32)?.multiply(&base.sqrt()?)?
+                    }
+                    _ => return Expr::build(node.kind().clone(), operands),
+                };
                 if m < 0.0 { positive.unary(Id::Reciprocal) } else { Ok(positive) }
+            }
+            (Kind::Apply(Id::XLogX), _, Some(a)) => {
+                let zero = Expr::constant(0.0);
+                a.binary(Id::Equal, &zero)?.select(&zero, &a.multiply(&a.unary(Id::Log)?)?)
             }
             _ => Expr::build(node.kind().clone(), operands),
         }
@@ -136,20 +152,33 @@ impl Factors {
     }
 }
 
+/// What a number is raised to, if that is what a node does, and the binary logarithm of the number.
+fn exponent<'a>(kind: &Kind, operands: &'a [Expr]) -> Option<(&'a Expr, f64)> {
+    match (kind, operands) {
+        (Kind::Apply(Id::Exp), [of]) => Some((of, std::f64::consts::LOG2_E)),
+        // 1 to any power is 1, whatever the power.
+        (Kind::Apply(Id::Pow), [base, of]) => {
+            let base = base.as_constant().filter(|base| *base > 0.0 && *base != 1.0);
+            base.filter(is_ordinary).map(|base| (of, base.log2()))
+        }
+        _ => None,
+    }
+}
+
 /// The scale stays with the distance: multiplied into the variables beforehand it would round them,
 /// and differences of near points would keep those errors.
 fn exponentials(outputs: &[Expr], purpose: Purpose) -> Result<Vec<Expr>> {
     Expr::rebuild(outputs, |node, operands| {
-        let is_exp = purpose.cheap && *node.kind() == Kind::Apply(Id::Exp);
-        if !is_exp || operands[0].per() != Per::Pair {
+        let exponential = exponent(node.kind(), &operands);
+        let Some((of, log2)) = exponential.filter(|(of, _)| purpose.cheap && of.per() == Per::Pair)
+        else {
             return Expr::build(node.kind().clone(), operands);
-        }
-        let factors = Factors::of(&operands[0]);
-        let scale = Expr::constant(factors.number * std::f64::consts::LOG2_E);
+        };
+        let factors = Factors::of(of);
+        let scale = Expr::constant(factors.number * log2);
         // A scale out of range is left to the product as it is written.
         if !is_ordinary(&factors.number) {
-            let log2e = Expr::constant(std::f64::consts::LOG2_E);
-            return operands[0].multiply(&log2e)?.unary(Id::Exp2Pair);
+            return of.multiply(&Expr::constant(log2))?.unary(Id::Exp2Pair);
         }
         let once = match factors.per(Per::Once)? {
             Some(once) => once.multiply(&scale)?,
@@ -270,6 +299,14 @@ mod tests {
         let made = powers(&[cube], PLAIN).unwrap();
         let wanted = formula("x * Square(x) + Inv(Square(Square(y)))", &ALIASES).unwrap();
         assert_eq!(made, [wanted]);
+        let roots = formula("Powf(x * y, 1.5) + Powf(x * y, -2.5)", &ALIASES).unwrap();
+        let made = powers(std::slice::from_ref(&roots), CHEAP).unwrap();
+        let wanted = "(x * y) * Sqrt(x * y) + Inv(Square(x * y) * Sqrt(x * y))";
+        assert_eq!(made, [formula(wanted, &ALIASES).unwrap()]);
+        assert_eq!(powers(std::slice::from_ref(&roots), PLAIN).unwrap(), [roots]);
+        let entropy = formula("XLogX(x * y)", &ALIASES).unwrap();
+        let wanted = formula("Where((x * y) == 0, 0, (x * y) * Log(x * y))", &ALIASES).unwrap();
+        assert_eq!(powers(&[entropy], PLAIN).unwrap(), [wanted]);
     }
 
     #[test]
@@ -290,6 +327,14 @@ mod tests {
         // One product beyond the distance and the exponential: everything else is computed once.
         assert_eq!(pairs(&made), pairs(&formula("SqDist(x,y)", &ALIASES).unwrap()) + 2);
         assert_eq!(exponentials(std::slice::from_ref(&f), PLAIN).unwrap(), [f]);
+        let half = formula("Powf(0.5, SqDist(x,y) / s)", &ALIASES).unwrap();
+        let made = exponentials(std::slice::from_ref(&half), CHEAP).unwrap().remove(0);
+        assert_eq!(*made.kind(), Kind::Apply(Id::Exp2Pair));
+        assert_eq!(exponentials(std::slice::from_ref(&half), PLAIN).unwrap(), [half]);
+        for plain in ["Powf(1, x * y)", "Powf(-2, x * y)", "Powf(0, x * y)", "Powf(2, x)"] {
+            let plain = formula(plain, &ALIASES).unwrap();
+            assert_eq!(exponentials(std::slice::from_ref(&plain), CHEAP).unwrap(), [plain]);
+        }
         // Scales of a product go to what varies with i alone.
         let f = formula("Exp(-(x*y) / (2*s))", &ALIASES).unwrap();
         assert_eq!(pairs(&exponentials(&[f], CHEAP).unwrap()[0]), 2);

@@ -389,3 +389,54 @@ fn the_reference_refuses_lines_that_memory_cannot_hold() {
         assert!(refused.to_string().starts_with(operation), "{refused}");
     }
 }
+
+/// Powers of pairs that have cheaper spellings are as near to the true ones, also at the ends.
+#[test]
+fn powers_of_pairs_keep_their_values() {
+    use tilework::pairs::{Accuracy, Genred, Options};
+    let bases = [0.0, 1e-20, 1e-3, 0.3, 1.0, 2.7, 60.0, 1e6, 1e12, f64::INFINITY, -1.5, f64::NAN];
+    let column = |numbers: &[f64], dtype: DType| {
+        Array::from_slice(numbers).unwrap().reshape(&[-1, 1]).unwrap().astype(dtype).unwrap()
+    };
+    let meanings: [(&str, fn(f64) -> f64); 9] = [
+        ("Powf(x * y, 0.5)", |x| x.powf(0.5)),
+        ("Powf(x * y, 1.5)", |x| x.powf(1.5)),
+        ("Powf(x * y, 2.5)", |x| x.powf(2.5)),
+        ("Powf(x * y, -0.5)", |x| x.powf(-0.5)),
+        ("Powf(x * y, -1.5)", |x| x.powf(-1.5)),
+        ("Powf(2, x * y)", f64::exp2),
+        ("Powf(2.718281828459045, -x * y)", |x| (-x).exp()),
+        ("Powf(0.1, x * y)", |x| 0.1f64.powf(x)),
+        ("XLogX(x * y)", |x| if x == 0.0 { 0.0 } else { x * x.ln() }),
+    ];
+    for dtype in [DType::Float32, DType::Float64] {
+        let (x, y) = (column(&bases, dtype), column(&[1.0], dtype));
+        let stored = x.astype(DType::Float64).unwrap().to_vec::<f64>().unwrap();
+        let info = dtype.finfo().unwrap();
+        for accuracy in [Accuracy::Declared, Accuracy::Strict] {
+            for (text, meaning) in &meanings {
+                let options = Options { accuracy, ..Options::default() };
+                let sum = Genred::new(text, &["x = Vi(1)", "y = Vj(1)"], "Sum", 1).unwrap();
+                let got = sum.call_with(&[&x, &y], &options).unwrap().only().unwrap();
+                let got = got.astype(DType::Float64).unwrap().to_vec::<f64>().unwrap();
+                for (&x, got) in stored.iter().zip(got) {
+                    let wanted = meaning(x);
+                    let is_beyond = wanted.abs() > info.max;
+                    let wanted = if is_beyond { wanted.signum() * f64::INFINITY } else { wanted };
+                    let both_none = wanted.is_nan() && got.is_nan();
+                    let units = if text.contains(", x") || text.contains(", -x") {
+                        // That of the exponent too, which is a hundred at most where the power is ordinary.
+                        6.0 + 2.0 * x.abs().min(1e3)
+                    } else {
+                        6.0
+                    };
+                    let near = (got - wanted).abs() <= units * info.eps * wanted.abs();
+                    let tiny =
+                        wanted.abs() < info.smallest_normal && got.abs() < info.smallest_normal;
+                    let same = got == wanted || near || tiny || both_none;
+                    assert!(same, "{text} of {x} in {dtype}, {accuracy:?}: {got} is not {wanted}");
+                }
+            }
+        }
+    }
+}
