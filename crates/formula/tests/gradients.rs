@@ -375,3 +375,15 @@ fn chains_of_branches_do_not_double() {
     let gradient = derive::grad(&y, &x, &Expr::constant(1.0)).unwrap();
     assert!(Expr::order(&[gradient]).len() < 3000);
 }
+/// Powers of zero do not depend on their exponent, and a length of zero is at its least.
+#[test]
+fn powers_and_lengths_of_zero_have_no_slope() {
+    for (text, x, y, gradient) in [
+        ("Powf(SqDist(y,y), x)", 1.5, 3.0, 0.0),
+        ("Powf(y, x)", 2.0, 3.0, 9.0 * 3f64.ln()),
+        ("Hypot(x - y, y - y)", 1.0, 1.0, 0.0),
+        ("Hypot(x - y, y - y)", 2.0, 1.0, 1.0),
+    ] {
+        assert!((at(text, x, y).1 - gradient).abs() < 1e-13, "{text} at {x}, {y}");
+    }
+}

@@ -129,11 +129,11 @@ ops! { $
 
     /// `a` to the power of `b`; integers refuse negative powers.
     Pow pow [a, b] -> Same natural { int calls: a.wrapping_pow(b); real calls: a.by2(b, f64::powf); complex calls: T::lift2(a, b, cx::pow); }
-        cuda "pow(a, b)"; grad |y, g| [g * b * a.f2(Id::Pow, b - 1.0), g * y * a.f(Id::Log)]; test [0.1..10.0, -3.0..3.0], Ulp(4.0);
+        cuda "pow(a, b)"; grad |y, g| [g * b * a.f2(Id::Pow, b - 1.0), (g * y * a.f(Id::Log)).only_where(a.f2(Id::NotEqual, 0.0))]; test [0.1..10.0, -3.0..3.0], Ulp(4.0);
 
     /// Length of the hypotenuse, without overflow.
     Hypot hypot [a, b] -> Same { real calls: a.by2(b, f64::hypot); }
-        cuda "hypot(a, b)"; grad |y, g| [g * a / y, g * b / y]; test [0.1..1e3], Ulp(2.0);
+        cuda "hypot(a, b)"; grad |y, g| [g * (a / y).only_where(y.f2(Id::NotEqual, 0.0)), g * (b / y).only_where(y.f2(Id::NotEqual, 0.0))]; test [0.1..1e3], Ulp(2.0);
 
     // Choosing and bounding.
 
