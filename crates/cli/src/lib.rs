@@ -29,7 +29,7 @@ enum Command {
     /// Measures operations against the limits of this machine and against other libraries.
     Bench(bench::Options),
     /// Reduces a formula over pairs of rows of array files.
-    Reduce(reduce::Arguments),
+    Reduce(Box<reduce::Arguments>),
 }
 
 /// Does what the words of a line ask for, the program's name first; the exit code.
