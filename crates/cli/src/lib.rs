@@ -27,7 +27,7 @@ enum Command {
     Info,
     #[cfg(feature = "bench")]
     /// Measures operations against the limits of this machine and against other libraries.
-    Bench(bench::Options),
+    Bench(Box<bench::Options>),
     /// Reduces a formula over pairs of rows of array files.
     Reduce(Box<reduce::Arguments>),
 }
