@@ -398,7 +398,8 @@ fn powers_of_pairs_keep_their_values() {
     let column = |numbers: &[f64], dtype: DType| {
         Array::from_slice(numbers).unwrap().reshape(&[-1, 1]).unwrap().astype(dtype).unwrap()
     };
-    let meanings: [(&str, fn(f64) -> f64); 9] = [
+    type Meaning = fn(f64) -> f64;
+    let meanings: [(&str, Meaning); 9] = [
         ("Powf(x * y, 0.5)", |x| x.powf(0.5)),
         ("Powf(x * y, 1.5)", |x| x.powf(1.5)),
         ("Powf(x * y, 2.5)", |x| x.powf(2.5)),
