@@ -49,6 +49,15 @@ impl Part {
         Part { masks: self.masks.clone(), value }
     }
 
+    /// The gradient of a piece of the vector that this one is of, by the same way.
+    pub(crate) fn piece(&self, start: usize, value: Expr) -> Result<Part> {
+        let cut = |mask: &Mask| match mask.condition.dim() {
+            1 => Ok(mask.clone()),
+            _ => Ok(Mask { condition: mask.condition.extract(start, value.dim())?, ..*mask }),
+        };
+        Ok(Part { masks: self.masks.iter().map(cut).collect::<Result<_>>()?, value })
+    }
+
     /// The same, only where a condition holds or does not.
     pub(crate) fn where_(mut self, condition: &Expr, holds: bool) -> Part {
         self.masks.push(Mask { condition: condition.clone(), holds });

@@ -109,9 +109,10 @@ pub(crate) fn depending(order: &[Expr], variables: &[Expr]) -> Set {
 fn pull_back(node: &Expr, way: Part, moving: &Set) -> Result<Vec<Option<Part>>> {
     let x = node.operands();
     let is_componentwise = matches!(node.kind(), Kind::Apply(_) | Kind::Select);
+    let is_joined = *node.kind() == Kind::Concat;
     // Whatever is linear leaves the mask of a whole pair where it is; masks of components go no
     // further than components do.
-    let way = if is_componentwise { way } else { way.masked_for(1)? };
+    let way = if is_componentwise || is_joined { way } else { way.masked_for(1)? };
     let g = &way.value;
     let parts: Vec<Expr> = match node.kind() {
         Kind::Apply(id) => Symbols::adjoint(*id, x, node, g)?,
@@ -156,7 +157,10 @@ fn pull_back(node: &Expr, way: Part, moving: &Set) -> Result<Vec<Option<Part>>> 
         if !moving.contains(&x[k]) {
             return Ok(None);
         }
-        let mut part = way.with(part);
+        let mut part = match is_joined {
+            true => way.piece(x[..k].iter().map(Expr::dim).sum(), part)?,
+            false => way.with(part),
+        };
         if *node.kind() == Kind::Select {
             part = part.where_(&x[0], k == 1);
         }

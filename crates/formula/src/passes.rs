@@ -78,7 +78,9 @@ fn powers(outputs: &[Expr], purpose: Purpose) -> Result<Vec<Expr>> {
                 let positive = match m.abs() - whole {
                     0.0 => integer_power(base, whole as u32)?,
                     0.5 if purpose.cheap && base.per() == Per::Pair => {
-                        integer_power(base, whole as u32)?.multiply(&base.sqrt()?)?
+                        let root = integer_power(base, whole as u32)?.multiply(&base.sqrt()?)?;
+                        // The power of a negative zero is positive, and so is its reciprocal.
+                        if m < 0.0 { root.unary(Id::Abs)? } else { root }
                     }
                     _ => return Expr::build(node.kind().clone(), operands),
                 };
@@ -301,7 +303,7 @@ mod tests {
         assert_eq!(made, [wanted]);
         let roots = formula("Powf(x * y, 1.5) + Powf(x * y, -2.5)", &ALIASES).unwrap();
         let made = powers(std::slice::from_ref(&roots), CHEAP).unwrap();
-        let wanted = "(x * y) * Sqrt(x * y) + Inv(Square(x * y) * Sqrt(x * y))";
+        let wanted = "(x * y) * Sqrt(x * y) + Inv(Abs(Square(x * y) * Sqrt(x * y)))";
         assert_eq!(made, [formula(wanted, &ALIASES).unwrap()]);
         assert_eq!(powers(std::slice::from_ref(&roots), PLAIN).unwrap(), [roots]);
         let entropy = formula("XLogX(x * y)", &ALIASES).unwrap();

@@ -349,6 +349,8 @@ fn branches_that_are_not_taken_send_nothing_back() {
         // Masks of components do not pass sums, but what is below them does not come to its pole.
         ("Sum(Where(Concat(x,y) > 0, Sqrt(Concat(x,y)), 0))", 0.0, 1.0, 0.0),
         ("Sum(Where(Concat(x,y) > 0, Sqrt(Concat(x,y)), 0))", 4.0, 0.0, 0.25),
+        ("Sum(Where(Concat(x,y) > 0, Concat(Log(x),Log(y)), 0))", 0.0, 1.0, 0.0),
+        ("Sum(Where(Concat(y,x) > 0, Concat(y,Log(x)), 0))", 2.0, 0.0, 0.5),
         // Many branches one after the other.
         (
             "Where(x>0,x*x,x) + Where(x>1,x/y,x) + Where(x>2,x,x/y) + Where(x>3,x,2*x) + Where(x>4,x,x*x)",

@@ -26,7 +26,7 @@ pub struct Solve {
     /// keeps it larger, ten times as much is, and what one product in the dtype is off by, if that is
     /// less than half of its digits.
     pub tol: f64,
-    /// The most steps; None is ten for each row, and 10,000 at most.
+    /// The most steps; None is ten for each unknown of a system, and 10,000 at most.
     pub maxiter: Option<usize>,
 }
 
@@ -191,7 +191,12 @@ pub fn conjugate_gradient(
         other => (other, DType::Float32),
     };
     let n = rows.shape().get(rows.ndim().saturating_sub(2)).copied().unwrap_or(0);
-    let most = system.maxiter.unwrap_or_else(|| n.saturating_mul(10).min(10_000));
+    let width = match columns {
+        Columns::Apart => 1,
+        Columns::Mixed => rows.shape().last().copied().unwrap_or(1),
+    };
+    let unknowns = n.saturating_mul(width);
+    let most = system.maxiter.unwrap_or_else(|| unknowns.saturating_mul(10).min(10_000));
     // Columns of zeros are solved by zeros; dividing by one instead of zero keeps them so.
     let safe = |v: &Array| crate::select(&v.greater(0.0)?, v, 1.0);
     let peak = match rows.len() {

@@ -51,6 +51,28 @@ fn columns_that_the_matrix_mixes_are_one_system() {
     }
 }
 
+/// A system of few rows may have many unknowns, and takes as many steps as these.
+#[test]
+fn one_row_of_many_components_is_solved() {
+    let d = 40;
+    let sum = Genred::new(
+        "MatVecMult(A,b) + 0 * x",
+        &["x = Vi(1)", "b = Vj(40)", "A = Pm(1600)"],
+        "Sum",
+        1,
+    )
+    .unwrap();
+    let diagonal = Array::linspace(1.0..=1000.0, d, DType::Float64).unwrap();
+    let a = Array::eye(d, d, 0, DType::Float64).unwrap();
+    let a = (&a * &diagonal).unwrap().reshape(&[1600]).unwrap();
+    let x = Array::ones(&[1, 1], DType::Float64).unwrap();
+    let b = Array::ones(&[1, d], DType::Float64).unwrap();
+    let system = Solve { alpha: 0.0, tol: 1e-8, maxiter: None };
+    let solved = sum.solve(&[&x, &b, &a], 1, &system, &Options::default()).unwrap();
+    assert!(solved.iterations > 10, "{}", solved.iterations);
+    solved.converged().unwrap();
+}
+
 #[test]
 fn progress_follows_the_residual_and_stops_the_work() {
     let (k, ones) = (kernel(40), Array::ones(&[40, 1], DType::Float64).unwrap());
