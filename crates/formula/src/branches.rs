@@ -8,8 +8,8 @@ use tilework_error::Result;
 
 use crate::expr::{Expr, Map};
 
-/// More ways to a node than this are summed, masks applied, before they go on: each is a derivative of its
-/// own, and a chain of branches would double them at every link.
+/// More ways to a node than this are summed, masks applied, before they go on, and count where one of them
+/// does: each is a derivative of its own, and a chain of branches would double them at every link.
 const MOST_WAYS: usize = 4;
 
 /// Where a gradient counts: where a condition holds, or where it does not.
@@ -72,6 +72,11 @@ impl Part {
         self.value = go.iter().try_fold(self.value, |value, mask| mask.apply(&value))?;
         Ok(self)
     }
+
+    /// A value where this part counts, and zero elsewhere.
+    fn masked(&self, value: &Expr) -> Result<Expr> {
+        self.masks.iter().rev().try_fold(value.clone(), |v, mask| mask.apply(&v))
+    }
 }
 
 /// What has come to a node: one part for each way, opposite branches joined.
@@ -100,9 +105,20 @@ pub(crate) fn joined(parts: &[Part]) -> Result<Vec<Part>> {
         .map(|(masks, values)| Ok(Part { masks, value: total(&values)? }))
         .collect::<Result<_>>()?;
     match parts.len() > MOST_WAYS {
-        true => Ok(vec![Part::new(sum(&parts)?)]),
+        true => Ok(vec![summed(&parts)?]),
         false => Ok(parts),
     }
+}
+
+/// All parts as one, which counts where any of them does.
+fn summed(parts: &[Part]) -> Result<Part> {
+    let part = Part::new(sum(parts)?);
+    if parts.iter().any(|part| part.masks.is_empty()) {
+        return Ok(part);
+    }
+    let (one, zero) = (Expr::constant(1.0), Expr::constant(0.0));
+    let any = parts.iter().try_fold(zero, |any, part| part.masked(&one)?.select(&one, &any))?;
+    Ok(part.where_(&any, true))
 }
 
 /// Two ways that part at their last branch, the earlier one first.
@@ -124,10 +140,7 @@ pub(crate) fn arrived(parts: &[Part]) -> Result<Expr> {
 }
 
 fn sum(parts: &[Part]) -> Result<Expr> {
-    let masked = |part: &Part| {
-        part.masks.iter().rev().try_fold(part.value.clone(), |v, mask| mask.apply(&v))
-    };
-    total(&parts.iter().map(masked).collect::<Result<Vec<Expr>>>()?)
+    total(&parts.iter().map(|part| part.masked(&part.value)).collect::<Result<Vec<Expr>>>()?)
 }
 
 /// The sum of gradients; equal ones meet first, which the rules for sums of two would not see.

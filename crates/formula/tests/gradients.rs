@@ -351,6 +351,19 @@ fn branches_that_are_not_taken_send_nothing_back() {
         ("Sum(Where(Concat(x,y) > 0, Sqrt(Concat(x,y)), 0))", 4.0, 0.0, 0.25),
         ("Sum(Where(Concat(x,y) > 0, Concat(Log(x),Log(y)), 0))", 0.0, 1.0, 0.0),
         ("Sum(Where(Concat(y,x) > 0, Concat(y,Log(x)), 0))", 2.0, 0.0, 0.5),
+        // More ways to one node than go on alone.
+        (
+            "Where(x>1,Log(x),0) + Where(x>2,Log(x),0) + Where(x>3,Log(x),0) + Where(x>4,Log(x),0) + Where(x>5,Log(x),0)",
+            0.0,
+            0.0,
+            0.0,
+        ),
+        (
+            "Where(x>1,Log(x),0) + Where(x>2,Log(x),0) + Where(x>3,Log(x),0) + Where(x>4,Log(x),0) + Where(x>5,Log(x),0)",
+            4.0,
+            0.0,
+            0.75,
+        ),
         // Many branches one after the other.
         (
             "Where(x>0,x*x,x) + Where(x>1,x/y,x) + Where(x>2,x,x/y) + Where(x>3,x,2*x) + Where(x>4,x,x*x)",
