@@ -116,6 +116,22 @@ pub fn nearest_by_distance(device: Device) {
     nearest_of_all("distance", &distance, "filtered by the expanded square");
 }
 
+/// Roots of negative distances are no numbers, and none of them is the largest: nothing is found, with
+/// as many points as a filter wants.
+pub fn roots_of_nothing(device: Device) {
+    let arrays = arguments(device, DType::Float32, 64, 9000);
+    let (x, y) = (LazyTensor::vi(&arrays[0]).expect("x"), LazyTensor::vj(&arrays[1]).expect("y"));
+    let minus = x.sqdist(&y).and_then(|square| square.negative());
+    let roots = minus.and_then(|minus| minus.sqrt()).expect("roots");
+    for accuracy in [Accuracy::Declared, Accuracy::Strict] {
+        let options = Options { accuracy, ..Options::default() };
+        let found = roots.reduce("ArgMax", 1, None, &options).and_then(|found| found.only());
+        let found = found.expect("reduce");
+        let none = found.to_vec::<i64>().expect("indices").iter().all(|&index| index == -1);
+        assert!(none, "{accuracy:?}: {found:?}");
+    }
+}
+
 /// So are the nearest on a line, where many are as near as each other or nearer than a square is
 /// rounded.
 pub fn nearest_on_a_line(device: Device) {

@@ -98,6 +98,7 @@ fn ways_to_sum() {
 #[test]
 fn nearest_by_distance() {
     pairs_nearest::nearest_by_distance(Device::cpu());
+    pairs_nearest::roots_of_nothing(Device::cpu());
 }
 
 #[test]

@@ -97,6 +97,7 @@ impl<T: Number> Search<T> {
         };
         let &[output] = tape.outputs() else { return Err(None) };
         let (mut slot, mut then, mut scale) = (output, SmallVec::new(), 1.0);
+        let mut rooted = false;
         let (x, y) = loop {
             let step = tape.step_of(slot).ok_or(None)?;
             if let Some(points) = distance(tape, step) {
@@ -104,11 +105,20 @@ impl<T: Number> Search<T> {
             }
             let next;
             (slot, next) = monotone::<T>(tape, step).ok_or(None)?;
-            if let Then::Times(factor) = next {
-                scale *= factor.f64().abs().max(1.0 / factor.f64().abs());
-                ascending ^= factor < T::ZERO;
+            let turns = match next {
+                Then::Times(factor) => {
+                    scale *= factor.f64().abs().max(1.0 / factor.f64().abs());
+                    factor < T::ZERO
+                }
+                Then::Negate => true,
+                Then::Root(_) => false,
+            };
+            // A root of what may be negative may be no number, which a list of candidates has no place for.
+            if turns && rooted {
+                return Err(None);
             }
-            ascending ^= next == Then::Negate;
+            ascending ^= turns;
+            rooted |= matches!(next, Then::Root(_));
             then.insert(0, next);
         };
         let components = tape.slot(x).len as usize;
