@@ -96,7 +96,7 @@ impl<T: Number + Summed<A>, A: Number> Job<'_, T, A> {
             tile.lanes = plan.lanes.min(rows.end - first);
             let region = &mut tile.regions[Per::I as usize];
             *region = region.wrapping_add(number * plan.bytes[Per::I as usize]);
-            let states = self.begin_tile(&tile, batch, first)?;
+            let states = self.begin_tile(&tile, batch, first, js.len())?;
             tiles.push((tile, first..first + tile.lanes, states));
         }
         for first in js.clone().step_by(plan.block) {
@@ -139,17 +139,19 @@ impl<T: Number + Summed<A>, A: Number> Job<'_, T, A> {
         Ok(all)
     }
 
-    /// Loads a tile of i from an index on, and runs what depends on i alone; its states before any j.
+    /// Loads a tile of i from an index on, and runs what depends on i alone; its states before any of
+    /// `most` j.
     fn begin_tile(
         &self,
         tile: &Frame<'_, '_>,
         batch: &[usize],
         first: usize,
+        most: usize,
     ) -> Result<States<T, A>> {
         self.load(tile, batch, Per::I, first);
         tile.run()?;
         let (name, lanes) = (self.request.fold.row().name, (tile.lanes, self.plan.spread));
-        let sizes = (self.request.n, self.plan.pairs);
+        let sizes = (most, self.plan.pairs);
         States::new(name, self.folding, lanes, sizes, self.isa)
     }
 
@@ -178,7 +180,7 @@ impl<T: Number + Summed<A>, A: Number> Job<'_, T, A> {
         js: Range<usize>,
     ) -> Result<States<T, A>> {
         tile.lanes = i.len();
-        let mut states = self.begin_tile(&tile, batch, i.start)?;
+        let mut states = self.begin_tile(&tile, batch, i.start, js.len())?;
         for first in js.clone().step_by(self.plan.block) {
             let rows = self.begin_block(frame, batch, first..js.end)?;
             self.fill(&tile, &i, first..first + rows);
