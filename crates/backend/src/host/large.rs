@@ -76,14 +76,18 @@ impl<const N: usize> Table<N> {
         self.places.iter().find_map(|place| self.leave(place, size))
     }
 
-    /// Any block, and its size: those of one place after another.
+    /// Any block, and its size: those of one place after another. Every place is looked at, whoever else
+    /// looks, so that nothing found means that nothing is kept.
     fn take_any(&self) -> Option<(NonNull<u8>, usize)> {
-        (0..N).find_map(|_| {
-            let place = &self.places[self.next.fetch_add(1, Relaxed) % N];
-            match place.size.load(Relaxed) {
-                EMPTY | BUSY => None,
-                size => self.leave(place, size).map(|address| (address, size)),
-            }
+        let first = self.next.load(Relaxed);
+        (first..first + N).find_map(|number| {
+            let place = &self.places[number % N];
+            let found = match place.size.load(Relaxed) {
+                EMPTY | BUSY => return None,
+                size => (self.leave(place, size)?, size),
+            };
+            self.next.store((number + 1) % N, Relaxed);
+            Some(found)
         })
     }
 
