@@ -6,6 +6,8 @@ use tilework_backend::{Accuracy, PairReduce, SumScheme};
 use tilework_ops::DType;
 use tilework_ops::pair_fold::{Monoid, PairFoldId, PairShape};
 
+use super::slices::Slices;
+
 /// Sums whose levels are all in registers: `IN_REGISTERS` of `kernels/pair_folds.cu`.
 const SUMS_IN_REGISTERS: usize = 8;
 
@@ -25,13 +27,13 @@ pub(super) struct Folding {
 }
 
 impl Folding {
-    /// Of some components of a request, or of all.
-    pub(super) fn new(request: &PairReduce<'_>, components: Option<usize>) -> Folding {
+    /// Of all components of a request.
+    pub(super) fn new(request: &PairReduce<'_>) -> Folding {
         let accumulates = request.accumulates();
         let output = request.values.as_ref().map_or(accumulates, |target| target.dtype());
         Folding {
             fold: request.fold,
-            shape: PairShape { dim: components.unwrap_or(request.shape().dim), ..request.shape() },
+            shape: request.shape(),
             computes: request.computes(),
             accumulates,
             compensated: request.sums == SumScheme::Kahan,
@@ -39,6 +41,12 @@ impl Folding {
             finish: request.finish,
             output,
         }
+    }
+
+    /// Of a slice, or of all.
+    pub(super) fn sliced(self, slices: Option<&Slices>) -> Folding {
+        let dim = slices.map_or(self.shape.dim, |slices| slices.len);
+        Folding { shape: PairShape { dim, ..self.shape }, ..self }
     }
 
     pub(super) fn monoid(&self) -> Monoid {

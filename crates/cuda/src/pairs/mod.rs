@@ -49,8 +49,9 @@ pub(crate) fn run(
     request: &PairReduce<'_>,
     name: &str,
 ) -> Result<()> {
-    let forms = Forms::new(request);
-    match Job::new(cuda, request, name, &forms)? {
+    let folding = Folding::new(request);
+    let forms = Forms::new(request.tape, &folding);
+    match Job::new(cuda, request, name, folding, &forms)? {
         Some(job) => job.launch(cuda, session),
         None => Ok(()),
     }
@@ -63,15 +64,17 @@ pub(crate) fn explain(
     request: &PairReduce<'_>,
     name: &str,
 ) -> Result<String> {
-    let forms = Forms::new(request);
-    match Job::new(cuda, request, name, &forms)? {
+    let folding = Folding::new(request);
+    let forms = Forms::new(request.tape, &folding);
+    match Job::new(cuda, request, name, folding, &forms)? {
         Some(job) => job.explain(cuda, session),
         None => Ok(format!("{cuda}: no rows, nothing to do\n")),
     }
 }
 
-/// Other tapes of a request's formula.
-struct Forms {
+/// A formula, and other tapes of it.
+struct Forms<'t> {
+    tape: &'t Tape,
     /// Slices that threads have registers for, and that tensor cores have.
     few: Option<Slices>,
     many: Option<Slices>,
@@ -79,12 +82,12 @@ struct Forms {
     columns: Option<Columns>,
 }
 
-impl Forms {
-    fn new(request: &PairReduce<'_>) -> Forms {
-        let many = Slices::new(request, right::MOST);
-        let right = Right::new(many.as_ref().map_or(request.tape, |slices| &slices.tape));
-        let columns = Columns::new(request.tape);
-        Forms { few: Slices::new(request, slices::FEW), many, right, columns }
+impl<'t> Forms<'t> {
+    fn new(tape: &'t Tape, folding: &Folding) -> Forms<'t> {
+        let many = Slices::new(tape, folding, right::MOST);
+        let right = Right::new(many.as_ref().map_or(tape, |slices| &slices.tape));
+        let columns = Columns::new(tape);
+        Forms { tape, few: Slices::new(tape, folding, slices::FEW), many, right, columns }
     }
 }
 
@@ -113,7 +116,8 @@ impl<'r> Job<'r> {
         cuda: &Cuda,
         request: &'r PairReduce<'r>,
         name: &'r str,
-        forms: &'r Forms,
+        folding: Folding,
+        forms: &'r Forms<'r>,
     ) -> Result<Option<Job<'r>>> {
         let [batch @ .., m, _] = request.output_shape() else { return Ok(None) };
         let facts = cuda.facts()?;
@@ -128,16 +132,7 @@ impl<'r> Job<'r> {
         if sizes.batches == 0 || sizes.m == 0 {
             return Ok(None);
         }
-        let (tape, folding) = sliced(request, forms.few.as_ref());
-        let direct = Plan::new(tape, folding, sizes, None);
-        let direct = Plan { slices: forms.few.as_ref(), ..direct };
-        let other = summed(request, forms, sizes).or_else(|| weighted(request, forms, sizes));
-        let expanded = other.or_else(|| {
-            let square = expanded(tape, &folding, &sizes)?;
-            let plan = Plan::new(tape, folding, sizes, Some(square));
-            let limit = square.limit(tape, &folding);
-            Some(Expanded { plan: Plan { slices: forms.few.as_ref(), ..plan }, square, limit })
-        });
+        let Plans { direct, expanded } = Plans::new(forms, folding, sizes);
         let mut batches = batch_loops(request, batch);
         batches.merge();
         if batches.lens.len() > MAX_AXES {
@@ -159,16 +154,31 @@ impl<'r> Job<'r> {
     }
 }
 
-/// The formula of all components or of a slice, and its reduction.
-fn sliced<'r>(request: &'r PairReduce<'r>, slices: Option<&'r Slices>) -> (&'r Tape, Folding) {
-    let tape = slices.map_or(request.tape, |slices| &slices.tape);
-    (tape, Folding::new(request, slices.map(|slices| slices.len)))
+/// Plans of a formula at some sizes: as it is written, and with a square expanded where that may pay.
+struct Plans<'r> {
+    direct: Plan<'r>,
+    expanded: Option<Expanded<'r>>,
+}
+
+impl<'r> Plans<'r> {
+    fn new(forms: &'r Forms<'r>, whole: Folding, sizes: Sizes) -> Plans<'r> {
+        let slices = forms.few.as_ref();
+        let tape = slices.map_or(forms.tape, |slices| &slices.tape);
+        let folding = whole.sliced(slices);
+        let direct = Plan { slices, ..Plan::new(tape, folding, sizes, None) };
+        let other = summed(forms, whole, sizes).or_else(|| weighted(forms, whole, sizes));
+        let expanded = other.or_else(|| {
+            let square = expanded(tape, &folding, &sizes)?;
+            let plan = Plan { slices, ..Plan::new(tape, folding, sizes, Some(square)) };
+            Some(Expanded { plan, square, limit: square.limit(tape, &folding) })
+        });
+        Plans { direct, expanded }
+    }
 }
 
 /// A plan that sums columns, where differences can be made of them and that may pay.
-fn summed<'r>(request: &'r PairReduce<'r>, forms: &'r Forms, sizes: Sizes) -> Option<Expanded<'r>> {
+fn summed<'r>(forms: &'r Forms<'r>, folding: Folding, sizes: Sizes) -> Option<Expanded<'r>> {
     let columns = forms.columns.as_ref()?;
-    let folding = Folding::new(request, None);
     let square = Square::find(&columns.tape, &folding)?;
     let suits = square.suits_threads(&columns.tape)
         && columns.difference.points == [square.x, square.y]
@@ -181,13 +191,9 @@ fn summed<'r>(request: &'r PairReduce<'r>, forms: &'r Forms, sizes: Sizes) -> Op
 }
 
 /// A plan that multiplies weights by right-hand sides, where that may pay.
-fn weighted<'r>(
-    request: &'r PairReduce<'r>,
-    forms: &'r Forms,
-    sizes: Sizes,
-) -> Option<Expanded<'r>> {
+fn weighted<'r>(forms: &'r Forms<'r>, folding: Folding, sizes: Sizes) -> Option<Expanded<'r>> {
     let (right, slices) = (forms.right.as_ref()?, forms.many.as_ref());
-    let (_, folding) = sliced(request, slices);
+    let folding = folding.sliced(slices);
     let square = wide::weighed(right, &folding, &sizes)?;
     let limit = square.limit(&right.weight, &folding);
     let plan = Plan { slices, ..Plan::weighted(right, folding, sizes, square) };

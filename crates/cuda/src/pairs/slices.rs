@@ -4,9 +4,10 @@
 //! A slice is the same request with a narrower tape, which begins elsewhere in one input and in the
 //! output. Called by `pairs::run`.
 
-use tilework_backend::PairReduce;
 use tilework_ops::pair_fold::Monoid;
 use tilework_tape::Tape;
+
+use super::folding::Folding;
 
 /// Components of a slice that a thread has registers for.
 pub(super) const FEW: usize = 16;
@@ -24,16 +25,16 @@ pub(super) struct Slices {
 
 impl Slices {
     /// Slices of at most so many; none where there are not more, or they do not stand side by side.
-    pub(super) fn new(request: &PairReduce<'_>, most: usize) -> Option<Slices> {
-        let all = request.shape().dim;
-        let sums = request.fold.row().monoid == Monoid::Add && request.tape.outputs().len() == 1;
+    pub(super) fn new(tape: &Tape, folding: &Folding, most: usize) -> Option<Slices> {
+        let all = folding.shape.dim;
+        let sums = folding.monoid() == Monoid::Add && tape.outputs().len() == 1;
         if !sums || all <= most {
             return None;
         }
         let len = length(all, most);
-        (0..request.tape.inputs().len()).find_map(|input| {
-            let whole = request.tape.inputs()[input].slot.len as usize == all;
-            let tape = request.tape.narrowed(input, len as u32).filter(|_| whole)?;
+        (0..tape.inputs().len()).find_map(|input| {
+            let whole = tape.inputs()[input].slot.len as usize == all;
+            let tape = tape.narrowed(input, len as u32).filter(|_| whole)?;
             Some(Slices { tape, input, len, all })
         })
     }
