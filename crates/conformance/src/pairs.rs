@@ -105,7 +105,7 @@ pub fn close(what: &str, got: &[f64], expected: &[f64], tolerance: f64) {
 }
 
 /// Fails unless all numbers are equal, or differ by no more than is allowed of each.
-fn within(what: &str, got: &[f64], expected: &[f64], allowed: &[f64]) {
+pub(crate) fn within(what: &str, got: &[f64], expected: &[f64], allowed: &[f64]) {
     assert_eq!(got.len(), expected.len(), "{what}: lengths");
     for (k, ((a, b), allowed)) in got.iter().zip(expected).zip(allowed).enumerate() {
         let near = a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= *allowed;
@@ -125,12 +125,17 @@ fn promised(dtype: DType) -> (f64, f64) {
 }
 
 /// What may be missing of each number whose terms have these absolute sums.
-fn allowances(dtype: DType, expected: &[f64], terms: &[f64]) -> Vec<f64> {
+pub(crate) fn allowances(dtype: DType, expected: &[f64], terms: &[f64]) -> Vec<f64> {
     let (arithmetic, rounding) = promised(dtype);
     expected.iter().zip(terms).map(|(b, t)| arithmetic * t + rounding * b.abs()).collect()
 }
 
-fn oracle(reduction: &Reduction, numbers: &[Vec<f64>], m: usize, n: usize) -> (Vec<f64>, Vec<i64>) {
+pub(crate) fn oracle(
+    reduction: &Reduction,
+    numbers: &[Vec<f64>],
+    m: usize,
+    n: usize,
+) -> (Vec<f64>, Vec<i64>) {
     let numbers: Vec<&[f64]> = numbers.iter().map(|numbers| &numbers[..]).collect();
     reduction.evaluate(&numbers, m, n).expect("the oracle evaluates")
 }

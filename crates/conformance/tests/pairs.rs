@@ -1,7 +1,8 @@
 //! Reductions over pairs, once for every device.
 
 use tilework_conformance::{
-    Device, on, pairs, pairs_bounds, pairs_nearest, pairs_random, pairs_shapes, pairs_sizes,
+    Device, on, pairs, pairs_bounds, pairs_golden, pairs_nearest, pairs_random, pairs_shapes,
+    pairs_sizes,
 };
 
 macro_rules! device {
@@ -55,6 +56,11 @@ fn weighed() {
 #[test]
 fn nearest() {
     on(Device::parse("cuda:0"), pairs_nearest::nearest);
+}
+
+#[test]
+fn golden() {
+    on(Device::parse("cuda:0"), pairs_golden::golden);
 }
 
 #[test]

@@ -1,10 +1,15 @@
+// Pairs
+// [types
 typedef f64 T;
 typedef f64 A;
 typedef f64 R;
 enum { DIM = 1, KEPT = 100, WEIGHTS = 0, VALUES = 100, INDICES = 100, WIDTH = 100, OPERANDS = 4, LONG = 64, FEW = 16, LANES = 32, THREADS = 128, ROWS = 2, SLICES = 1, TILE = 128, GROUP = 2, AHEAD = 1 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[2]; u64 numbers[1]; };
+// [pair_math.cu
 FN A exp_about(A v, A shift) { return exp(v - shift); }
+// [pair_folds.cu
+// [pair_teams.cu
 typedef Team<true, i32> State;
 typedef Team<true, i64> Merged;
 template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
@@ -33,3 +38,8 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
 }
 FN void prepare() {}
+// [pairs_ends.cu
+// [pairs_short.cu
+// [pairs.cu
+
+}

@@ -1,10 +1,14 @@
+// Pairs
+// [types
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
 enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 5, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, ROWS = 2, SLICES = 1, TILE = 16, GROUP = 4, AHEAD = 0, DEPTH_AT = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };
+// [pair_math.cu
 FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
+// [pair_folds.cu
 typedef Added<Cascade<DIM> > State;
 typedef Added<Cascade<DIM> > Merged;
 template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
@@ -37,3 +41,24 @@ FN void prepare() {}
 FN void along(T a, T b, T& sum) { T e = narrow<f32>(op_subtract_f32(widen(a), widen(b))); sum = fma(e, e, sum); }
 FN T long_i(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, u32 k) { return cast<T>(widen(((const f32*)in.at[1].base)[(i64)at[1] + i * in.at[1].row + k * in.at[1].component])); }
 FN T long_j(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, u32 k) { return cast<T>(widen(((const f32*)in.at[2].base)[(i64)at[2] + j * in.at[2].row + k * in.at[2].component])); }
+// [pairs_ends.cu
+// [pairs_long.cu
+// [pairs.cu
+
+}
+// Merge
+// [types
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 5, LONG = 64, FEW = 16, LANES = 1, THREADS = 128 };
+// [pair_math.cu
+FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
+// [pair_folds.cu
+typedef Added<Cascade<DIM> > State;
+typedef Added<Cascade<DIM> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
+// [pairs_ends.cu
+// [pairs_merge.cu
+
+}

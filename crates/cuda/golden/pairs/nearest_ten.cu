@@ -1,10 +1,14 @@
+// Pairs
+// [types
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
 enum { DIM = 1, KEPT = 10, WEIGHTS = 0, VALUES = 10, INDICES = 10, WIDTH = 10, OPERANDS = 4, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, ROWS = 2, SLICES = 1, TILE = 128, GROUP = 4, AHEAD = 1 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[2]; u64 numbers[1]; };
+// [pair_math.cu
 FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
+// [pair_folds.cu
 typedef Ranked<false, i32> State;
 typedef Ranked<false, i64> Merged;
 template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
@@ -33,3 +37,8 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
 }
 FN void prepare() {}
+// [pairs_ends.cu
+// [pairs_short.cu
+// [pairs.cu
+
+}

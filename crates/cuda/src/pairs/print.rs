@@ -17,6 +17,14 @@ use super::wide::{SIDE, WAITING, Wide};
 use crate::launch::Width;
 use crate::source::{self, storage, tape, value};
 
+/// A file of `kernels`, with its name before it and after it, so that what is printed for a formula can be told
+/// from it.
+macro_rules! kernel {
+    ($file:literal) => {
+        concat!("// [", $file, "\n", include_str!(concat!("../kernels/", $file)), "// ]\n")
+    };
+}
+
 /// Kernels of a plan that are compiled together, and side by side with the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
@@ -52,76 +60,81 @@ pub(super) fn source(plan: &Plan<'_>, unit: Unit) -> Result<String> {
     let sections = &plan.sections;
     let dtypes = (0..sections.tape.slots()).map(|slot| sections.tape.slot(slot as SlotId).dtype);
     let folds = sections.tape.steps().iter().any(|step| matches!(step.action, Action::Fold(_)));
-    let begin = source::begin(Width::Wide, dtypes);
+    let begin = begin(dtypes);
     let printed = printed(plan)?;
     let (wide, by_tiles) = (plan.tiling.wide.is_some(), sections.by_tiles());
     let skeleton: &[&str] = match unit {
         Unit::Merge => &[],
         Unit::Measure => &[
-            if wide { include_str!("../kernels/pairs_parts.cu") } else { "" },
-            if wide { include_str!("../kernels/pairs_centre.cu") } else { "" },
+            if wide { kernel!("pairs_parts.cu") } else { "" },
+            if wide { kernel!("pairs_centre.cu") } else { "" },
             match by_tiles {
-                true => include_str!("../kernels/pairs_measure_wide.cu"),
-                false => include_str!("../kernels/pairs_measure.cu"),
+                true => kernel!("pairs_measure_wide.cu"),
+                false => kernel!("pairs_measure.cu"),
             },
         ],
         Unit::Tiles => &[
-            include_str!("../kernels/pairs_parts.cu"),
-            if by_tiles { include_str!("../kernels/pairs_split.cu") } else { "" },
+            kernel!("pairs_parts.cu"),
+            if by_tiles { kernel!("pairs_split.cu") } else { "" },
             match plan.does() {
-                Does::Weigh => include_str!("../kernels/pairs_split_right.cu"),
+                Does::Weigh => kernel!("pairs_split_right.cu"),
                 _ => "",
             },
         ],
         Unit::Pairs if wide => &[
-            include_str!("../kernels/pairs_parts.cu"),
-            include_str!("../kernels/pairs_tiles.cu"),
+            kernel!("pairs_parts.cu"),
+            kernel!("pairs_tiles.cu"),
             match plan.does() {
-                Does::Fold => include_str!("../kernels/pairs_wide_fold.cu"),
-                Does::Sift => include_str!("../kernels/pairs_wide_sift.cu"),
-                Does::Weigh => include_str!("../kernels/pairs_wide_right.cu"),
+                Does::Fold => kernel!("pairs_wide_fold.cu"),
+                Does::Sift => kernel!("pairs_wide_sift.cu"),
+                Does::Weigh => kernel!("pairs_wide_right.cu"),
             },
-            include_str!("../kernels/pairs_wide.cu"),
+            kernel!("pairs_wide.cu"),
         ],
         Unit::Pairs => &[
             match sections.long.is_some() {
-                true => include_str!("../kernels/pairs_long.cu"),
-                false => include_str!("../kernels/pairs_short.cu"),
+                true => kernel!("pairs_long.cu"),
+                false => kernel!("pairs_short.cu"),
             },
-            include_str!("../kernels/pairs.cu"),
+            kernel!("pairs.cu"),
         ],
     };
     Ok([
         begin.as_str(),
-        if folds { include_str!("../kernels/folds.cu") } else { "" },
+        if folds { kernel!("folds.cu") } else { "" },
         &printed.numbers,
-        if wide && unit == Unit::Pairs { include_str!("../kernels/hopper.cu") } else { "" },
-        include_str!("../kernels/pair_math.cu"),
+        if wide && unit == Unit::Pairs { kernel!("hopper.cu") } else { "" },
+        kernel!("pair_math.cu"),
         &printed.exponential,
-        include_str!("../kernels/pair_folds.cu"),
+        kernel!("pair_folds.cu"),
         teams(plan),
         &printed.formula,
-        include_str!("../kernels/pairs_ends.cu"),
+        kernel!("pairs_ends.cu"),
         &skeleton.concat(),
         source::END,
     ]
     .concat())
 }
 
+/// What every source begins with, marked like a file.
+fn begin(dtypes: impl IntoIterator<Item = DType>) -> String {
+    format!("// [types\n{}// ]\n", source::begin(Width::Wide, dtypes))
+}
+
 /// The source of what joins states: the same for all formulas that are folded alike.
 fn merge(plan: &Plan<'_>) -> String {
     let Folding { computes, accumulates, output, .. } = plan.folding;
     [
-        source::begin(Width::Wide, [computes, accumulates, output]).as_str(),
+        begin([computes, accumulates, output]).as_str(),
         &types(plan),
         &format!("enum {{ {} }};\n", list(of_states(plan).chain([("THREADS", MERGE_THREADS)]))),
-        include_str!("../kernels/pair_math.cu"),
+        kernel!("pair_math.cu"),
         &exponential(&plan.folding),
-        include_str!("../kernels/pair_folds.cu"),
+        kernel!("pair_folds.cu"),
         teams(plan),
         &states(plan),
-        include_str!("../kernels/pairs_ends.cu"),
-        include_str!("../kernels/pairs_merge.cu"),
+        kernel!("pairs_ends.cu"),
+        kernel!("pairs_merge.cu"),
         source::END,
     ]
     .concat()
@@ -129,23 +142,23 @@ fn merge(plan: &Plan<'_>) -> String {
 
 /// The states of teams, where there are any.
 fn teams(plan: &Plan<'_>) -> &'static str {
-    if plan.tiling.team > 1 { include_str!("../kernels/pair_teams.cu") } else { "" }
+    if plan.tiling.team > 1 { kernel!("pair_teams.cu") } else { "" }
 }
 
 /// All of a plan, for human eyes.
 pub(super) fn sources(plan: &Plan<'_>) -> Result<String> {
-    let sources = Unit::of(plan).map(|unit| source(plan, unit));
-    Ok(sources.collect::<Result<Vec<String>>>()?.join("\n"))
+    let sources = Unit::of(plan).map(|unit| Ok(format!("// {unit:?}\n{}", source(plan, unit)?)));
+    Ok(sources.collect::<Result<Vec<String>>>()?.concat())
 }
 
 /// What differs from one plan to the next, between the parts that do not.
-pub(super) struct Printed {
+struct Printed {
     numbers: String,
     exponential: String,
     formula: String,
 }
 
-pub(super) fn printed(plan: &Plan<'_>) -> Result<Printed> {
+fn printed(plan: &Plan<'_>) -> Result<Printed> {
     let sections = &plan.sections;
     let operations = tape::operations(sections.tape, |id, dtype| !has_own_text(id, dtype));
     let functions = Printer { sections, first_argument: 0 }.functions(plan)?;
@@ -156,12 +169,6 @@ pub(super) fn printed(plan: &Plan<'_>) -> Result<Printed> {
         exponential: exponential(&plan.folding),
         formula: states(plan) + &operations + &functions + &sides,
     })
-}
-
-impl std::fmt::Display for Printed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}{}{}", self.numbers, self.exponential, self.formula)
-    }
 }
 
 /// Whether a row is declared in `kernels/pair_math.cu`.

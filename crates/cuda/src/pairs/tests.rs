@@ -1,8 +1,8 @@
 //! Kernels of a dozen formulas: their text is that of the golden files, and compiles.
 //!
-//! The golden files are in `golden/pairs`; `TILEWORK_GOLDEN=write` writes them anew, and their diff
-//! is what a change of the printer is reviewed by. The same formulas are compared with the CPU by
-//! the conformance crate's `pairs::golden`, on a card.
+//! The golden files are in `golden/pairs`, and `golden/cases.rs` says what they are of; `TILEWORK_GOLDEN=write`
+//! writes them anew, and their diff is what a change of the printer is reviewed by. The conformance crate's
+//! `pairs_golden` runs the same cases on a card.
 
 use std::collections::HashSet;
 
@@ -14,116 +14,57 @@ use tilework_ops::DType;
 use super::folding::Folding;
 use super::plan::{Plan, Sizes};
 use super::print::{self, Unit};
-use super::right::{Columns, Right};
-use super::square::Square;
-use super::wide;
+use super::{Forms, Plans};
+use cases::{CASES, Case, File};
 
-const ALIASES: [&str; 8] = [
-    "x = Vi(3)",
-    "y = Vj(3)",
-    "s = Pm(1)",
-    "b = Vj(2)",
-    "u = Vi(100)",
-    "v = Vj(100)",
-    "p = Vi(40)",
-    "q = Vj(40)",
-];
-
-/// Name, reduction, K, formula, weight, dtype, whether sums are compensated, whether strict.
-type Case = (
-    &'static str,
-    &'static str,
-    Option<usize>,
-    &'static str,
-    Option<&'static str>,
-    DType,
-    bool,
-    bool,
-);
+#[path = "../../golden/cases.rs"]
+mod cases;
 
 const F32: DType = DType::Float32;
-const F64: DType = DType::Float64;
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/pairs");
 
-#[rustfmt::skip]
-const CASES: [Case; 21] = [
-    ("gauss", "Sum", None, "Exp(-SqDist(x,y) * s) * b", None, F32, false, false),
-    ("gauss_strict", "Sum", None, "Exp(-SqDist(x,y) * s) * b", None, F32, false, true),
-    ("gauss_float64", "Mean", None, "Exp(-SqDist(x,y) * s) * b", None, F64, false, false),
-    ("gauss_half", "Sum", None, "Exp(-SqDist(x,y) * s) * b", None, DType::Float16, true, false),
-    ("gradient", "Sum", None, "Grad(Exp(-SqDist(x,y)) * b, x, b)", None, F32, false, false),
-    ("long_vectors", "Sum", None, "Exp(-SqDist(u,v) * s)", None, F32, false, false),
-    ("nearest", "ArgMin", None, "SqDist(x,y)", None, F32, false, false),
-    ("nearest_ten", "ArgKMin", Some(10), "SqDist(x,y)", None, F32, false, false),
-    ("farthest_hundred", "KMax_ArgKMax", Some(100), "SqDist(x,y)", None, F64, false, false),
-    ("logarithm", "LogSumExp", None, "-SqDist(x,y) * s", None, F32, false, false),
-    ("soft_mean", "SumSoftMaxWeight", None, "(x|y)", Some("b"), F32, false, false),
-    ("choices", "Prod", None, "Where(x < y, x * s, Max(x + y) + ArgMin(y))", None, F32, false, false),
-    ("tensors", "Max", None, "TensorDot(Concat(x,y), TensorProd(x,b), [2,3], [3,2], [1], [0])", None, F32, false, false),
-    ("long_weighted", "Sum", None, "Exp(-SqDist(u,v)) * b", None, F32, false, false),
-    ("long_nearest", "ArgMin", None, "SqDist(u,v)", None, F32, false, false),
-    ("long_nearest_ten", "KMin_ArgKMin", Some(10), "SqDist(u,v)", None, F32, false, false),
-    ("long_logarithm", "LogSumExp", None, "-SqDist(u,v) * s", None, F32, false, false),
-    ("many_components", "Sum", None, "Exp(-SqDist(x,y) * s) * v", None, F32, false, false),
-    ("long_gradient", "Mean", None, "Concat(Exp(-SqDist(p,q)) * b, Grad(Exp(-SqDist(p,q)) * b, p, b))", None, F32, false, false),
-    ("laplace", "Sum", None, "Exp(-Sqrt(SqDist(x,y))) * b", None, F32, false, false),
-    ("counted", "Count", None, "Extract(Concat(x * y, b), 1, 3)", None, F32, false, false),
-];
+fn aliases() -> [&'static str; 8] {
+    cases::ALIASES.map(|(alias, _)| alias)
+}
 
-/// Does something with the plan of every case.
+/// Does something with the plan of every file, and of the same with few rows.
 fn each(mut door: impl FnMut(&str, &Plan<'_>)) {
-    for (name, reduction, k, text, weight, dtype, compensated, strict) in CASES {
-        let parsed = formula(text, &ALIASES).expect(name);
-        let weight = weight.map(|weight| formula(weight, &ALIASES).expect(name));
+    for case in CASES {
+        let Case { name, dtype, compensated, strict, .. } = case;
+        let parsed = formula(case.formula, &aliases()).expect(name);
+        let weight = case.weight.map(|weight| formula(weight, &aliases()).expect(name));
         let reduction =
-            Reduction::new(reduction, &parsed, Axis::J, k, weight.as_ref()).expect(name);
-        let purpose = Purpose { dtype, cheap: !strict };
+            Reduction::new(case.reduction, &parsed, Axis::J, case.k, weight.as_ref()).expect(name);
+        let (row, purpose) = (reduction.row(), Purpose { dtype, cheap: !strict });
         let lowered = lower_for(&reduction.outputs(), purpose).expect(name);
-        let computes = if dtype == F64 { F64 } else { F32 };
+        let computes = if dtype == DType::Float64 { dtype } else { F32 };
         let folding = Folding {
-            fold: reduction.row().fold,
+            fold: row.fold,
             shape: reduction.shape(),
             computes,
             accumulates: computes,
             compensated,
             strict,
             finish: true,
-            output: reduction.row().result(dtype),
+            output: if row.gives_values { row.result(dtype) } else { computes },
         };
-        for m in [20_000, 70] {
-            let sizes = Sizes {
-                batches: 1,
-                m,
-                n: 20_000,
-                multiprocessors: 132,
-                scheme: Scheme::Auto,
-                capability: (9, 0),
-            };
-            let name = if m == 70 { format!("{name}_few") } else { name.to_owned() };
-            door(&name, &Plan::new(&lowered.tape, folding, sizes, None));
-            let tape = &lowered.tape;
-            let columns = Columns::new(tape);
-            if let Some(columns) = &columns
-                && let Some(square) = Square::find(&columns.tape, &folding)
-            {
-                let plan = Plan::new(&columns.tape, folding, sizes, Some(square));
-                let difference = Some(columns.difference);
-                door(&format!("{name}_columns"), &Plan { difference, ..plan });
-            }
-            let right = Right::new(tape);
-            if let Some(right) = &right
-                && let Some(square) = wide::weighed(right, &folding, &sizes)
-            {
-                let plan = Plan::weighted(right, folding, sizes, square);
-                door(&format!("{name}_weighted"), &plan);
-            }
-            let Some(square) = Square::find(tape, &folding) else { continue };
-            let wide = wide::by_tiles(square, tape, &folding, &sizes);
-            let fused = square.suits_threads(tape).then_some(square);
-            for (square, form) in [(fused, "expanded"), (wide, "wide")] {
-                if square.is_some() {
-                    let plan = Plan::new(tape, folding, sizes, square);
-                    door(&format!("{name}_{form}"), &plan);
-                }
+        let forms = Forms::new(&lowered.tape, &folding);
+        for &File { suffix, m, n, far } in case.files {
+            for (few, m) in [("", m), ("_few", 70)] {
+                let sizes = Sizes {
+                    batches: 1,
+                    m,
+                    n,
+                    multiprocessors: cases::MULTIPROCESSORS,
+                    scheme: Scheme::Auto,
+                    capability: (9, 0),
+                };
+                let plans = Plans::new(&forms, folding, sizes);
+                let expanded = plans.expanded.filter(|_| !far).map(|expanded| expanded.plan);
+                let name = format!("{name}{suffix}{few}");
+                let other = !suffix.is_empty() && few.is_empty();
+                assert!(expanded.is_some() || !other, "{name} has no such plan");
+                door(&name, &expanded.unwrap_or(plans.direct));
             }
         }
     }
@@ -133,7 +74,7 @@ fn each(mut door: impl FnMut(&str, &Plan<'_>)) {
 fn numbers_are_arguments() {
     let of = |text: &str| {
         let reduction =
-            Reduction::new("Sum", &formula(text, &ALIASES).unwrap(), Axis::J, None, None);
+            Reduction::new("Sum", &formula(text, &aliases()).unwrap(), Axis::J, None, None);
         let purpose = Purpose { dtype: F32, cheap: true };
         let lowered = lower_for(&reduction.unwrap().outputs(), purpose).unwrap();
         let folding = Folding {
@@ -169,20 +110,25 @@ fn numbers_are_arguments() {
 
 #[test]
 fn text_is_golden() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/pairs");
     let write = std::env::var_os("TILEWORK_GOLDEN").is_some_and(|how| how == "write");
+    let mut names = HashSet::new();
     each(|name, plan| {
-        if name.contains("_few") {
+        if name.ends_with("_few") {
             return;
         }
-        let path = format!("{folder}/{name}.cu");
-        let text = print::printed(plan).unwrap().to_string();
+        let path = format!("{FOLDER}/{name}.cu");
+        let text = cases::outline(&print::sources(plan).unwrap());
         if write {
             std::fs::write(&path, &text).unwrap();
         }
         let golden = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(golden == text, "{path} is not what is printed; see the head of pairs/tests.rs");
+        names.insert(format!("{name}.cu"));
     });
+    for file in std::fs::read_dir(FOLDER).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        assert!(names.contains(&name), "{name} is of no case");
+    }
 }
 
 #[test]
