@@ -30,7 +30,8 @@ pub use request::{
     Scatter, Search, Sort,
 };
 pub use session::{
-    Session, UserRead, UserWrite, in_the_middle, wait_only_watched, without_waiting,
+    Session, UserRead, UserWrite, before_long_work, in_the_middle, wait_only_watched,
+    without_waiting,
 };
 pub use storage::Storage;
 pub use view::{Fresh, Target, View, ViewRef};

@@ -35,8 +35,8 @@ thread_local! {
     static PATIENCE: Cell<Patience> = const { Cell::new(Patience::Waits) };
 }
 
-/// Does `work`, none of whose operations waits for another operation; None if one would have
-/// waited, and then that operation and whatever `work` made of its error have not happened.
+/// Does `work`, none of whose operations waits for another operation or does what takes long first; None
+/// if one would have, and then that operation and whatever `work` made of its error have not happened.
 ///
 /// For threads that hold something which a running operation may need: they let go of it and do
 /// the work again, waiting. Work that writes must do so in its last operation.
@@ -50,6 +50,21 @@ pub fn without_waiting<T>(work: impl FnOnce() -> Result<T>) -> Option<Result<T>>
         let result = work();
         if patience.get() == Patience::GaveUp { None } else { Some(result) }
     })
+}
+
+/// Before work that takes long and has written nothing yet, as compiling is: an error on a thread that must
+/// not wait, which then does the operation again where it may.
+pub fn before_long_work(operation: &str) -> Result<()> {
+    match PATIENCE.get() {
+        Patience::GivesUp | Patience::GaveUp => {
+            PATIENCE.set(Patience::GaveUp);
+            Err(Error::borrowed(
+                operation,
+                "this thread must not wait for what has to be done first",
+            ))
+        }
+        Patience::Waits | Patience::Fails => Ok(()),
+    }
 }
 
 /// Whether only threads inside of `interruptible` wait.

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tilework_backend::before_long_work;
 use tilework_error::{Error, Result};
 use tilework_fork::ForkOnce;
 
@@ -154,6 +155,7 @@ impl Cuda {
         if let Some((module, _forgotten)) = found {
             return Ok(module);
         }
+        before_long_work(operation)?;
         let code = self.code(operation, &source()?)?;
         let _entered = self.enter()?;
         // SAFETY: the code comes from NVRTC, or from an entry of the cache that is whole.

@@ -1,10 +1,9 @@
 //! One CUDA device as a backend: its context, its stream, and which room does what is asked.
 //!
-//! Everything is put into one stream, so that what is asked first is done first, whichever host
-//! thread asks; it keeps in step with the default stream, which other libraries use. Only large new
-//! blocks are filled from the host beside it, in a stream of copies. Nothing waits for the device but
-//! downloads, what must know whether an index is in bounds, and [`Backend::synchronize`]. An error that the driver reports late is
-//! reported by the next call that hears of it.
+//! Everything is put into one stream, so that what is asked first is done first, whichever host thread asks; it
+//! keeps in step with the default stream, which other libraries use. Only large new blocks are filled from the host
+//! beside it, in a stream of copies. Nothing waits for the device but downloads, what must know whether an index is in
+//! bounds, and [`Backend::synchronize`]. An error that the driver reports late is reported by the next call that hears of it.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -89,6 +88,7 @@ impl Cuda {
 
     #[cold]
     fn open(&self) -> Result<&Opened> {
+        tilework_backend::before_long_work("device")?;
         let _one = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         self.opened.get_or_try_make(|| {
             open(self.platform, self.index)
@@ -320,6 +320,8 @@ impl fmt::Display for Cuda {
 
 #[cfg(test)]
 mod tests {
+    use tilework_backend::without_waiting;
+
     use super::*;
     use crate::stand_in::StandIns;
 
@@ -378,6 +380,15 @@ mod tests {
         let before = seen(&cuda).0;
         (0..10).for_each(|_| operation());
         assert_eq!(seen(&cuda).0 - before, 2 * 10 + 1);
+    }
+
+    #[test]
+    fn threads_that_must_not_wait_neither_open_a_device_nor_compile() {
+        let (_libraries, cuda) = device(&[], HOPPER, 0);
+        assert!(without_waiting(|| cuda.home()).is_none() && cuda.home().is_ok());
+        let module = || cuda.module("test", b"key", || Err(Error::driver("test", "printed")));
+        assert!(without_waiting(module).is_none());
+        assert!(module().unwrap_err().to_string().contains("printed"));
     }
 
     #[test]

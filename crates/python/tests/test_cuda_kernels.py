@@ -1,8 +1,10 @@
-"""Kernels of a card: float32 products beside cuBLAS's, and more kernels than a process keeps."""
+"""Kernels of a card: float32 products beside cuBLAS's, more kernels than a process keeps, and threads meanwhile."""
 
 import os
 import subprocess
 import sys
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -96,3 +98,32 @@ def test_more_kernels_than_are_kept(tmp_path: Path) -> None:
     compiled = [start(part, 12, 1) for part in range(12)]
     assert [process.wait() for process in compiled] == [0] * 12
     assert start(0, 1, 2).wait() == 0
+
+
+def compile_beside_a_thread() -> None:
+    """Small operations, each of which compiles a kernel first, while another thread counts."""
+    x = tw.asarray(np.ones(8, np.float32), device="cuda")
+    tw.cuda.synchronize()
+    done, ticks = threading.Event(), []
+
+    def count() -> None:
+        while not done.wait(0.001):
+            ticks.append(time.perf_counter())
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    begin = time.perf_counter()
+    for name in ("sin", "cos", "tan", "exp", "log"):
+        getattr(tw, name)(x)
+    taken = time.perf_counter() - begin
+    done.set()
+    thread.join()
+    assert len(ticks) > 100 * taken, f"{len(ticks)} ticks within {taken:.3f} s"
+
+
+@card
+def test_other_threads_run_while_kernels_are_compiled(tmp_path: Path) -> None:
+    """With the GIL held there would be a tick for each kernel, which takes a tenth of a second."""
+    environment = os.environ | {"TILEWORK_CACHE_DIR": str(tmp_path)}
+    command = "import test_cuda_kernels; test_cuda_kernels.compile_beside_a_thread()"
+    subprocess.run([sys.executable, "-c", command], cwd=Path(__file__).parent, env=environment, check=True)
