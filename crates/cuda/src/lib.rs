@@ -35,6 +35,7 @@ use tilework_fork::ForkOnce;
 pub use device::Cuda;
 pub use interop::device_of;
 pub use memory::MemoryInfo;
+pub use search::packages_are_in;
 
 /// The devices of this machine, or in words why there are none.
 ///

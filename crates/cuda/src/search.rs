@@ -1,11 +1,13 @@
 //! Where the driver and NVRTC are looked for, in order.
 //!
-//! `TILEWORK_CUDA_PATH`, the pip packages beside tilework, `CUDA_PATH` and `CUDA_HOME`, then the
-//! system's loader. Only absolute directories count, so that nothing is ever loaded from the
-//! working directory. Pure but for [`Search::of_process`]; called by `probe.rs`.
+//! `TILEWORK_CUDA_PATH`, the pip packages beside tilework and those of the interpreter that it runs in, `CUDA_PATH`
+//! and `CUDA_HOME`, then the system's loader. Only absolute directories count, so that nothing is ever
+//! loaded from the working directory. Pure but for [`Search::of_process`]; called by `probe.rs`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+
+use tilework_fork::ForkOnce;
 
 use crate::driver;
 
@@ -30,12 +32,21 @@ const LIBRARY_FOLDERS: &[&str] = &["", "lib64", "lib", "bin"];
 pub(crate) struct Search {
     /// A folder that the user names, before all others.
     pub(crate) named: Option<PathBuf>,
-    /// The folder of installed Python packages that tilework lies in.
-    pub(crate) packages: Option<PathBuf>,
+    /// Folders of installed Python packages: that which tilework lies in, and the interpreter's.
+    pub(crate) packages: Vec<PathBuf>,
     /// Folders of CUDA toolkits.
     pub(crate) toolkits: Vec<PathBuf>,
     /// Whether the system's loader is asked.
     pub(crate) system: bool,
+}
+
+/// The folder of the interpreter's packages.
+static INSTALLED: ForkOnce<PathBuf> = ForkOnce::new();
+
+/// Says where the interpreter's packages are installed, before a device is first asked for: a package that is
+/// installed as a link to its source does not lie there itself. What is said first counts.
+pub fn packages_are_in(folder: PathBuf) {
+    INSTALLED.get_or_make(|| folder);
 }
 
 impl Search {
@@ -45,7 +56,11 @@ impl Search {
         Search {
             named: folder("TILEWORK_CUDA_PATH"),
             // The extension module is a file of the folder `tilework`.
-            packages: driver::own_file().and_then(|file| Some(file.parent()?.parent()?.into())),
+            packages: driver::own_file()
+                .and_then(|file| Some(file.parent()?.parent()?.into()))
+                .into_iter()
+                .chain(INSTALLED.get().cloned())
+                .collect(),
             toolkits: ["CUDA_PATH", "CUDA_HOME"].into_iter().filter_map(folder).collect(),
             system: true,
         }
@@ -103,7 +118,7 @@ mod tests {
         }
         let search = Search {
             named: Some(root.join("named")),
-            packages: Some(root.join("site")),
+            packages: vec![root.join("source"), root.join("site")],
             toolkits: vec![root.join("toolkit"), "lib64".into(), "".into()],
             system: true,
         };

@@ -3,6 +3,8 @@
 //! `tilework.cuda` is made of the functions here. DLPack and the CUDA array interface, which is here
 //! too, tell each other's streams apart: nobody reads what another has not written yet.
 
+use std::path::PathBuf;
+
 use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -201,7 +203,18 @@ fn cuda_synchronize(py: Python<'_>, device: DeviceArg) -> PyResult<()> {
 }
 
 /// Adds the functions to the module.
+/// Where pip installs what kernels are compiled with; the module itself may lie elsewhere.
+fn installed(py: Python<'_>) -> PyResult<PathBuf> {
+    let version = py.version_info();
+    let folder = match cfg!(windows) {
+        true => "Lib/site-packages".to_owned(),
+        false => format!("lib/python{}.{}/site-packages", version.major, version.minor),
+    };
+    Ok(py.import("sys")?.getattr("prefix")?.extract::<PathBuf>()?.join(folder))
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    tilework_cuda::packages_are_in(installed(module.py())?);
     module.add_function(wrap_pyfunction!(cuda_memory_info, module)?)?;
     module.add_function(wrap_pyfunction!(cuda_empty_cache, module)?)?;
     module.add_function(wrap_pyfunction!(cuda_synchronize, module)?)
