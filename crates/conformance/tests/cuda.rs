@@ -67,6 +67,35 @@ fn repeats_are_bit_identical_wherever_the_data_lie() {
     });
 }
 
+/// Long rows are large enough here for the ring of tiles, which wants aligned rows.
+#[test]
+fn running_sums_are_bit_identical_wherever_the_data_lie() {
+    on_cuda(|device| {
+        for (rows, count) in [(1, 9_000_003), (3, 3_000_004), (1, 12_000_000), (700, 16_004)] {
+            let n = rows * count;
+            let values = Array::from_slice_on(device, &numbers(n))?;
+            let shape = [rows as isize, count as isize];
+            let exact = values.to_dtype(DType::Float64)?.reshape(&shape)?;
+            let (size, exact) = (exact.abs()?.cumulative_sum(1)?, exact.cumulative_sum(1)?);
+            for dtype in [DType::Float32, DType::Float64, DType::Int64] {
+                let here = values.to_dtype(dtype)?;
+                let block = Array::zeros_on(device, &[n + 1], dtype)?;
+                let moved = block.slice(&tilework::s![1..])?;
+                moved.assign(&here)?;
+                let sums = |x: &Array| x.reshape(&shape)?.cumulative_sum(1);
+                let (sum, other) = (sums(&here)?, sums(&moved)?);
+                let same = sum.equal(&other)?.all(())?.item::<bool>()?;
+                assert!(same, "{rows} x {count} of {dtype}");
+                let error = sum.to_dtype(DType::Float64)?.subtract(&exact)?.abs()?.divide(&size)?;
+                let most = error.max(())?.item::<f64>()?;
+                let bound = if dtype == DType::Int64 { f64::INFINITY } else { 1e-5 };
+                assert!(most < bound, "{rows} x {count} of {dtype}: {most}");
+            }
+        }
+        Ok(())
+    });
+}
+
 /// Products of half types are large enough here for the copy engine, which wants aligned rows.
 #[test]
 fn products_of_half_types_are_bit_identical_wherever_the_data_lie() {
@@ -214,6 +243,30 @@ fn crossing_views_are_read_where_they_lie() {
             Ok(all)
         };
         assert!(results(device)? == results(Device::cpu())?);
+        Ok(())
+    });
+}
+
+/// Sums that are too short for tensor cores, of operands that lie along them and are turned first.
+#[test]
+fn operands_along_the_sum_agree_with_float64() {
+    on_cuda(|device| {
+        let operand = |batches: usize, rows: usize| -> Result<Array> {
+            let numbers = numbers(batches * rows * 45);
+            Array::from_slice_on(device, &numbers)?.reshape(&[batches as isize, -1, 45])
+        };
+        for (left, right) in [(1, 1), (2, 2), (1, 2), (2, 1)] {
+            let (long, short) = (operand(left, 24_001)?, operand(right, 1030)?);
+            for (a, b) in [(&long, &short), (&short, &long)] {
+                let (a, b) = (a, b.matrix_transpose()?);
+                let wide = |x: &Array| x.to_dtype(DType::Float64);
+                let size = wide(a)?.abs()?.matmul(&wide(&b)?.abs()?)?;
+                let exact = wide(a)?.matmul(&wide(&b)?)?;
+                let error = wide(&a.matmul(&b)?)?.subtract(&exact)?.abs()?.divide(&size)?;
+                let most = error.max(())?.item::<f64>()?;
+                assert!(most < 1e-6, "{left} x {right} batches, {:?}: {most}", a.shape());
+            }
+        }
         Ok(())
     });
 }

@@ -1,6 +1,7 @@
 // The core of `matmul_async.cu` for large float32 products by fused steps. Of each depth a thread reads 8 rows and 16
-// columns for 128 steps, and the next depth's while it does them. Where its registers come to lie decides the
-// speed: the order of the steps, and which threads share rows, are those that wait least for each other.
+// columns for 128 steps, and the next depth's while it does them. A register file has two banks, for even and odd
+// registers, each of which gives one a cycle: the order of the steps, and which threads share rows, are those
+// for which steps wait least.
 
 struct Wide {
     static const int HIGH = 128, WIDE = 128, THREADS = 128, TOGETHER = 2;
@@ -38,6 +39,12 @@ struct Wide {
         }
     }
     __device__ __forceinline__ void each(const Results& to) {
+        // Sums that are stored as they are have to lie four by four as columns do, each in the bank of its column,
+        // for which its steps would wait; so something is done to them first, which is nothing: a block has rows.
+        u32 nothing = to.rows == 0;
+#pragma unroll
+        for (int q = 0; q < 128; q++)
+            sum[q / 16][q % 16] = __uint_as_float(__float_as_uint(sum[q / 16][q % 16]) ^ nothing);
 #pragma unroll
         for (int i = 0; i < 8; i++)
 #pragma unroll
@@ -46,3 +53,34 @@ struct Wide {
 };
 
 PRODUCT(Wide)
+
+// Operands that lie along the sum, turned: neighbours of the result side by side, and zeros up to the pitch, since
+// runs are read whole.
+struct Turn {
+    u64 rows, pitch;    // rows (columns) of the operand, and elements from one depth to the next
+    u64 which;          // of the operands
+    i64 step;           // from one row to the next
+};
+#define TURNS 64
+
+extern "C" __global__ void __launch_bounds__(256) turn(
+    const __grid_constant__ Nest<u64, 3> batch, const Product p, const Turn x, const S* from, S* to) {
+    __shared__ S tile[TURNS][TURNS + 1];
+    u32 deep = (p.k + TURNS - 1) / TURNS, depth = blockIdx.x % deep * TURNS;
+    u64 at[3], row = (u64)(blockIdx.x / deep) * TURNS;
+    locate(batch, (u64)(p.first + blockIdx.y), at);
+    from += x.which ? at[1] : at[0];
+    to += (u64)blockIdx.y * p.k * x.pitch;
+#pragma unroll
+    for (u32 q = threadIdx.x; q < TURNS * TURNS; q += 256) {
+        u32 r = q / TURNS, d = q % TURNS;
+        if (row + r < x.rows && depth + d < p.k) tile[r][d] = from[(i64)(row + r) * x.step + depth + d];
+    }
+    __syncthreads();
+#pragma unroll
+    for (u32 q = threadIdx.x; q < TURNS * TURNS; q += 256) {
+        u32 d = q / TURNS, r = q % TURNS;
+        if (row + r < x.pitch && depth + d < p.k)
+            to[(depth + d) * x.pitch + row + r] = row + r < x.rows ? tile[r][d] : S{};
+    }
+}
