@@ -91,6 +91,23 @@ fn copies_are_whole_wherever_they_begin() {
 }
 
 #[test]
+fn operands_with_gaps_and_backwards() {
+    for step in [2, 3, 4, 7, 40, -1, -2, -5] {
+        let count = COUNT.min((128 << 20) / (4 * step.unsigned_abs())) - 3;
+        let first = if step < 0 { step.unsigned_abs() * (count - 1) } else { 0 };
+        let x = filled(Layout::new(&[count], &[step], first).unwrap());
+        let y = filled(Layout::contiguous(&[count]).unwrap());
+        for offset in [0, 5] {
+            let out = zeros(Layout::new(&[count], &[1], offset).unwrap(), DType::Float32);
+            check(&Tape::copy(DType::Float32), &[&x], &out, value);
+            let tape = Tape::apply(Id::Add, DType::Float32);
+            check(&tape, &[&x, &x], &out, |i| 2.0 * value(i));
+            check(&tape, &[&y, &x], &out, |i| 2.0 * value(i));
+        }
+    }
+}
+
+#[test]
 fn transposes_with_rows_of_whole_lines_and_others() {
     for (rows, columns) in [(2064, 2048), (2051, 2055), (70_001, 64)] {
         // Its rows are the columns of the source.

@@ -100,9 +100,12 @@ impl Job<'_> {
     /// Whether the results of runs go past the caches.
     fn streams(&self) -> bool {
         let strides = self.nest.inner_strides();
+        // Lines come whole: what lies between the elements is read too.
         let reads = |feed: &Feed| match *feed {
-            Feed::Array { size, operand, .. } if strides[operand] != 0 => size,
-            _ => 0,
+            Feed::Array { size, operand, .. } => {
+                (strides[operand].unsigned_abs() * size).min(stream::LINE)
+            }
+            Feed::Value(_) => 0,
         };
         let traffic = self.output.1 + self.feeds.iter().map(reads).sum::<usize>();
         strides[0] == 1 && stream::pays(self.nest.len().saturating_mul(traffic))
@@ -214,7 +217,8 @@ impl Job<'_> {
         // SAFETY: the caller's promise.
         let (mut places, mut chunk) = unsafe { self.prepare(&mut arena, &direct, longest) };
         if streams {
-            chunk = chunk.min(stream::BURST / program.widest);
+            let step = strides.iter().fold(1, |most, step| most.max(step.unsigned_abs()));
+            chunk = chunk.min(stream::burst(program.widest, step, self.output.1));
         }
         let (out_base, out_size) = self.output;
         self.nest.for_each_piece(elements, |at, len| {
@@ -229,13 +233,11 @@ impl Job<'_> {
                         let stride = strides[operand];
                         let position = at[operand].cast_signed() + done.cast_signed() * stride;
                         let from = base.offset(position * size.cast_signed());
+                        if streams {
+                            stream::fetch(from, n, stride * size.cast_signed());
+                        }
                         match stride {
-                            1 => {
-                                places[k] = from.cast_mut();
-                                if streams {
-                                    stream::fetch(from, n * size);
-                                }
-                            }
+                            1 => places[k] = from.cast_mut(),
                             0 if done > 0 => {}
                             0 => moves::fill(size, chunk.min(len), (places[k], 1), from),
                             _ => moves::line(size, n, (places[k], 1), (from, stride)),

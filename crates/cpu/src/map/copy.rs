@@ -5,6 +5,8 @@
 //! which are collected in a buffer first if they are many.
 //! Called by `map::run`.
 
+use std::mem::MaybeUninit;
+
 use tilework_backend::{Session, Target, ViewRef};
 use tilework_layout::LoopNest;
 use tilework_ops::Scalar;
@@ -43,7 +45,8 @@ pub(super) fn copy(session: &Session<'_>, source: &ViewRef<'_>, target: &Target<
     }
     let strides = nest.inner_strides();
     if nest.outer_len() == 1 {
-        let streams = strides[..2] == [1, 1] && stream::pays(2 * nest.len() * size);
+        let read = (strides[1].unsigned_abs() * size).min(stream::LINE);
+        let streams = strides[0] == 1 && read > 0 && stream::pays(nest.len() * (size + read));
         let pieces = if streams { stream::PIECES } else { 1 };
         let grain = (pieces * PIECE / size).next_multiple_of(64);
         pool::for_ranges(nest.len(), grain, &|elements| {
@@ -54,12 +57,14 @@ pub(super) fn copy(session: &Session<'_>, source: &ViewRef<'_>, target: &Target<
             // SAFETY: these are positions of the nest, hence of the layouts, inside their blocks
             // (the invariant of views), which the session holds; target and source do not overlap.
             unsafe {
-                if streams {
-                    stream::copy(to, from, elements.len() * size);
-                    stream::finish();
-                } else {
-                    moves::line(size, elements.len(), (to, strides[0]), (from, strides[1]));
+                match strides[1] {
+                    1 if streams => stream::copy(to, from, elements.len() * size),
+                    step if streams => spaced(size, elements.len(), to, (from, step)),
+                    step => moves::line(size, elements.len(), (to, strides[0]), (from, step)),
                 }
+            }
+            if streams {
+                stream::finish();
             }
         });
         return;
@@ -100,6 +105,27 @@ pub(super) fn copy(session: &Session<'_>, source: &ViewRef<'_>, target: &Target<
             stream::finish();
         }
     });
+}
+
+/// Elements with gaps between them, past the caches.
+///
+/// # Safety
+/// As [`moves::line`].
+unsafe fn spaced(size: usize, n: usize, to: *mut u8, (from, step): (*const u8, isize)) {
+    let mut together = MaybeUninit::<[moves::Line; stream::BURST / stream::LINE]>::uninit();
+    let together = together.as_mut_ptr().cast::<u8>();
+    let apart = step * size.cast_signed();
+    let burst = stream::burst(size, step.unsigned_abs(), size);
+    for first in (0..n).step_by(burst) {
+        let count = burst.min(n - first);
+        let from = from.wrapping_offset(first.cast_signed() * apart);
+        stream::fetch(from, count, apart);
+        // SAFETY: the elements are among those for which the caller vouches; a burst has room.
+        unsafe {
+            moves::line(size, count, (together, 1), (from, step));
+            stream::copy(to.add(first * size), together, count * size);
+        }
+    }
 }
 
 /// Bytes of a row, and of the whole, that a transpose collects before it writes: memory is quick

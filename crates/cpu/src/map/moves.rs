@@ -106,13 +106,30 @@ unsafe fn line_of<T: Copy>(n: usize, to: *mut T, to_step: isize, from: *const T,
                 }
             }
             // Steps that the compiler knows are vectorised.
-            (1, -1) => strided(n, to, 1, from, -1),
-            (1, 2) => strided(n, to, 1, from, 2),
+            (1, -1) => with_isa(Isa::current(), Apart::<T, -1> { n, to, from }),
+            (1, 2) => with_isa(Isa::current(), Apart::<T, 2> { n, to, from }),
+            (1, 3) => with_isa(Isa::current(), Apart::<T, 3> { n, to, from }),
+            (1, 4) => with_isa(Isa::current(), Apart::<T, 4> { n, to, from }),
             (2, 1) => strided(n, to, 2, from, 1),
             (1, step) => strided(n, to, 1, from, step),
             (step, 1) => strided(n, to, step, from, 1),
             (to_step, from_step) => strided(n, to, to_step, from, from_step),
         }
+    }
+}
+
+/// Elements that are so many apart, written without gaps.
+struct Apart<T, const STEP: isize> {
+    n: usize,
+    to: *mut T,
+    from: *const T,
+}
+
+impl<T: Copy, const STEP: isize> Work for Apart<T, STEP> {
+    #[inline(always)]
+    fn run(self) {
+        // SAFETY: whoever makes one vouches for all elements that the step reaches.
+        unsafe { strided(self.n, self.to, 1, self.from, STEP) }
     }
 }
 

@@ -26,11 +26,28 @@ const AHEAD: usize = 4096;
 /// that nobody has asked for, and ends by waiting for its stores.
 pub(super) const PIECES: usize = 4;
 
-/// Asks for what lies [`AHEAD`] of some bytes.
+/// Elements of a burst whose widest has so many bytes, where an operand takes steps of so many of its
+/// elements and a result has `out` bytes. What a burst reads counts too: of every second float32 one of
+/// 512 bytes of results took 4.5 ms and one of 256 took 4.4, of every fourth one took 5.2 and one of
+/// 128 took 4.1. Never less than two lines of results, and whole ones.
+#[inline]
+pub(super) fn burst(widest: usize, step: usize, out: usize) -> usize {
+    let line = LINE / out;
+    (BURST / (widest * step.max(1))).max(2 * line).next_multiple_of(line)
+}
+
+/// Asks for the lines of `n` elements, so many bytes apart, that lie [`AHEAD`] of these: as many lines
+/// ahead where each element has one of its own.
 #[inline(always)]
-pub(super) fn fetch(from: *const u8, bytes: usize) {
-    for line in (0..bytes).step_by(LINE) {
-        prefetch::into_l1(from.wrapping_add(AHEAD + line));
+pub(super) fn fetch(from: *const u8, n: usize, step: isize) {
+    let (lines, apart) = match step.unsigned_abs() {
+        0 => return,
+        near @ ..=LINE => ((n * near).div_ceil(LINE), LINE.cast_signed() * step.signum()),
+        _ => (n, step),
+    };
+    let ahead = AHEAD / LINE;
+    for line in ahead..ahead + lines {
+        prefetch::into_l1(from.wrapping_offset(line.cast_signed() * apart));
     }
 }
 

@@ -199,7 +199,7 @@ impl Whole {
             let n = end.min(elements.end) - next;
             let at = |k: usize| self.operand(k, next);
             for k in 0..3 {
-                stream::fetch(at(k), n * self.steps[k]);
+                stream::fetch(at(k), n, self.steps[k].cast_signed());
             }
             // SAFETY: the caller's promise; the kernel is one of the current instruction set, and a
             // burst of results has room.
