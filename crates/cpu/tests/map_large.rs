@@ -92,7 +92,7 @@ fn copies_are_whole_wherever_they_begin() {
 
 #[test]
 fn operands_with_gaps_and_backwards() {
-    for step in [2, 3, 4, 7, 40, -1, -2, -5] {
+    for step in [2isize, 3, 4, 7, 40, -1, -2, -5] {
         let count = COUNT.min((128 << 20) / (4 * step.unsigned_abs())) - 3;
         let first = if step < 0 { step.unsigned_abs() * (count - 1) } else { 0 };
         let x = filled(Layout::new(&[count], &[step], first).unwrap());
