@@ -14,6 +14,7 @@ mod pairs;
 mod recycled;
 mod request;
 mod session;
+pub mod square;
 mod storage;
 mod view;
 

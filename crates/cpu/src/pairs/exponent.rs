@@ -1,5 +1,5 @@
-//! What the formula makes of a squared distance: how steeply the exponents of its terms depend on
-//! it, and what it is scaled by.
+//! What the formula makes of a squared distance: what it is scaled by, and whether its exponentials are normal
+//! numbers.
 //!
 //! May assume a tape whose numbers that vary with nothing can be read. Each question is one pass over
 //! the steps. Called by `form`.
@@ -7,7 +7,7 @@
 use tilework_backend::PairReduce;
 use tilework_ops::pair_fold::Monoid;
 use tilework_ops::{DType, Id, Scalar};
-use tilework_tape::{Action, Carried, Per, SlotId, Tape};
+use tilework_tape::{Action, Per, SlotId, Tape};
 
 use super::Source;
 use super::fold::LOG2_E;
@@ -44,31 +44,6 @@ impl Numbers {
 
     pub(super) fn get(&self, slot: SlotId) -> Option<f64> {
         self.0[usize::from(slot)].map(|value| value.cast(DType::Float64).get::<f64>())
-    }
-}
-
-/// The largest relative error of a term, for an absolute error of 1 of a slot times a factor; None
-/// where the slot is not only an exponent of terms that are summed.
-pub(super) fn slope(
-    request: &PairReduce<'_>,
-    numbers: &Numbers,
-    slot: SlotId,
-    factor: f64,
-) -> Option<f64> {
-    let errors = request.tape.carried(slot, factor.abs(), |slot| numbers.get(slot));
-    let relative = |error: &Carried| match error {
-        Carried::Nothing => Some(0.0),
-        Carried::Relative(error) => Some(*error),
-        _ => None,
-    };
-    match (request.fold.row().monoid, &errors[..]) {
-        (Monoid::Add, [terms]) => relative(terms),
-        (Monoid::Shifted, [Carried::Absolute(error), weights @ ..]) => {
-            weights.iter().try_fold(*error, |sum, weight| Some(sum + relative(weight)?))
-        }
-        (Monoid::Shifted, [Carried::Nothing, weight]) => relative(weight),
-        // Extremes are those of the direct form, and products add up the errors of all pairs.
-        _ => None,
     }
 }
 

@@ -3,15 +3,14 @@
 //! A step of the tape that is <x, y> or |x - y|^2 of an input of i and an input of j becomes an
 //! input that is given for every pair; `packed` fills its tiles from points packed beforehand, and
 //! the rest of the tape runs on them. Inner products keep their bits. Squared distances are
-//! |x|^2 + |y|^2 - 2 <x, y> of centred points, which cancels: they are used only where every use of
-//! them is an exponent of terms that are summed, and where the worst error of the terms stays within
-//! [`Accuracy::DECLARED_ERROR`]. Those of few components stay in the loop, as inner products of points
+//! |x|^2 + |y|^2 - 2 <x, y> of centred points, which cancels: `tilework_backend::square` is the rule by which they
+//! are used. Those of few components stay in the loop, as inner products of points
 //! that are moved when they are loaded, with the scale of the exponent in them. Decided once a call from the
 //! largest norms of the data. Called by `pairs::with_job`.
 
 use std::borrow::Cow;
 
-use tilework_backend::{Accuracy, PairReduce, try_filled};
+use tilework_backend::{Accuracy, PairReduce, square, try_filled};
 use tilework_error::{Error, Result};
 use tilework_ops::Id;
 use tilework_ops::pair_fold::Monoid;
@@ -19,8 +18,8 @@ use tilework_tape::{Action, Builder, Per, Slot, SlotId, Step, Tape};
 
 use super::centred::Centred;
 use super::course::Course;
-use super::exponent::{Numbers, are_normal, scaled, slope};
-use super::moved::{Moved, Reach};
+use super::exponent::{Numbers, are_normal, scaled};
+use super::moved::{Moved, reach_of};
 use super::packed::{Fill, Packed};
 use super::products::{Number, Points, with_tiles};
 use super::{Given, Side, Source};
@@ -129,7 +128,10 @@ impl<T: Number> Form<T> {
                 (candidate.slot, factor) = scaled(request.tape, &numbers, candidate.slot);
                 *scale = factor;
             }
-            let slope = slope(request, &numbers, candidate.slot, factor);
+            let monoid = request.fold.row().monoid;
+            let slope = square::slope(request.tape, monoid, candidate.slot, factor, |slot| {
+                numbers.get(slot)
+            });
             steepest = slope.ok_or("direct: the distance is not only an exponent of a sum")?;
         }
         let isa = Isa::current();
@@ -143,7 +145,7 @@ impl<T: Number> Form<T> {
                     _ => y.middle(&(0..n), candidate.components)?,
                 };
                 if let Kind::Expanded(scale) = candidate.kind {
-                    let reach = |points, count| Reach::of(isa, points, count, &centre, course);
+                    let reach = |points, count| reach_of(isa, points, count, &centre, course);
                     let reach = [reach(x, m)?, reach(y, n)?];
                     let moved = |points, numbers, norms| Moved {
                         points,
@@ -171,12 +173,13 @@ impl<T: Number> Form<T> {
         let mut centred = None;
         if candidate.kind != Kind::Product {
             let onto = matches!(candidate.kind, Kind::Expanded(_)).then_some(candidate.components);
-            let (radius, bound) = bound(reach, steepest, onto);
-            let figures =
-                format!("R^2 = {radius:.3e}, error of the exponent <= {:.1e}", bound * T::ROUNDOFF);
-            // A NaN is not within the bound either.
-            if !(bound <= Accuracy::DECLARED_ERROR && radius <= T::SAFE) {
-                let limit = Accuracy::DECLARED_ERROR * T::ROUNDOFF;
+            let (radius, error) = (square::radius(reach), square::in_order(reach, onto));
+            let figures = format!(
+                "R^2 = {radius:.3e}, error of the exponent <= {:.1e}",
+                steepest * error * T::ROUNDOFF
+            );
+            if !(square::is_harmless(steepest, error) && radius <= T::SAFE) {
+                let limit = square::promised(T::DTYPE);
                 return Err(format!("direct: {figures}, more than {limit:.0e}").into());
             }
             how = format!("{how}, {figures}");
@@ -265,28 +268,11 @@ pub(super) fn is_normal<T: Number>(
     // SAFETY: the inputs of a request may be read, as many points as it says.
     let reach = || unsafe {
         let centre = y.middle(&(0..request.n), components)?;
-        let reach = |points, count| Reach::of(Isa::current(), points, count, &centre, course);
+        let reach = |points, count| reach_of(Isa::current(), points, count, &centre, course);
         Ok::<_, Error>(reach(x, m)?.largest + reach(y, request.n)?.largest)
     };
     // The square of a sum is at most twice the sum of the squares: their mean stands for both.
     reach().is_ok_and(|both| are_normal::<T>(request, &numbers, slot, 0.5 * both))
-}
-
-/// The largest squared norm, and the bound of slope * error in units of roundoff, for points of i that
-/// reach as far as R and points of j that reach as far as S.
-///
-/// The inner product is summed in order, so its error is at most the roundoff of each partial sum;
-/// those are at most the products of partial norms. Numbers are rounded once on either side, which
-/// gives 4 R S, norms once, R^2 + S^2, and the last sum (R + S)^2. Before that are the sum of norms,
-/// R^2 + S^2, or where a product goes `onto` the norm of i, R^2 in each of as many partial sums.
-fn bound([x, y]: [Reach; 2], slope: f64, onto: Option<usize>) -> (f64, f64) {
-    let radius = x.largest.max(y.largest);
-    // `max` drops a NaN.
-    let radius = if (x.largest + y.largest).is_nan() { f64::NAN } else { radius };
-    let (norms, both) = (x.largest + y.largest, (x.largest * y.largest).sqrt());
-    let before = onto.map_or(norms, |sums| sums as f64 * x.largest);
-    let products = 2.0 * (x.prefixes * y.prefixes).sqrt();
-    (radius, slope * (products + 4.0 * both + norms + (norms + 2.0 * both) + before))
 }
 
 /// The first step that a form may replace; an expanded square is not scaled yet.

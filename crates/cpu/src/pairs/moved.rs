@@ -1,7 +1,7 @@
 //! Points moved by a centre, with their squared norms: how far they reach, and how they come into a
 //! block.
 //!
-//! [`Reach::of`] looks at all points once, before a form is chosen; it asks now and then whether to go
+//! [`reach_of`] looks at all points once, before a form is chosen; it asks now and then whether to go
 //! on, and takes squares in the numbers of the formula, rounded up. [`Moved`] writes some points where
 //! a loop reads them, whenever it needs them: memory for all would cost more than moving them again.
 //! Norms are those of the points as they are, exact but for their last rounding; the numbers are
@@ -11,6 +11,7 @@
 
 use std::sync::Mutex;
 
+use tilework_backend::square::Reach;
 use tilework_error::Result;
 
 use super::course::Course;
@@ -53,69 +54,57 @@ pub(super) fn add_square<T: Number>(
     (d, lost)
 }
 
-/// How far points are from a centre.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Reach {
-    /// The largest squared norm; NaN if one is.
-    pub(super) largest: f64,
-    /// The largest sum, over partial sums of an inner product, of the squared norms of the components
-    /// in them: what its error is bounded by, with the other side's.
-    pub(super) prefixes: f64,
-}
-
-impl Reach {
-    /// That of the first `count` points, or a little more; an error if there is no memory or the call
-    /// is to be stopped.
-    ///
-    /// # Safety
-    /// The points may be read.
-    pub(super) unsafe fn of<T: Number>(
-        isa: Isa,
-        points: Points<T>,
-        count: usize,
-        centre: &[T],
-        course: &Course<'_>,
-    ) -> Result<Reach> {
-        let found = Mutex::new(Ok([0.0f64; 2]));
-        let fit = LOOK_BYTES / size_of_val(centre).max(1);
-        let pitch = (fit / CHUNK * CHUNK).clamp(CHUNK, LOOK);
-        let pieces = count.div_ceil(pitch).min(LOOKS);
-        let look = |piece: usize, numbers: *mut T| -> Result<[f64; 2]> {
-            let (mut most, rows) = ([0.0f64; 2], share(count, pitch, pieces, piece));
-            for first in rows.clone().step_by(pitch) {
-                course.go_on(0)?;
-                let held = pitch.min(rows.end - first);
-                points.fetch(first + held, pitch.min(count - first - held));
-                // SAFETY: the caller's promise; there is room for so many points of all components.
-                let numbers = unsafe {
-                    points.load(first, held, centre.len(), numbers, pitch);
-                    std::slice::from_raw_parts_mut(numbers, pitch * centre.len())
-                };
-                // Those that fill the last chunk are in the middle.
-                for (column, middle) in numbers.chunks_exact_mut(pitch).zip(centre) {
-                    column[held..held.next_multiple_of(CHUNK)].fill(*middle);
-                }
-                with_isa(isa, Look { numbers, pitch, held, centre, most: &mut most });
+/// How far the first `count` points are from a centre, or a little more; an error if there is no memory or the call
+/// is to be stopped.
+///
+/// # Safety
+/// The points may be read.
+pub(super) unsafe fn reach_of<T: Number>(
+    isa: Isa,
+    points: Points<T>,
+    count: usize,
+    centre: &[T],
+    course: &Course<'_>,
+) -> Result<Reach> {
+    let found = Mutex::new(Ok([0.0f64; 2]));
+    let fit = LOOK_BYTES / size_of_val(centre).max(1);
+    let pitch = (fit / CHUNK * CHUNK).clamp(CHUNK, LOOK);
+    let pieces = count.div_ceil(pitch).min(LOOKS);
+    let look = |piece: usize, numbers: *mut T| -> Result<[f64; 2]> {
+        let (mut most, rows) = ([0.0f64; 2], share(count, pitch, pieces, piece));
+        for first in rows.clone().step_by(pitch) {
+            course.go_on(0)?;
+            let held = pitch.min(rows.end - first);
+            points.fetch(first + held, pitch.min(count - first - held));
+            // SAFETY: the caller's promise; there is room for so many points of all components.
+            let numbers = unsafe {
+                points.load(first, held, centre.len(), numbers, pitch);
+                std::slice::from_raw_parts_mut(numbers, pitch * centre.len())
+            };
+            // Those that fill the last chunk are in the middle.
+            for (column, middle) in numbers.chunks_exact_mut(pitch).zip(centre) {
+                column[held..held.next_multiple_of(CHUNK)].fill(*middle);
             }
-            Ok(most)
-        };
-        pool::run(pieces, &|piece| {
-            let bytes = pitch * size_of_val(centre);
-            let most = moves::with_scratch("pack", bytes, |room| look(piece, room.cast()));
-            let mut found = lock(&found);
-            match (most.and_then(|most| most), &mut *found) {
-                (Ok(most), Ok(all)) => *all = [0, 1].map(|k| larger(all[k], most[k])),
-                (Err(error), Ok(_)) => *found = Err(error),
-                _ => {}
-            }
-        });
-        let most = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)?;
-        // A difference, a product and sums are rounded, or vanish.
-        let roundings = (2 * centre.len() + 4) as f64;
-        let [largest, prefixes] =
-            most.map(|most| most * (1.0 + roundings * T::ROUNDOFF) + roundings * T::TINY);
-        Ok(Reach { largest, prefixes })
-    }
+            with_isa(isa, Look { numbers, pitch, held, centre, most: &mut most });
+        }
+        Ok(most)
+    };
+    pool::run(pieces, &|piece| {
+        let bytes = pitch * size_of_val(centre);
+        let most = moves::with_scratch("pack", bytes, |room| look(piece, room.cast()));
+        let mut found = lock(&found);
+        match (most.and_then(|most| most), &mut *found) {
+            (Ok(most), Ok(all)) => *all = [0, 1].map(|k| larger(all[k], most[k])),
+            (Err(error), Ok(_)) => *found = Err(error),
+            _ => {}
+        }
+    });
+    let most = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)?;
+    // A difference, a product and sums are rounded, or vanish.
+    let roundings = (2 * centre.len() + 4) as f64;
+    let [largest, prefixes] =
+        most.map(|most| most * (1.0 + roundings * T::ROUNDOFF) + roundings * T::TINY);
+    Ok(Reach { largest, prefixes })
 }
 
 /// The larger one, which is NaN if one is.
@@ -261,7 +250,7 @@ mod tests {
             let course = Course::unheard();
             let reach = |numbers: &[f32]| {
                 // SAFETY: there are so many points.
-                unsafe { Reach::of(Isa::current(), points(numbers, 3), 20_000, &centre, &course) }
+                unsafe { reach_of(Isa::current(), points(numbers, 3), 20_000, &centre, &course) }
             };
             let found = reach(&numbers).unwrap();
             assert!(found.largest >= largest && found.largest <= largest * 1.00001, "{found:?}");
@@ -282,7 +271,7 @@ mod tests {
         }));
         let points = points(&numbers, 0);
         // SAFETY: all points are one.
-        let found = unsafe { Reach::of(Isa::current(), points, count, &[0.0; 3], &course) };
+        let found = unsafe { reach_of(Isa::current(), points, count, &[0.0; 3], &course) };
         assert!(found.unwrap_err().to_string().contains("stopped"));
     }
 }

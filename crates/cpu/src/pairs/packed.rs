@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tilework_backend::square::Reach;
 use tilework_error::Result;
 use tilework_simd::tiles::MOST_ROWS;
 use tilework_simd::{Lanes, Real, TileWork};
@@ -19,7 +20,7 @@ use tilework_simd::{Lanes, Real, TileWork};
 use super::aligned::Aligned;
 use super::course::Course;
 use super::lock;
-use super::moved::{Reach, add_square};
+use super::moved::add_square;
 use super::plan::GIVEN_BLOCK;
 use super::products::{Columns, MOST_LANES, Number, Points, VECTORS, onto, tile_shape};
 use crate::isa::{Isa, Work, with_isa};

@@ -127,7 +127,7 @@ impl Job<'_> {
         format!(
             "{form}: norms of the exponent up to {most:.3}, limit {limit:.3}, error of the exponent \
              expanded <= {:.1e}",
-            most / limit * super::square::allowed(expanded.plan.folding.computes)
+            most / limit * tilework_backend::square::promised(expanded.plan.folding.computes)
         )
     }
 }

@@ -170,7 +170,7 @@ impl<'r> Plans<'r> {
         let expanded = other.or_else(|| {
             let square = expanded(tape, &folding, &sizes)?;
             let plan = Plan { slices, ..Plan::new(tape, folding, sizes, Some(square)) };
-            Some(Expanded { plan, square, limit: square.limit(tape, &folding) })
+            Some(Expanded { plan, square, limit: square.limit(tape) })
         });
         Plans { direct, expanded }
     }
@@ -185,7 +185,7 @@ fn summed<'r>(forms: &'r Forms<'r>, folding: Folding, sizes: Sizes) -> Option<Ex
         && !folding.compensated
         && cost::pays(&square, &columns.tape, &sizes);
     let plan = suits.then(|| Plan::new(&columns.tape, folding, sizes, Some(square)))?;
-    let limit = square.limit(&columns.tape, &folding);
+    let limit = square.limit(&columns.tape);
     let difference = Some(columns.difference);
     Some(Expanded { plan: Plan { difference, ..plan }, square, limit })
 }
@@ -195,7 +195,7 @@ fn weighted<'r>(forms: &'r Forms<'r>, folding: Folding, sizes: Sizes) -> Option<
     let (right, slices) = (forms.right.as_ref()?, forms.many.as_ref());
     let folding = folding.sliced(slices);
     let square = wide::weighed(right, &folding, &sizes)?;
-    let limit = square.limit(&right.weight, &folding);
+    let limit = square.limit(&right.weight);
     let plan = Plan { slices, ..Plan::weighted(right, folding, sizes, square) };
     Some(Expanded { plan, square, limit })
 }

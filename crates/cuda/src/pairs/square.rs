@@ -2,20 +2,19 @@
 //!
 //! The norms belong to i and to j, so a pair costs one operation a component instead of two, or none
 //! where tensor cores do the inner products; where the result is linear in the exponential, the part of
-//! |x|^2 is even applied once a row, after all pairs. The form cancels. It is for exponents, and a call
-//! uses it only where the largest c |x|^2 and c |y|^2 of its data keep the error of every exponent
-//! within [`Accuracy::DECLARED_ERROR`]; a kernel measures them, and the kernels of the two forms look
-//! there which of them is to work. And it is a filter for the smallest squares, which are then computed directly.
-//! Norms are taken in float64, about the origin, or about a centre by tensor cores. Called by `plan`
-//! and `pairs`.
+//! |x|^2 is even applied once a row, after all pairs. The form cancels: `tilework_backend::square` is the rule by
+//! which a call uses it, for exponents, and only where the largest c |x|^2 and c |y|^2 of its data are small enough;
+//! a kernel measures them, and the kernels of the two forms look there which of them is to work. And it is a filter
+//! for the smallest squares, which are then computed directly. Norms are taken in float64, about the origin, or about
+//! a centre by tensor cores. Called by `plan` and `pairs`.
 
 use std::f64::consts::LN_2;
 
 use smallvec::SmallVec;
-use tilework_backend::Accuracy;
+use tilework_backend::square;
 use tilework_ops::pair_fold::Monoid;
-use tilework_ops::{DType, FoldId, Id};
-use tilework_tape::{Action, Carried, Per, SlotId, Tape};
+use tilework_ops::{FoldId, Id};
+use tilework_tape::{Action, Per, SlotId, Tape};
 
 use super::folding::Folding;
 use super::sections::LONG;
@@ -25,12 +24,6 @@ const LEAST: u32 = 2;
 
 /// Inner products of a formula that are looked at, and uses of each: longer formulas have other costs.
 const MOST: usize = 64;
-
-/// [`Accuracy::DECLARED_ERROR`] as a number.
-pub(super) fn allowed(dtype: DType) -> f64 {
-    let epsilon = if dtype == DType::Float64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
-    Accuracy::DECLARED_ERROR * epsilon / 2.0
-}
 
 /// Norms with which a filter's squares neither overflow nor lose their range.
 const FILTERED: f64 = 1e37;
@@ -45,7 +38,7 @@ pub(super) enum Products {
 }
 
 /// A squared distance whose uses are all exponents, or whose smallest values are asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Square {
     pub(super) difference: SlotId,
     pub(super) distance: SlotId,
@@ -57,6 +50,8 @@ pub(super) struct Square {
     pub(super) y: SlotId,
     /// Whether the part of |x|^2 is applied to the state of a row instead.
     pub(super) outside: bool,
+    /// What an error of it makes of a term.
+    pub(super) slope: f64,
     pub(super) products: Products,
 }
 
@@ -110,33 +105,19 @@ impl Square {
     }
 
     /// The largest error of the scaled square, in units of roundoff of the largest norm.
-    ///
-    /// Fused, D products are added to c |y|^2, each sum rounded: at most three times the largest part,
-    /// D times. The two norms are rounded once each, and so is 2c x.
-    ///
-    /// By tiles, heads and tails have 23 bits, and tails by tails are left out: 8 of an inner product.
-    /// A tensor core adds 16 products to a sum by cutting each off two bits below the last of the
-    /// largest, and then the sum: 10 of what is there, for every 16 of D until the sum leaves. Then
-    /// each sum is rounded. All of that counts twice. Centring is 8; norms, heads with tails, and the
-    /// last sums are 9.
     pub(super) fn error(&self, tape: &Tape) -> f64 {
-        let dim = f64::from(self.dim(tape));
         match self.products {
-            Products::Fused => 3.0 * dim + 4.0,
-            Products::Tiles { leave } => {
-                let leave = leave as f64;
-                2.0 * (8.0 + 10.0 * leave / 16.0 + (dim / leave).ceil()) + 17.0
-            }
+            Products::Fused => square::fused(self.dim(tape)),
+            Products::Tiles { leave } => square::by_tiles(self.dim(tape), leave),
         }
     }
 
     /// The largest c |x|^2 and c |y|^2 with which the form may be used, in the exponent's own units.
-    pub(super) fn limit(&self, tape: &Tape, folding: &Folding) -> f64 {
-        if self.is_filter() {
-            return FILTERED;
+    pub(super) fn limit(&self, tape: &Tape) -> f64 {
+        match self.is_filter() {
+            true => FILTERED,
+            false => square::largest_norm(self.slope, self.error(tape)),
         }
-        let unit = if folding.monoid() == Monoid::Shifted { 1.0 } else { LN_2 };
-        Accuracy::DECLARED_ERROR / self.error(tape) / unit
     }
 
     /// The difference between a filter's square and the direct form, which rounds D + 2 times, relative
@@ -194,28 +175,26 @@ fn at(tape: &Tape, folding: &Folding, uses: &Uses, scaled: SlotId) -> Option<Squ
     if !is_square || !alone(difference, distance) || !alone(distance, scaled) {
         return None;
     }
-    let exponent = |slot: &SlotId| {
-        tape.step_of(*slot).is_some_and(|step| step.action == Action::Apply(Id::Exp2Pair))
+    let exponent = |slot: SlotId| {
+        tape.step_of(slot).is_some_and(|step| step.action == Action::Apply(Id::Exp2Pair))
     };
     let is_output = outputs.contains(&scaled);
-    let outside = match (folding.monoid(), users(scaled), scale) {
-        (Monoid::Smallest, [], None) => folding.shape.dim == 1,
+    // What else it is multiplied by is not known here.
+    let slope = || square::slope(tape, folding.monoid(), scaled, 1.0, |_| None);
+    let (outside, slope) = match (folding.monoid(), users(scaled), scale) {
+        (Monoid::Smallest, [], None) => (folding.shape.dim == 1, 0.0),
         (_, _, None) => return None,
-        (Monoid::Shifted, [], _) if outputs[0] == scaled => {
-            outputs.get(1).is_none_or(|weight| *weight != scaled)
-        }
-        (_, uses, _) if is_output || !uses.iter().all(exponent) => return None,
-        // The limit is that of one exponential: what multiplies it with itself has more error.
-        (Monoid::Add, &[exponential], _)
-            if tape.carried(scaled, 1.0, |_| None)[..] == [Carried::Relative(LN_2)] =>
-        {
-            is_linear(tape, exponential)
+        (Monoid::Shifted, [], _) if outputs[0] == scaled => (true, slope()?),
+        (Monoid::Add, &[exponential], _) if !is_output && exponent(exponential) => {
+            // The limit is that of one exponential: what multiplies it with itself has more error.
+            let slope = slope().filter(|slope| *slope == LN_2)?;
+            (is_linear(tape, exponential), slope)
         }
         // In other reductions the exponential is judged by itself, where 1e-5 was not promised.
         _ => return None,
     };
     let products = Products::Fused;
-    Some(Square { difference, distance, scaled, scale, x, y, outside, products })
+    Some(Square { difference, distance, scaled, scale, x, y, outside, slope, products })
 }
 
 /// Whether the first output is linear in a slot.

@@ -1,7 +1,7 @@
-//! Kernels of a dozen formulas: their text is that of the golden files, and compiles.
+//! Kernels of a dozen formulas: their text is that of the golden files, and compiles. And which squares may be expanded.
 //!
-//! The golden files are in `golden/pairs`, and `golden/cases.rs` says what they are of; `TILEWORK_GOLDEN=write`
-//! writes them anew, and their diff is what a change of the printer is reviewed by. The conformance crate's
+//! The golden files are in `golden/pairs`, and `golden/cases.rs` says what they are of; `golden/squares.txt` holds
+//! decisions. `TILEWORK_GOLDEN=write` writes them anew, and their diff is what a change is reviewed by. The conformance crate's
 //! `pairs_golden` runs the same cases on a card.
 
 use std::collections::HashSet;
@@ -14,6 +14,7 @@ use tilework_ops::DType;
 use super::folding::Folding;
 use super::plan::{Plan, Sizes};
 use super::print::{self, Unit};
+use super::square::{Products, Square};
 use super::{Forms, Plans};
 use cases::{CASES, Case, File};
 
@@ -21,10 +22,20 @@ use cases::{CASES, Case, File};
 mod cases;
 
 const F32: DType = DType::Float32;
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/pairs");
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden");
 
 fn aliases() -> [&'static str; 8] {
     cases::ALIASES.map(|(alias, _)| alias)
+}
+
+/// A text is that of a file, or becomes it.
+fn golden(name: &str, text: &str) {
+    let path = format!("{FOLDER}/{name}");
+    if std::env::var_os("TILEWORK_GOLDEN").is_some_and(|how| how == "write") {
+        std::fs::write(&path, text).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(golden == text, "{path} is not what is printed; see the head of pairs/tests.rs");
 }
 
 /// Does something with the plan of every file, and of the same with few rows.
@@ -110,22 +121,15 @@ fn numbers_are_arguments() {
 
 #[test]
 fn text_is_golden() {
-    let write = std::env::var_os("TILEWORK_GOLDEN").is_some_and(|how| how == "write");
     let mut names = HashSet::new();
     each(|name, plan| {
         if name.ends_with("_few") {
             return;
         }
-        let path = format!("{FOLDER}/{name}.cu");
-        let text = cases::outline(&print::sources(plan).unwrap());
-        if write {
-            std::fs::write(&path, &text).unwrap();
-        }
-        let golden = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(golden == text, "{path} is not what is printed; see the head of pairs/tests.rs");
+        golden(&format!("pairs/{name}.cu"), &cases::outline(&print::sources(plan).unwrap()));
         names.insert(format!("{name}.cu"));
     });
-    for file in std::fs::read_dir(FOLDER).unwrap() {
+    for file in std::fs::read_dir(format!("{FOLDER}/pairs")).unwrap() {
         let name = file.unwrap().file_name().into_string().unwrap();
         assert!(names.contains(&name), "{name} is of no case");
     }
@@ -148,4 +152,87 @@ fn a_dozen_formulas_compile() {
     assert!(wide.len() >= 5, "wide squares are printed");
     crate::check::compiles(sources);
     crate::check::compiles_for(&["sm_90a"], wide);
+}
+
+/// The squares that are found, and the largest norms with which they may be used by threads and by tiles, over
+/// formulas, reductions, dtypes and lengths.
+fn squares() -> String {
+    const FORMULAS: [&str; 14] = [
+        "Exp(-SqDist(x,y))",
+        "Exp(-SqDist(x,y) * s) * b",
+        "Exp(SqDist(x,y) / (1 + Square(s)))",
+        "-SqDist(x,y) * s",
+        "SqDist(x,y)",
+        "2 * SqDist(x,y)",
+        "Exp(-Sqrt(SqDist(x,y)))",
+        "Square(Exp(-SqDist(x,y) * s))",
+        "Exp(-SqDist(x,y) * s) * SqDist(x,y)",
+        "Exp(-SqDist(x,y)) + Exp(-SqDist(x,y) * s)",
+        "Exp(-SqDist(x,y) * s - Square(b))",
+        "Grad(Exp(-SqDist(x,y) * s) * b, x, b)",
+        "1 + Exp(-SqDist(x,y) * s)",
+        "Exp((x|y) * s)",
+    ];
+    let mut text = String::new();
+    for of in FORMULAS {
+        for (name, weight) in [
+            ("Sum", None),
+            ("Mean", None),
+            ("LogSumExp", None),
+            ("LogSumExp", Some("b")),
+            ("LogSumExp", Some(of)),
+            ("Max", None),
+            ("Min", None),
+            ("ArgMin", None),
+            ("Prod", None),
+        ] {
+            for (dtype, strict) in [(F32, false), (DType::Float64, false), (F32, true)] {
+                let found = [1, 2, 3, 10, 64, 65, 784].map(|dim| {
+                    let aliases = [format!("x = Vi({dim})"), format!("y = Vj({dim})")];
+                    let aliases = [&aliases[0][..], &aliases[1], "s = Pm(1)", "b = Vj(1)"];
+                    let parsed = formula(of, &aliases).expect(of);
+                    let weight = weight.map(|weight| formula(weight, &aliases).expect(weight));
+                    let Ok(reduction) =
+                        Reduction::new(name, &parsed, Axis::J, None, weight.as_ref())
+                    else {
+                        return "refused".to_owned();
+                    };
+                    let lowered =
+                        lower_for(&reduction.outputs(), Purpose { dtype, cheap: !strict });
+                    let tape = lowered.expect(of).tape;
+                    let folding = Folding {
+                        fold: reduction.row().fold,
+                        shape: reduction.shape(),
+                        computes: dtype,
+                        accumulates: dtype,
+                        compensated: false,
+                        strict,
+                        finish: true,
+                        output: dtype,
+                    };
+                    let Some(square) = Square::find(&tape, &folding) else {
+                        return "-".to_owned();
+                    };
+                    let limits = [Products::Fused, Products::Tiles { leave: 32 }].map(|products| {
+                        let limit = Square { products, ..square }.limit(&tape);
+                        format!("{limit:.6e}")
+                    });
+                    let side = if square.outside { "outside" } else { "inside" };
+                    format!("{side} {}", limits.join(" "))
+                });
+                if found.iter().all(|found| found == "-" || found == "refused") {
+                    continue;
+                }
+                let strict = if strict { ", strict" } else { "" };
+                let weight = weight.map_or(String::new(), |weight| format!(" by {weight}"));
+                text += &format!("{name} of {of}{weight}, {dtype}{strict}: {}\n", found.join(", "));
+            }
+        }
+    }
+    text
+}
+
+#[test]
+fn decisions_about_squares_are_golden() {
+    golden("squares.txt", &squares());
 }

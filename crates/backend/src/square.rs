@@ -1,0 +1,204 @@
+//! When a squared distance may be computed expanded, |x - y|^2 = |x|^2 + |y|^2 - 2 <x, y>: the rule of all devices.
+//!
+//! The form leaves one operation a component to each pair, or none where matrix products give the rest, but it
+//! cancels: its error is one of the norms, however small the distance. So three things are asked. What the formula
+//! makes of that error: the square may only be an exponent of terms that are summed ([`slope`]). How large it is for
+//! the way in which a device sums: [`in_order`], [`fused`] or [`by_tiles`], c(D) units of roundoff of the largest
+//! squared norm R^2, about a centre where points are moved there. And whether the terms keep what was promised:
+//! slope times error is at most [`Accuracy::DECLARED_ERROR`] ([`is_harmless`]; [`largest_norm`] where R^2 is found
+//! out later). [`Accuracy::Strict`] forbids the form; whether it pays is for devices to say.
+
+use tilework_ops::DType;
+use tilework_ops::pair_fold::Monoid;
+use tilework_tape::{Carried, SlotId, Tape};
+
+use crate::Accuracy;
+
+/// How far points are from a centre.
+#[derive(Debug, Clone, Copy)]
+pub struct Reach {
+    /// The largest squared norm; NaN if one is.
+    pub largest: f64,
+    /// The largest sum, over partial sums of an inner product, of the squared norms of the components
+    /// in them: what its error is bounded by, with the other side's.
+    pub prefixes: f64,
+}
+
+/// The largest relative error of a term, for an absolute error of 1 of a slot times a factor; None
+/// where the slot is not only an exponent of terms that are summed. `number` is as for [`Tape::carried`].
+///
+/// ```
+/// use std::f64::consts::LN_2;
+/// use tilework_backend::square::slope;
+/// use tilework_ops::pair_fold::Monoid;
+/// use tilework_ops::{DType, Id};
+/// use tilework_tape::{Builder, Per, Slot};
+/// let mut build = Builder::new();
+/// let exponent = build.input(Slot::scalar(DType::Float32), Per::Pair);
+/// let k = build.apply(Id::Exp2Pair, &[exponent])?;
+/// let tape = build.finish(&[k])?;
+/// assert_eq!(slope(&tape, Monoid::Add, exponent, 1.0, |_| None), Some(LN_2));
+/// assert_eq!(slope(&tape, Monoid::Smallest, exponent, 1.0, |_| None), None);
+/// # Ok::<(), tilework_error::Error>(())
+/// ```
+pub fn slope(
+    tape: &Tape,
+    monoid: Monoid,
+    slot: SlotId,
+    factor: f64,
+    number: impl Fn(SlotId) -> Option<f64>,
+) -> Option<f64> {
+    let errors = tape.carried(slot, factor.abs(), number);
+    let relative = |error: &Carried| match error {
+        Carried::Nothing => Some(0.0),
+        Carried::Relative(error) => Some(*error),
+        _ => None,
+    };
+    match (monoid, &errors[..]) {
+        (Monoid::Add, [terms]) => relative(terms),
+        (Monoid::Shifted, [Carried::Absolute(error), weights @ ..]) => {
+            weights.iter().try_fold(*error, |sum, weight| Some(sum + relative(weight)?))
+        }
+        (Monoid::Shifted, [Carried::Nothing, weight]) => relative(weight),
+        // Extremes are those of the direct form, and products add up the errors of all pairs.
+        _ => None,
+    }
+}
+
+/// The largest squared norm R^2 of both sides; NaN if one is.
+pub fn radius([x, y]: [Reach; 2]) -> f64 {
+    // `max` drops a NaN.
+    let either = x.largest + y.largest;
+    if either.is_nan() { either } else { x.largest.max(y.largest) }
+}
+
+/// The error of a square in units of roundoff, where products are summed in order, for points of i and of j
+/// that reach so far.
+///
+/// The inner product's error is at most the roundoff of each partial sum; those are at most the products of
+/// partial norms. Numbers are rounded once on either side, which gives 4 R S, norms once, R^2 + S^2, and the last
+/// sum (R + S)^2. Before that are the sum of norms, R^2 + S^2, or where a product goes `onto` the norm of i, R^2 in
+/// each of as many partial sums.
+pub fn in_order([x, y]: [Reach; 2], onto: Option<usize>) -> f64 {
+    let (norms, both) = (x.largest + y.largest, (x.largest * y.largest).sqrt());
+    let before = onto.map_or(norms, |sums| sums as f64 * x.largest);
+    let products = 2.0 * (x.prefixes * y.prefixes).sqrt();
+    products + 4.0 * both + norms + (norms + 2.0 * both) + before
+}
+
+/// The error of a scaled square in units of roundoff of its largest norm, where a thread adds the products of
+/// `dim` components to the norm of j: each sum is at most three times the largest part, and rounded. The two
+/// norms are rounded once each, and so is twice the scaled point.
+pub fn fused(dim: u32) -> f64 {
+    3.0 * f64::from(dim) + 4.0
+}
+
+/// The same for products of tiles on tensor cores, which the sum leaves every `leave` of `dim` components.
+///
+/// Heads and tails of float16 have 23 bits, and tails by tails are left out: 8 of an inner product. A tensor core
+/// adds 16 products to a sum by cutting each off two bits below the last of the largest, and then the sum: 10 of
+/// what is there, for every 16 components until the sum leaves. Then each sum is rounded. All of that counts twice.
+/// Centring is 8; norms, heads with tails, and the last sums are 9.
+pub fn by_tiles(dim: u32, leave: usize) -> f64 {
+    let (dim, leave) = (f64::from(dim), leave as f64);
+    2.0 * (8.0 + 10.0 * leave / 16.0 + (dim / leave).ceil()) + 17.0
+}
+
+/// Whether terms keep what was promised. A NaN does not.
+pub fn is_harmless(slope: f64, error: f64) -> bool {
+    slope * error <= Accuracy::DECLARED_ERROR
+}
+
+/// The largest norm with which they do, for an error relative to it.
+pub fn largest_norm(slope: f64, error: f64) -> f64 {
+    Accuracy::DECLARED_ERROR / error / slope
+}
+
+/// What was promised, [`Accuracy::DECLARED_ERROR`], as a number.
+pub fn promised(dtype: DType) -> f64 {
+    let epsilon = if dtype == DType::Float64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
+    Accuracy::DECLARED_ERROR * epsilon / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilework_ops::random::{block, uniform_f64};
+
+    const ROUNDOFF: f64 = f32::EPSILON as f64 / 2.0;
+
+    /// Points of so many components in a cube, as float32.
+    fn points(seed: u64, dim: usize, size: f64) -> Vec<Vec<f32>> {
+        let number = |k: usize| ((2.0 * uniform_f64(block(seed, k as u64)) - 1.0) * size) as f32;
+        (0..40).map(|row| (0..dim).map(|k| number(row * dim + k)).collect()).collect()
+    }
+
+    fn norm(point: &[f32]) -> f64 {
+        point.iter().map(|x| f64::from(*x).powi(2)).sum()
+    }
+
+    fn reach(points: &[Vec<f32>]) -> Reach {
+        let most = |of: &dyn Fn(&Vec<f32>) -> f64| points.iter().map(of).fold(0.0, f64::max);
+        let prefixes = |point: &Vec<f32>| (1..=point.len()).map(|end| norm(&point[..end])).sum();
+        Reach { largest: most(&|point| norm(point)), prefixes: most(&prefixes) }
+    }
+
+    #[test]
+    fn errors_are_within_their_bounds() {
+        let mut closest = [0.0f64; 2];
+        for dim in [2, 3, 10, 33, 64, 200] {
+            for size in [1e-3, 1.0, 50.0] {
+                let (x, y) = (points(1, dim, size), points(2, dim, size));
+                let reach = [reach(&x), reach(&y)];
+                let bounds = [
+                    in_order(reach, Some(dim)) * ROUNDOFF,
+                    fused(dim as u32) * radius(reach) * ROUNDOFF,
+                ];
+                for (x, y) in x.iter().flat_map(|x| y.iter().map(move |y| (x, y))) {
+                    let both = x.iter().zip(y);
+                    let exact: f64 =
+                        both.clone().map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum();
+                    // Onto the norm of i, and onto that of j.
+                    for (k, (first, last)) in [(x, y), (y, x)].into_iter().enumerate() {
+                        let sum = both
+                            .clone()
+                            .fold(norm(first) as f32, |sum, (a, b)| (-2.0 * a).mul_add(*b, sum));
+                        let error = (f64::from(sum + norm(last) as f32) - exact).abs();
+                        assert!(error <= bounds[k], "D = {dim}, {size}: {error} of {bounds:?}");
+                        closest[k] = closest[k].max(error / bounds[k]);
+                    }
+                }
+            }
+        }
+        // And not so wide that anything would be.
+        assert!(closest.iter().all(|share| *share > 0.03), "{closest:?}");
+    }
+
+    #[test]
+    fn decisions_are_those_of_the_design() {
+        // 1e-5 of an exponent of two that threads sum, as norms of the exponent: it was measured to pay from D = 3 on.
+        let ln_2 = std::f64::consts::LN_2;
+        for (dim, threads, tiles) in [
+            (3, 18.533, 3.2124),
+            (10, 7.0862, 3.2124),
+            (64, 1.2292, 3.1290),
+            (784, 0.102264, 1.958781),
+        ] {
+            let close = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-4, "D = {dim}: {a}, {b}");
+            close(largest_norm(ln_2, fused(dim)), threads);
+            close(largest_norm(ln_2, by_tiles(dim, 32)), tiles);
+        }
+        for dim in [2, 3, 64, 1000] {
+            let limit = largest_norm(1.0, fused(dim));
+            assert!(is_harmless(1.0, fused(dim) * limit * (1.0 - 1e-15)));
+            assert!(!is_harmless(1.0, fused(dim) * limit * (1.0 + 1e-15)));
+        }
+        assert!(!is_harmless(1.0, f64::NAN) && !is_harmless(f64::NAN, 1.0));
+        let (near, nowhere) = (
+            Reach { largest: 1.0, prefixes: 1.0 },
+            Reach { largest: f64::NAN, prefixes: f64::NAN },
+        );
+        assert!(radius([near, nowhere]).is_nan() && radius([nowhere, near]).is_nan());
+        assert!((promised(DType::Float32) - 1e-5).abs() < 1e-7);
+    }
+}
