@@ -187,7 +187,7 @@ fn forms_at(device: Device, (m, n, dim): (usize, usize, usize)) {
 
 /// M, N, D and the components of b at which devices multiply weights by right-hand sides; without b, the
 /// sum together with its gradient.
-const WEIGHED: [(usize, usize, usize, usize); 7] = [
+const WEIGHED: [(usize, usize, usize, usize); 11] = [
     (9_001, 12_007, 3, 20),
     (300, 200_003, 3, 100),
     (5_003, 6_007, 5, 300),
@@ -195,6 +195,10 @@ const WEIGHED: [(usize, usize, usize, usize); 7] = [
     (3_001, 9_003, 33, 130),
     (12_001, 15_007, 10, 0),
     (7_001, 9_003, 40, 0),
+    (4_001, 8_003, 71, 0),
+    (3_001, 7_003, 128, 0),
+    (2_001, 6_007, 300, 0),
+    (4_003, 8_001, 90, 64),
 ];
 
 /// Sums of many components, and gradients: near the origin and far from it, with a scale too small for

@@ -78,7 +78,7 @@ const fn case(
 const GAUSS: &str = "Exp(-SqDist(x,y) * s) * b";
 
 #[rustfmt::skip]
-pub(super) const CASES: [Case; 21] = [
+pub(super) const CASES: [Case; 23] = [
     case("gauss", "Sum", None, GAUSS, THREADS),
     Case { strict: true, ..case("gauss_strict", "Sum", None, GAUSS, ONE) },
     Case { dtype: DType::Float64, ..case("gauss_float64", "Mean", None, GAUSS, THREADS) },
@@ -99,6 +99,8 @@ pub(super) const CASES: [Case; 21] = [
     case("long_logarithm", "LogSumExp", None, "-SqDist(u,v) * s", WIDE),
     case("many_components", "Sum", None, "Exp(-SqDist(x,y) * s) * v", WEIGHTED),
     case("long_gradient", "Mean", None, "Concat(Exp(-SqDist(p,q)) * b, Grad(Exp(-SqDist(p,q)) * b, p, b))", WEIGHTED),
+    case("sliced_gradient", "Sum", None, "Grad(Exp(-SqDist(u,v)) * b, u, b)", WEIGHTED),
+    case("sliced_components", "Sum", None, "Exp(-SqDist(p,q)) * v", WEIGHTED),
     case("laplace", "Sum", None, "Exp(-Sqrt(SqDist(x,y))) * b", ONE),
     case("counted", "Count", None, "Extract(Concat(x * y, b), 1, 3)", ONE),
 ];

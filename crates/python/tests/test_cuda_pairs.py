@@ -45,6 +45,8 @@ WORKS = [
     (1_000, 2_000_000, 100, 1, GAUSS, "Sum", None),
     (100_000, 100_000, 3, 128, GAUSS, "Sum", None),
     (100_000, 100_000, 64, 1, f"Concat({GAUSS}, Grad({GAUSS}, x, b))", "Sum", None),
+    (50_000, 50_000, 200, 1, f"Concat({GAUSS}, Grad({GAUSS}, x, b))", "Sum", None),
+    (50_000, 50_000, 64, 128, GAUSS, "Sum", None),
     (100_000, 100_000, 64, 1, "-SqDist(x,y) * s", "LogSumExp", None),
     (300_000, 300_000, 10, 1, "SqDist(x,y)", "ArgMin", None),
     (100_000, 100_000, 64, 1, "SqDist(x,y)", "ArgKMin", 10),

@@ -16,6 +16,7 @@ struct Wide {
     u32 depth, deep;     // D, and tiles along it
     f32 error, least;    // of a square: relative to the sum of the largest norms, and at least
     u32 goes_on, ends;   // whether panels came before, and whether this is the last
+    i64 first;           // the result's component that the first column of right-hand sides is of
 };
 
 // The points of one side.

@@ -35,9 +35,11 @@ extern "C" __global__ void __launch_bounds__(128) split_right(
 #pragma unroll 4
     for (int k = 0; k < RIGHT; k++) {
         f32 v = 0;
-        if (k < FROM) v = right::side(y)[k];
-        else if (k < FROM + ALIKE) v = inside ? right::side(y)[SIDES - 1] * Points::of(in, at, w, false).at(j, k - FROM) : 0;
-        else if (k - ALIKE < SIDES) v = right::side(y)[k - ALIKE];
+        int of = k + (int)w.first;
+        if (k >= DIM) v = k == DIM && ALIKE > 0 ? right::side(y)[SIDES - 1] : 0;
+        else if (of < FROM) v = right::side(y)[of];
+        else if (of >= FROM + ALIKE) v = right::side(y)[of - ALIKE];
+        else if (inside) v = right::side(y)[SIDES - 1] * Points::of(in, at, w, false).at(j, of - FROM);
         wild = wild || !is_tame(v);
         f32 head = rounded_head(v);
         u8* here = to + k * 128 + (place / 4 ^ k % 8) * 16;

@@ -7,7 +7,7 @@
 //
 // The components from FROM on, ALIKE of them, are differences x_i - y_j times a number q_j: both points are
 // taken about the centre, the column holds q y, and column DIM the q, so that a result is x (sum of w q)
-// minus its column. Declared before, beside the rest: `right`, a name space with the sections of right-hand
+// minus its column. Where there are more components than columns, these are DIM of them, from `first` on. Declared before, beside the rest: `right`, a name space with the sections of right-hand
 // sides (`OfJ` has them as `side(y)[k]`); SIDES of them; `multiply_right`, the product of 8 of j.
 
 #define SIDE_BYTES (RIGHT * 256) // of 32 of j
@@ -70,9 +70,9 @@ struct Kept {
             if (ALIKE > 0) q = __shfl_sync(~0u, sum[DIM / 8 * 4 + r * 2 + DIM % 2], threadIdx.x % 32 / 4 * 4 + DIM % 8 / 2);
             i64 i = own.first + r * 8, to = own.range * shape.m + i;
             EACH(c, RIGHT / 4) {
-                int k = column_of(c);
+                int k = column_of(c), of = k + (int)w.first;
                 f32 v = sum[c / 2 * 4 + r * 2 + c % 2];
-                if (ALIKE > 0 && k >= FROM && k < FROM + ALIKE) v = fma(Points::of(in, at, w, true).at(own.row[r], k - FROM), q, -v);
+                if (ALIKE > 0 && of >= FROM && of < FROM + ALIKE) v = fma(Points::of(in, at, w, true).at(own.row[r], of - FROM), q, -v);
                 One one = {v * whole};
                 if (k >= DIM || i >= shape.m) continue;
                 if (shape.ranges == 1 && !w.goes_on && w.ends) {

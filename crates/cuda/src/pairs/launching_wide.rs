@@ -128,6 +128,9 @@ impl Job<'_> {
             Modules { pairs: of(Unit::Pairs)?, tiles: of(Unit::Tiles)?, merge: of(Unit::Merge)? };
         let (by_tiles, right) = (plan.sections.by_tiles(), plan.right.is_some());
         let nests = self.nests(plan);
+        // Where slices are columns, the first of each.
+        let columns = plan.slices.filter(|slices| slices.narrow.is_none());
+        let firsts: Vec<usize> = columns.map_or(vec![0; nests.len()], |it| it.firsts().collect());
         // Rows of all slices and batches, and steps since somebody was asked.
         let batches = self.sizes.batches;
         let (all, mut since) = (nests.len() * batches * m, 0.0);
@@ -143,7 +146,8 @@ impl Job<'_> {
                     let columns = parts.columns.min(n - column);
                     let part = Part { batch, from: [row, column], rows, columns };
                     let ends = column + columns == n;
-                    let wide = self.wide(expanded, Some(&scratch), centre, [column > 0, ends]);
+                    let flags = [column > 0, ends];
+                    let wide = self.wide(expanded, Some((&scratch, firsts[slice])), centre, flags);
                     let modules = &modules;
                     let nest = &nests[slice];
                     let launch = Launch {
@@ -230,12 +234,13 @@ impl Job<'_> {
     fn wide(
         &self,
         Expanded { plan, square, .. }: &Expanded<'_>,
-        scratch: Option<&Scratch>,
+        part: Option<(&Scratch, usize)>,
         centre: Address,
         [goes_on, ends]: [bool; 2],
     ) -> Vec<u8> {
         let tape = plan.sections.tape;
         let depth = square.dim(tape);
+        let (scratch, first) = part.unzip();
         let at = scratch.map_or([0; 5], |s| [s.rows, s.columns, s.of_columns, s.norms, s.right]);
         let mut bytes = words(&at);
         bytes.extend(words(&[centre]));
@@ -245,6 +250,7 @@ impl Job<'_> {
         let doubt = [square.doubt(tape) as f32, SUBNORMAL * depth as f32];
         bytes.extend(doubt.iter().flat_map(|x| x.to_le_bytes()));
         bytes.extend([goes_on, ends].iter().flat_map(|&flag| u32::from(flag).to_le_bytes()));
+        bytes.extend((first.unwrap_or(0) as u64).to_le_bytes());
         bytes
     }
 

@@ -84,10 +84,9 @@ struct Forms<'t> {
 
 impl<'t> Forms<'t> {
     fn new(tape: &'t Tape, folding: &Folding) -> Forms<'t> {
-        let many = Slices::new(tape, folding, right::MOST);
-        let right = Right::new(many.as_ref().map_or(tape, |slices| &slices.tape));
-        let columns = Columns::new(tape);
-        Forms { tape, few: Slices::new(tape, folding, slices::FEW), many, right, columns }
+        let few = Slices::new(tape, folding, slices::FEW);
+        let (right, many) = Right::sliced(tape, folding).unzip();
+        Forms { tape, few, many: many.flatten(), right, columns: Columns::new(tape) }
     }
 }
 
@@ -163,7 +162,7 @@ struct Plans<'r> {
 impl<'r> Plans<'r> {
     fn new(forms: &'r Forms<'r>, whole: Folding, sizes: Sizes) -> Plans<'r> {
         let slices = forms.few.as_ref();
-        let tape = slices.map_or(forms.tape, |slices| &slices.tape);
+        let tape = Slices::tape(slices, forms.tape);
         let folding = whole.sliced(slices);
         let direct = Plan { slices, ..Plan::new(tape, folding, sizes, None) };
         let other = summed(forms, whole, sizes).or_else(|| weighted(forms, whole, sizes));
@@ -224,17 +223,18 @@ fn batch_loops(request: &PairReduce<'_>, batch: &[usize]) -> Nest {
 }
 
 impl Job<'_> {
-    /// The batch axes for each slice of a plan: it begins inside of its input's rows, and of the rows of
-    /// values.
+    /// The batch axes for each slice of a plan: it begins inside of its input's rows, if it has one, and of the
+    /// rows of values.
     fn nests(&self, plan: &Plan<'_>) -> Vec<Nest> {
         let Some(slices) = plan.slices else { return vec![self.batches.clone()] };
-        let input = self.request.inputs[slices.input].layout();
+        let input = slices.narrow.as_ref().map(|(_, input)| *input);
+        let input = input.map(|input| (input, self.request.inputs[input].layout()));
         let values = self.request.values.as_ref().map(Target::layout);
-        let moved = [(slices.input, Some(input)), (self.request.inputs.len(), values)];
+        let values = values.map(|values| (self.request.inputs.len(), values));
         let nest = |first: usize| {
             let mut nest = self.batches.clone();
-            for (operand, layout) in moved {
-                let component = layout.and_then(|it| it.strides().last().copied()).unwrap_or(0);
+            for (operand, layout) in input.into_iter().chain(values) {
+                let component = layout.strides().last().copied().unwrap_or(0);
                 let offset = &mut nest.offsets[operand];
                 *offset = offset.wrapping_add_signed(first as isize * component);
             }

@@ -239,7 +239,7 @@ fn numbers(plan: &Plan<'_>) -> String {
 fn tiles(plan: &Plan<'_>, wide: Wide) -> impl Iterator<Item = (&'static str, usize)> {
     let Wide { groups, stages, resident, depths, shallow, parts, right, .. } = wide;
     let sides = plan.right.as_ref();
-    let from = plan.folding.shape.dim;
+    let from = sides.map_or(plan.folding.shape.dim, |right| right.of.dim);
     let difference = sides.and_then(|right| right.of.difference);
     let (from, alike) = difference.map_or((from, 0), |it| (it.from, it.len));
     let sides =

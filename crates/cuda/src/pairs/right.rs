@@ -10,9 +10,19 @@ use tilework_ops::{DType, Id, Scalar};
 pub(super) use tilework_tape::Difference;
 use tilework_tape::{Builder, Factors, Per, SlotId, Tape, Weighed};
 
-/// Columns of a product, at most, and components from which it pays.
-pub(super) const MOST: usize = 128;
+use super::folding::Folding;
+use super::slices::Slices;
+use super::square::Square;
+use super::wide::NARROW;
+
+/// Columns of a product, at most, beside points whose squares threads compute, and where tensor cores do both;
+/// and components from which it pays.
+const MOST: usize = 128;
+const MOST_OF_BOTH: usize = 72;
 const LEAST: usize = 8;
+
+/// Right-hand sides of which each thread that makes tiles of them holds all.
+const MOST_SIDES: usize = 256;
 
 /// Components of points up to which q y is kept for every j: it saves a product, and takes room in tiles.
 const FEW_POINTS: usize = 4;
@@ -28,8 +38,9 @@ pub(super) struct Right {
     /// Gives the numbers of a j; the last is q where there is a difference.
     pub(super) sides: Tape,
     pub(super) difference: Option<Difference>,
-    /// Components of the result.
-    dim: usize,
+    /// Components of the result, and those of a slice.
+    pub(super) dim: usize,
+    len: usize,
 }
 
 /// A formula's components, part by part; none where they are no such products, or have factors of i.
@@ -89,11 +100,28 @@ impl Columns {
 }
 
 impl Right {
-    /// None where the formula's components are not such products, or too few or too many.
-    pub(super) fn new(tape: &Tape) -> Option<Right> {
+    /// Of a formula or of slices of it, which have as many columns as registers hold: of a narrower formula, or of
+    /// the same right-hand sides. None where there is none.
+    pub(super) fn sliced(tape: &Tape, folding: &Folding) -> Option<(Right, Option<Slices>)> {
+        let right = Right::new(tape)?;
+        let points = Square::find(&right.weight, folding)?.dim(&right.weight);
+        let most = if points <= NARROW { MOST } else { MOST_OF_BOTH };
+        if right.columns() <= most {
+            return Some((right, None));
+        }
+        if let Some(slices) = Slices::new(tape, folding, most) {
+            return Some((Right::new(Slices::tape(Some(&slices), tape))?, Some(slices)));
+        }
+        let slices = Slices::of_columns(right.dim, most - usize::from(right.difference.is_some()))?;
+        let few = right.sides.slot(right.sides.outputs()[0]).len as usize <= MOST_SIDES;
+        few.then_some((Right { len: slices.len, ..right }, Some(slices)))
+    }
+
+    /// None where the formula's components are not such products, or too few.
+    fn new(tape: &Tape) -> Option<Right> {
         let Weighed { weight, parts, difference } = weighed(tape)?;
         let dim = tape.slot(tape.outputs()[0]).len as usize;
-        if !(LEAST..=MOST).contains(&dim) {
+        if dim < LEAST {
             return None;
         }
         let mut build = Builder::continuing(tape);
@@ -110,14 +138,15 @@ impl Right {
             sides: build.finish(&[all]).ok()?.only(&[all]),
             difference,
             dim,
+            len: dim,
         };
         let of_j = right.sides.sections()[usize::from(right.sides.outputs()[0])] == Per::J;
-        (of_j && right.columns() <= MOST).then_some(right)
+        of_j.then_some(right)
     }
 
     /// Columns of the product, whole eights of them.
     pub(super) fn columns(&self) -> usize {
-        (self.dim + usize::from(self.difference.is_some())).next_multiple_of(8)
+        (self.len + usize::from(self.difference.is_some())).next_multiple_of(8)
     }
 }
 
@@ -146,6 +175,54 @@ mod tests {
         assert_eq!((both.columns(), difference.from, difference.len), (16, 1, 10));
         for tape in [&many.weight, &many.sides, &both.weight, &both.sides] {
             tape.check().unwrap();
+        }
+    }
+
+    /// The columns of a product, the components of a slice, and how many slices there are.
+    fn slices(text: &str, dim: usize, width: usize) -> Option<(usize, usize, usize)> {
+        let aliases =
+            [format!("x = Vi({dim})"), format!("y = Vj({dim})"), format!("b = Vj({width})")];
+        let aliases = [&aliases[0][..], &aliases[1], &aliases[2]];
+        let parsed = formula(text, &aliases).unwrap();
+        let reduction = Reduction::new("Sum", &parsed, Axis::J, None, None).unwrap();
+        let purpose = Purpose { dtype: DType::Float32, cheap: true };
+        let tape = lower_for(&reduction.outputs(), purpose).unwrap().tape;
+        let folding = Folding {
+            fold: reduction.row().fold,
+            shape: reduction.shape(),
+            computes: DType::Float32,
+            accumulates: DType::Float32,
+            compensated: false,
+            strict: false,
+            finish: true,
+            output: DType::Float32,
+        };
+        let (right, slices) = Right::sliced(&tape, &folding)?;
+        let len = slices.as_ref().map_or(right.dim, |slices| slices.len);
+        Some((right.columns(), len, slices.map_or(1, |slices| slices.firsts().count())))
+    }
+
+    #[test]
+    fn no_width_is_too_wide() {
+        let gradient = "Grad(Exp(-SqDist(x,y)) * b, x, b)";
+        let both = "Concat(Exp(-SqDist(x,y)) * b, Grad(Exp(-SqDist(x,y)) * b, x, b))";
+        assert_eq!(slices(gradient, 71, 1), Some((72, 71, 1)));
+        assert_eq!(slices(both, 71, 1), Some((40, 36, 2)));
+        assert_eq!(slices(gradient, 128, 1), Some((72, 64, 2)));
+        assert_eq!(slices("Exp(-SqDist(x,y)) * b", 64, 64), Some((64, 64, 1)));
+        assert_eq!(slices("Exp(-SqDist(x,y)) * b", 3, 300), Some((104, 100, 3)));
+        for dim in 8..390 {
+            for (text, width) in [(gradient, 1), (both, 2), ("Exp(-SqDist(x,y)) * b", 400 - dim)] {
+                let (columns, len, count) = slices(text, dim, width).unwrap();
+                let (all, most) = match text == gradient {
+                    true => (dim, 1),
+                    _ if text == both => (dim + width, 1),
+                    _ => (width, 0),
+                };
+                assert!(columns <= if dim > 16 { 72 } else { 128 }, "{text}, {dim}, {width}");
+                assert!(columns >= len + most && count * len >= all, "{text}, {dim}, {width}");
+                assert!((count - 1) * len < all, "{text}, {dim}, {width}");
+            }
         }
     }
 

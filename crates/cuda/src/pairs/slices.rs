@@ -2,7 +2,7 @@
 //! pairs anew for every slice costs less than keeping sums in memory.
 //!
 //! A slice is the same request with a narrower tape, which begins elsewhere in one input and in the
-//! output. Called by `pairs::run`.
+//! output; or with some columns of its right-hand sides. Called by `pairs`.
 
 use tilework_ops::pair_fold::Monoid;
 use tilework_tape::Tape;
@@ -15,10 +15,9 @@ pub(super) const FEW: usize = 16;
 /// How a request is cut into slices of equal length.
 #[derive(Debug)]
 pub(super) struct Slices {
-    /// The formula of a slice.
-    pub(super) tape: Tape,
-    /// The input that has the components.
-    pub(super) input: usize,
+    /// The formula of a slice, and the input that has the components; none where columns of right-hand sides
+    /// are left out instead.
+    pub(super) narrow: Option<(Tape, usize)>,
     pub(super) len: usize,
     all: usize,
 }
@@ -35,8 +34,18 @@ impl Slices {
         (0..tape.inputs().len()).find_map(|input| {
             let whole = tape.inputs()[input].slot.len as usize == all;
             let tape = tape.narrowed(input, len as u32).filter(|_| whole)?;
-            Some(Slices { tape, input, len, all })
+            Some(Slices { narrow: Some((tape, input)), len, all })
         })
+    }
+
+    /// Slices of at most so many columns of right-hand sides, of all components; none where there are not more.
+    pub(super) fn of_columns(all: usize, most: usize) -> Option<Slices> {
+        (all > most).then(|| Slices { narrow: None, len: length(all, most), all })
+    }
+
+    /// The formula of a slice, of that of all components.
+    pub(super) fn tape<'t>(slices: Option<&'t Slices>, whole: &'t Tape) -> &'t Tape {
+        slices.and_then(|slices| slices.narrow.as_ref()).map_or(whole, |(tape, _)| tape)
     }
 
     /// The first component of each; the last one begins early enough to be whole.
@@ -58,8 +67,7 @@ mod tests {
     fn every_component_is_in_a_whole_slice() {
         for all in 17..400 {
             let len = length(all, FEW);
-            let slices =
-                Slices { tape: Tape::copy(tilework_ops::DType::Float32), input: 0, len, all };
+            let slices = Slices { narrow: None, len, all };
             let mut seen = vec![false; all];
             for first in slices.firsts() {
                 seen[first..first + len].fill(true);

@@ -28,10 +28,8 @@ const SMALLEST: u32 = 8;
 const OTHERS: u32 = 32;
 const WIDEST: u32 = 32 << 10;
 
-/// Points whose squares threads compute before they multiply by right-hand sides, and the most columns
-/// of these where tensor cores do both.
-const NARROW: u32 = 16;
-const BOTH: usize = 72;
+/// Points whose squares threads compute before they multiply by right-hand sides.
+pub(super) const NARROW: u32 = 16;
 
 /// Components, or columns of right-hand sides, of all pairs of a batch from which splitting pays.
 const WORTH: f64 = 2e9;
@@ -113,8 +111,7 @@ pub(super) fn weighed(right: &Right, folding: &Folding, sizes: &Sizes) -> Option
     let narrow = square.dim(tape) <= NARROW && square.suits_threads(tape);
     let pays = folding.monoid() == Monoid::Add
         && !folding.compensated
-        && sizes.m as f64 * sizes.n as f64 * right.columns() as f64 >= WORTH
-        && (narrow || right.columns() <= BOTH);
+        && sizes.m as f64 * sizes.n as f64 * right.columns().max(right.dim) as f64 >= WORTH;
     let points = right.difference.is_none_or(|difference| {
         difference.points == [square.x, square.y] && square.is_of_inputs(tape)
     });
@@ -137,8 +134,10 @@ fn on_hopper(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> b
 
 /// Whether points can be made into tiles.
 fn suits(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> bool {
-    let beside = tape.inputs().iter().filter(|input| input.per == Per::J);
-    let beside = beside.map(|input| input.slot.len as usize).sum::<usize>();
+    let beside = tape.inputs().iter().zip(0..).filter(|(input, slot)| {
+        input.per == Per::J && (!tape.users(*slot).is_empty() || tape.outputs().contains(slot))
+    });
+    let beside = beside.map(|(input, _)| input.slot.len as usize).sum::<usize>();
     on_hopper(square, tape, folding, sizes)
         && square.dim(tape) <= WIDEST
         && square.is_of_inputs(tape)
