@@ -181,6 +181,58 @@ pub fn infinite_sums(device: Device) {
     }
 }
 
+/// Points whose squares leave the range, or come near to its ends, under scales that bring exponents back: a form
+/// that never makes these squares gives what the formula as it is written gives. M, N and D are such that the device
+/// has other forms.
+pub fn ranges(device: Device, sizes: [(usize, usize, usize); 2]) {
+    let rng = Rng::new(23);
+    for (m, n, dim) in sizes {
+        let aliases = [format!("x = Vi({dim})"), format!("y = Vj({dim})")];
+        let aliases = [&aliases[0][..], &aliases[1], "s = Pm(1)", "b = Vj(1)"];
+        let normal = |rows: usize, dim: usize| rng.normal(&[rows, dim], DType::Float64);
+        let (x, y, b) = (normal(m, dim), normal(n, dim), normal(n, 1).and_then(|b| b.abs()));
+        let (x, y, b) = (x.expect("x"), y.expect("y"), b.expect("b"));
+        for (dtype, size, scale) in [
+            (DType::Float32, 1e17, 1e-35),
+            (DType::Float32, 1e19, 1e-39),
+            (DType::Float32, 1e19, 0.0),
+            (DType::Float32, 3e37, 1e-44),
+            (DType::Float32, 1e-19, 1e37),
+            (DType::Float32, 1e-30, 3e38),
+            (DType::Float64, 1e152, 1e-305),
+            (DType::Float64, 1e154, 1e-308),
+            (DType::Float64, 1e154, 0.0),
+            (DType::Float64, 1e-155, 1e308),
+        ] {
+            let put = |x: &Array, size: f64| {
+                let x = x.multiply(size).and_then(|x| x.astype(dtype));
+                x.and_then(|x| x.to_device(device)).expect("to_device")
+            };
+            let s = Array::full_on(device, &[1], scale / dim as f64, dtype).expect("full");
+            let arrays = [put(&x, size), put(&y, size), s, put(&b, 1.0)];
+            for (name, text) in
+                [("Sum", "Exp(-SqDist(x,y) * s) * b"), ("LogSumExp", "-SqDist(x,y) * s")]
+            {
+                let call = Genred::new(text, &aliases, name, 1).expect(text);
+                let of = |accuracy: Accuracy| {
+                    let options = Options { accuracy, ..Options::default() };
+                    let got = call.call_with(&arrays.each_ref(), &options);
+                    floats(&got.and_then(|sums| sums.only()).expect(text))
+                };
+                let pairs = of(Accuracy::Declared).into_iter().zip(of(Accuracy::Strict));
+                for (row, (a, b)) in pairs.enumerate() {
+                    let near =
+                        a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= 2e-5 * b.abs();
+                    assert!(
+                        near,
+                        "{name}, {dtype}, {size:e}, {scale:e}, D = {dim}: {row} is {a}, not {b}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 /// A pair whose exponent is minus infinity has the factor 0, as in a dense evaluation: finite weights
 /// of it do not count, others make the sum NaN.
 pub fn masked_weights(device: Device) {

@@ -156,6 +156,13 @@ fn infinite_sums() {
 }
 
 #[test]
+fn ranges() {
+    pairs_bounds::ranges(Device::cpu(), [(1031, 1100, 3), (300, 700, 70)]);
+    let large = [(12_001, 21_003, 3), (2_999, 12_007, 70)];
+    on(Device::parse("cuda:0"), |device| pairs_bounds::ranges(device, large));
+}
+
+#[test]
 fn equal_terms() {
     pairs_bounds::equal_terms(Device::cpu());
 }

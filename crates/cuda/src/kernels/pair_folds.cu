@@ -5,7 +5,6 @@
 // arrays of another state whose pairs come later (`take`), and tells its numbers (`value`, `index`).
 
 template <class V> FN V infinity() { return (V)__int_as_float(0x7f800000); }
-template <class V> FN V not_a_number() { return (V)__int_as_float(0x7fffffff); }
 // Whether a number is zero, or so far from the ends of its range that products and sums with it stay inside.
 FN bool is_tame(f32 v) { return v == 0 || (::fabsf(v) >= 0x1p-90f && ::fabsf(v) <= 0x1p50f); }
 // The largest finite number.

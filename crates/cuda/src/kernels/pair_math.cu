@@ -57,12 +57,18 @@ FN void bring_roots(u32 threads) {
     __syncthreads();
 }
 
+template <class V> FN V not_a_number() { return (V)__int_as_float(0x7fffffff); }
+
+// A squared norm, or NaN, which is above all limits, where the square of a distance could leave the range of V: it is
+// up to four times as large.
+template <class V> FN f64 in_range(f64 norm) { return norm <= (sizeof(V) == 4 ? 1e37 : 1e307) ? norm : not_a_number<f64>(); }
+
 // c |v|^2, rounded once: the squares of float32 are summed in float64, and those of float64 with what every product
 // and every sum lost.
 template <class V> struct SquaredNorm {
     f64 sum = 0;
     METHOD void add(V v) { sum = fma((f64)v, (f64)v, sum); }
-    METHOD V times(f64 c) const { return (V)(sum * c); }
+    METHOD V times(f64 c) const { return (V)(in_range<V>(sum) * c); }
 };
 template <> struct SquaredNorm<f64> {
     f64 sum = 0, lost = 0;
@@ -71,5 +77,5 @@ template <> struct SquaredNorm<f64> {
         lost += fma(v, v, -square) + ((sum - (next - added)) + (square - added));
         sum = next;
     }
-    METHOD f64 times(f64 c) const { return fma(sum, c, lost * c); }
+    METHOD f64 times(f64 c) const { return fma(in_range<f64>(sum), c, lost * c); }
 };

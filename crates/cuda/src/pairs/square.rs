@@ -25,7 +25,7 @@ const LEAST: u32 = 2;
 /// Inner products of a formula that are looked at, and uses of each: longer formulas have other costs.
 const MOST: usize = 64;
 
-/// Norms with which a filter's squares neither overflow nor lose their range.
+/// Norms with which a filter's squares neither overflow nor lose their range: `in_range` of `kernels/pair_math.cu`.
 const FILTERED: f64 = 1e37;
 
 /// How an expanded square is computed.
