@@ -1,7 +1,7 @@
 //! Reductions over pairs of shapes of their own: few rows by many columns, and vectors of any length, against
 //! the CPU; right-hand sides of any layout; gradients of wide points. Called by `tests/pairs.rs`.
 
-use tilework::pairs::{Accuracy, Genred, Options, Reduced, SumScheme};
+use tilework::pairs::{Accuracy, Genred, Options, Reduced, Scheme, SumScheme};
 use tilework::{Array, DType, Device, Rng, s};
 
 use crate::pairs::floats;
@@ -56,6 +56,38 @@ pub fn few_rows(device: Device) {
             }
         }
     });
+}
+
+/// So many rows that the states of several ranges of j take more memory than a card gives them: a scheme that is
+/// asked for gives the same.
+pub fn many_rows(device: Device) {
+    let rng = Rng::new(29);
+    let draw = |shape: &[usize]| {
+        let numbers = rng.normal(shape, DType::Float32);
+        numbers.and_then(|x| x.to_device(device)).expect("to_device")
+    };
+    let s = Array::full_on(device, &[1], 0.25, DType::Float32).expect("full");
+    for (batch, m, n) in [(1, 3_000_001, 700), (3, 900_001, 701)] {
+        let arrays = [draw(&[batch, m, 3]), draw(&[batch, n, 3]), s.clone(), draw(&[batch, n, 2])];
+        for (name, k, text) in [
+            ("Sum", None, "Exp(-SqDist(x,y) * s) * b"),
+            ("ArgMin", None, "SqDist(x,y)"),
+            ("KMin_ArgKMin", Some(3), "SqDist(x,y)"),
+        ] {
+            let aliases = ["x = Vi(3)", "y = Vj(3)", "s = Pm(1)", "b = Vj(2)"];
+            let call = Genred::with(text, &aliases, name, 1, k, None).expect(text);
+            let run = |scheme: Scheme| {
+                let options = Options { scheme, ..Options::default() };
+                call.call_with(&arrays.each_ref(), &options).expect(text)
+            };
+            agree(
+                &format!("{name}, {batch} x {m} x {n}"),
+                &run(Scheme::TwoD),
+                &run(Scheme::OneD),
+                1e-5,
+            );
+        }
+    }
 }
 
 /// Vectors that no thread has registers for, up to more than a card's multiprocessor has memory for.

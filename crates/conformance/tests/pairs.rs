@@ -69,6 +69,11 @@ fn many_ranks() {
 }
 
 #[test]
+fn many_rows() {
+    on(Device::parse("cuda:0"), pairs_shapes::many_rows);
+}
+
+#[test]
 fn few_rows() {
     on(Device::parse("cuda:0"), pairs_shapes::few_rows);
 }

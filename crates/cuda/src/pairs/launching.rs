@@ -11,7 +11,8 @@ use tilework_error::{Error, Result};
 use tilework_layout::Layout;
 use tilework_tape::Per;
 
-use super::plan::{Cut, MERGE_THREADS, Plan, Sizes};
+use super::launching_wide::Part;
+use super::plan::{Cut, MERGE_THREADS, PARTIAL_BYTES, Plan, Sizes};
 use super::print::Unit;
 use super::{Expanded, Job, key, print};
 use crate::compile::Module;
@@ -52,6 +53,18 @@ pub(super) struct Measured {
     pub(super) largest: Block,
     /// What norms were taken about, for each batch; the origin where there is none.
     pub(super) centres: Option<Block>,
+}
+
+/// Rows that are launched together.
+struct Rows {
+    /// Where operands begin, as kernels read it.
+    nest: Vec<u8>,
+    batches: usize,
+    /// Of a batch.
+    m: usize,
+    cut: Cut,
+    /// The share of the call that was done before, and that of these.
+    done: [f64; 2],
 }
 
 impl Job<'_> {
@@ -174,7 +187,8 @@ impl Job<'_> {
         unsafe { cuda.launch(self.name, function, grid, args) }
     }
 
-    /// Slice by slice.
+    /// Slice by slice, and some rows after others where the states of ranges would take too much memory: a scheme
+    /// that is asked for has ranges however many rows there are.
     fn launch_plan(
         &self,
         cuda: &Cuda,
@@ -182,23 +196,47 @@ impl Job<'_> {
         plan: &Plan<'_>,
         choice: Choice,
     ) -> Result<()> {
-        let nests = self.nests(plan).into_iter();
-        nests
-            .map(|nest| nest.encode(Width::Wide))
-            .try_for_each(|batches| self.launch_slice(cuda, session, plan, &batches, choice))
+        let (cut, Sizes { batches, m, n, .. }) = (plan.cut, self.sizes);
+        let span = plan.tiling.span();
+        let room = PARTIAL_BYTES / (cut.ranges * plan.folding.state_bytes()).max(1);
+        let nests = self.nests(plan);
+        if cut.ranges == 1 || batches * m <= room.max(span) {
+            let share = 1.0 / nests.len() as f64;
+            return nests.iter().enumerate().try_for_each(|(k, nest)| {
+                let done = [k as f64 * share, share];
+                let rows = Rows { nest: nest.encode(Width::Wide), batches, m, cut, done };
+                self.launch_rows(cuda, session, plan, &rows, choice)
+            });
+        }
+        let rows = (room / span * span).max(span);
+        let starts =
+            (0..batches).flat_map(|batch| (0..m).step_by(rows).map(move |row| [batch, row]));
+        let starts: Vec<[usize; 2]> = starts.collect();
+        let share = 1.0 / (nests.len() * starts.len()) as f64;
+        let all = nests.iter().flat_map(|nest| starts.iter().map(move |start| (nest, *start)));
+        all.enumerate().try_for_each(|(k, (nest, [batch, row]))| {
+            let m = rows.min(m - row);
+            let part = Part { batch, from: [row, 0], rows: m, columns: n };
+            let nest = self.offsets(nest, &part).encode(Width::Wide);
+            let cut = Cut { blocks: m.div_ceil(span), ..cut };
+            let rows = Rows { nest, batches: 1, m, cut, done: [k as f64 * share, share] };
+            self.launch_rows(cuda, session, plan, &rows, choice)
+        })
     }
 
-    fn launch_slice(
+    fn launch_rows(
         &self,
         cuda: &Cuda,
         session: &Session<'_>,
         plan: &Plan<'_>,
-        batches: &[u8],
+        &Rows { ref nest, batches, m, cut, done: [before, share] }: &Rows,
         choice: Choice,
     ) -> Result<()> {
-        let cut = plan.cut;
         let module = self.module(cuda, plan, Unit::Pairs)?;
-        let rows = self.sizes.batches * self.sizes.m;
+        let rows = batches * m;
+        let shape = |first: [usize; 2]| {
+            shape([m, self.sizes.n], self.request.start, cut, [batches, first[0], first[1]])
+        };
         let values = plan.folding.monoid().values(plan.folding.shape);
         let value_bytes =
             (cut.ranges * rows * values * plan.folding.accumulates.size()).next_multiple_of(8);
@@ -214,13 +252,12 @@ impl Job<'_> {
         let ends = |args: Args| self.ends(session, plan, args, states, choice);
         let inputs = self.inputs(session, plan);
         let function = cuda.function(self.name, &module, c"reduce")?;
-        let blocks = self.sizes.batches * cut.blocks;
+        let blocks = batches * cut.blocks;
         let strips = cut.ranges.div_ceil(plan.tiling.slices);
         let [piece, few] = self.piece(plan, blocks, strips);
         let firsts = (0..blocks).step_by(piece);
         for first in firsts.flat_map(|first| (0..strips).step_by(few).map(move |k| [first, k])) {
-            let shape = self.shape(cut, first);
-            let args = ends(Args::new().bytes(batches).bytes(&inputs).bytes(&shape));
+            let args = ends(Args::new().bytes(nest).bytes(&inputs).bytes(&shape(first)));
             let here = [piece.min(blocks - first[0]), few.min(strips - first[1])];
             let grid = launch::grid(self.name, here, plan.tiling.threads)?;
             // SAFETY: the source declares these arguments; rows are those of checked layouts, and
@@ -228,11 +265,11 @@ impl Job<'_> {
             unsafe { cuda.launch(self.name, function, grid, args)? };
             if self.is_long() {
                 let done = first[0] * strips + here[0] * (first[1] + here[1]);
-                self.go_on(cuda, done as f64 / (blocks * strips) as f64)?;
+                self.go_on(cuda, before + share * done as f64 / (blocks * strips) as f64)?;
             }
         }
         if cut.ranges > 1 {
-            let args = ends(Args::new().bytes(batches).bytes(&self.shape(cut, [0, 0])));
+            let args = ends(Args::new().bytes(nest).bytes(&shape([0, 0])));
             let blocks = (rows * cut.lanes).div_ceil(MERGE_THREADS);
             let grid = launch::grid(self.name, [blocks, 1], MERGE_THREADS)?;
             let module = self.module(cuda, plan, Unit::Merge)?;

@@ -44,12 +44,12 @@ struct Scratch {
 
 /// A part of a call.
 #[derive(Clone, Copy)]
-struct Part {
-    batch: usize,
+pub(super) struct Part {
+    pub(super) batch: usize,
     /// The first row and the first j.
-    from: [usize; 2],
-    rows: usize,
-    columns: usize,
+    pub(super) from: [usize; 2],
+    pub(super) rows: usize,
+    pub(super) columns: usize,
 }
 
 impl Job<'_> {
@@ -271,7 +271,7 @@ impl Job<'_> {
     }
 
     /// A nest of one batch, whose operands begin where the part does.
-    fn offsets(&self, nest: &Nest, part: &Part) -> Nest {
+    pub(super) fn offsets(&self, nest: &Nest, part: &Part) -> Nest {
         let mut offsets: SmallVec<[isize; 8]> =
             nest.offsets.iter().map(|&offset| offset as isize).collect();
         let mut rest = part.batch;

@@ -37,7 +37,7 @@ const LONG_RANGE: usize = 1 << 30;
 const THREADS_EACH: usize = 6 << 10;
 
 /// Bytes of states that ranges may take together.
-const PARTIAL_BYTES: usize = 32 << 20;
+pub(super) const PARTIAL_BYTES: usize = 32 << 20;
 
 /// The most ranges of a row: more take longer to merge than they save.
 const MOST_RANGES: usize = 2048;
