@@ -108,6 +108,25 @@ fn ranked(device: Device, k: usize) {
     }
 }
 
+/// More j than 32 bits count, on a device that has memory for them: the last are found, and all are counted.
+pub fn more_than_32_bits_count(device: Device) {
+    let n = (1usize << 32) + 77;
+    let y = Array::zeros_on(device, &[n, 1], DType::Float16).expect("zeros");
+    for at in [1 << 31, n - 2] {
+        let row = y.slice(&tilework::s![at as isize..at as isize + 1]);
+        row.and_then(|row| row.fill(-1.0)).expect("fill");
+    }
+    let x = Array::full_on(device, &[3, 1], 1.0, DType::Float16).expect("full");
+    let of = |name: &str, k: Option<usize>| {
+        let call = Genred::with("x * y", &["x = Vi(1)", "y = Vj(1)"], name, 1, k, None);
+        let got = call.expect(name).call(&[&x, &y]);
+        got.and_then(|it| it.to_vec::<i64>()).expect(name)
+    };
+    assert_eq!(of("ArgMin", None), [1 << 31; 3]);
+    assert_eq!(of("ArgKMin", Some(2)), [1 << 31, n as i64 - 2].repeat(3));
+    assert_eq!(of("Count", None), [2; 3]);
+}
+
 /// The nearest by distance, root and all, go through the filter too, and are those of all distances.
 pub fn nearest_by_distance(device: Device) {
     let arrays = arguments(device, DType::Float32, 64, 900);

@@ -69,6 +69,11 @@ fn many_ranks() {
 }
 
 #[test]
+fn more_than_32_bits_count() {
+    on(Device::parse("cuda:0"), pairs_nearest::more_than_32_bits_count);
+}
+
+#[test]
 fn many_rows() {
     on(Device::parse("cuda:0"), pairs_shapes::many_rows);
 }

@@ -255,6 +255,12 @@ for shift in (0, 1, 7):
         x.sum(), x.mean(), tw.var(x), tw.cumulative_sum(x), tw.sort(x), tw.exp(x) * x, q.sum(axis=0),
         q.sum(axis=1), q @ q.T, q[:, :64].T @ q[:, :64], q @ q[0], tw.logsumexp(x),
     ]
+    # Formulas of threads, on tensor cores, of few rows, and as filters.
+    for dim, rows in ((3, 20_000), (40, 20_000), (3, 50)):
+        p = x[: 20_000 * dim].reshape((20_000, dim)) / 8
+        d2 = tw.Vi(p[:rows]).sqdist(tw.Vj(p))
+        results += [(-d2).exp().sum(axis=1), (-d2).logsumexp(axis=1), d2.argKmin(5, axis=1)]
+        results += [((-d2).exp() * tw.Vj(p)).sum(axis=1)]
     print(hashlib.sha256(b"".join(np.asarray(r).tobytes() for r in results)).hexdigest())
 """
 
