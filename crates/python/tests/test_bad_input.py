@@ -368,6 +368,7 @@ def test_operands_on_two_devices() -> None:
         lambda: x[y > 0],
         lambda: tw.searchsorted(x, y),
         lambda: tw.isin(x, y),
+        lambda: tw.repeat(x, y.astype("int64")),
     ):
         with pytest.raises(tw.DeviceError, match="cpu and reference|reference and cpu"):
             work()

@@ -10,7 +10,7 @@ use crate::args::{Integers, Length, ShapeArg, register};
 use crate::array::PyArray;
 use crate::class;
 use crate::convert::ArrayArg;
-use crate::errors::OrRaise;
+use crate::errors::{DeviceError, OrRaise};
 use crate::layout;
 use crate::run::{run, volume};
 
@@ -250,6 +250,13 @@ pub fn repeat(
         Some(array) => {
             if !array.dtype().is_integer() {
                 return Err(PyTypeError::new_err("repeat: counts are integers"));
+            }
+            let (here, there) = (x.0.device(), array.device());
+            if here != there {
+                let message = format!(
+                    "repeat: operands are on {here} and {there}; move one with to_device(\"{here}\")"
+                );
+                return Err(DeviceError::new_err(message));
             }
             let counts = run(py, array.len(), array.device(), || {
                 array.ravel()?.to_dtype(DType::Int64)?.to_vec::<i64>()
