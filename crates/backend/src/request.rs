@@ -27,7 +27,9 @@ pub enum Operand<'a> {
     Scalar(Scalar),
 }
 
-/// A tape, element by element. Copy, cast, fill, compact and setitem are maps of the identity.
+/// A tape, element by element. Copy, cast, fill, compact and setitem are maps of the identity. A select
+/// whose last operand is the output itself is a write under a mask; the CPU, whose memory others may write to
+/// at the same time, does not write what the mask leaves.
 #[derive(Debug)]
 pub struct Map<'a> {
     /// A tape with one output, all of whose slots have length 1.

@@ -5,6 +5,7 @@ import math
 import operator
 import os
 import pickle
+import re
 import threading
 import weakref
 from pathlib import Path
@@ -417,3 +418,30 @@ def test_fork_does_not_hang() -> None:
     if child == 0:
         os._exit(0 if float((x + x).sum()) == 2_000_000 else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def private_kib(path: Path) -> int:
+    """What this process has written to a file that is mapped for itself alone."""
+    lines, inside, total = Path("/proc/self/smaps").read_text().splitlines(), False, 0
+    for line in lines:
+        if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+            inside = line.endswith(str(path))
+        elif inside and line.startswith("Private_Dirty:"):
+            total += int(line.split()[1])
+    return total
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="asks Linux for its pages")
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
+def test_what_a_mask_leaves_is_not_written(tmp_path: Path, dtype: str) -> None:
+    path = tmp_path / "x.npy"
+    n = np.arange(1 << 20, dtype="i4").astype(dtype)
+    np.save(path, n)
+    x, mask = tw.load(path, mmap_mode="c"), np.zeros(n.size, bool)
+    mask[[7, 500_000]] = True
+    x[tw.asarray(mask)] = 1
+    x[::3][tw.asarray(mask[::3])] = 2
+    assert private_kib(path) <= 64
+    n[mask] = 1
+    n[::3][mask[::3]] = 2
+    np.testing.assert_array_equal(np.asarray(x), n)

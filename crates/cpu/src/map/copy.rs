@@ -18,13 +18,13 @@ use crate::pool;
 
 /// An address that pieces of work share.
 #[derive(Clone, Copy)]
-struct Shared(*mut u8);
+pub(super) struct Shared(pub(super) *mut u8);
 
-// SAFETY: pieces of one copy write different elements and read memory that nobody writes.
+// SAFETY: pieces of one copy or fill write different elements and read memory that nobody writes.
 unsafe impl Sync for Shared {}
 
 impl Shared {
-    fn at(&self, position: isize, size: usize) -> *mut u8 {
+    pub(super) fn at(&self, position: isize, size: usize) -> *mut u8 {
         self.0.wrapping_offset(position * size.cast_signed())
     }
 }

@@ -1,7 +1,7 @@
 //! Elementwise work: tapes over arrays of any strides.
 //!
-//! The walk of a call: [`run`] -> one contiguous operation: its kernel (`whole`) -> a copy:
-//! `copy` -> anything else: `plan` turns the tape into kernel calls and `chunks` runs them over the
+//! The walk of a call: [`run`] -> a write under a mask: `masked` -> one contiguous operation: its kernel
+//! (`whole`) -> a copy: `copy` -> anything else: `plan` turns the tape into kernel calls and `chunks` runs them over the
 //! loop nest. `kernels` holds the table of loops, `by_hand` what replaces its cells, `cast` the casts,
 //! `moves` everything that moves bytes (`turn` its tiles), `stream` stores past the caches. Shapes,
 //! dtypes and overlap are settled above the contract.
@@ -14,6 +14,7 @@ pub(crate) mod cast;
 mod chunks;
 mod copy;
 pub(crate) mod kernels;
+mod masked;
 pub(crate) mod moves;
 mod plan;
 mod stream;
@@ -44,6 +45,9 @@ fn piece_elements(cost: usize) -> usize {
 
 /// Does what a `Map` request asks.
 pub(crate) fn run(session: &Session<'_>, map: &Map<'_>) -> Result<()> {
+    if masked::run(session, map) {
+        return Ok(());
+    }
     let only = OnlyCall::of(map);
     if let Some(only) = only
         && whole::run(session, map, only)
