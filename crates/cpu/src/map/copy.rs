@@ -94,7 +94,8 @@ pub(super) fn copy(session: &Session<'_>, source: &ViewRef<'_>, target: &Target<
             let part = (count, columns);
             // SAFETY: as above.
             unsafe {
-                if streams || collects && part.0 * part.1 * size >= LARGE {
+                let large = if is_even(size, to, to_steps.0) { LARGE } else { UNEVEN };
+                if streams || collects && part.0 * part.1 * size >= large {
                     collect(size, part, (to, to_steps.0), (from, from_steps), streams);
                 } else {
                     moves::block(size, part, (to, to_steps), (from, from_steps));
@@ -137,6 +138,15 @@ const COLLECTED: usize = 256 << 10;
 /// Blocks from this size on are collected: about what does not stay in the caches anyway.
 const LARGE: usize = 1 << 20;
 
+/// The same where rows of the target begin anywhere in a line: two tiles write to each line, and what does not stay
+/// in the first-level cache from one to the other costs three times as much.
+const UNEVEN: usize = 32 << 10;
+
+/// Whether all rows of a target begin with a line.
+fn is_even(size: usize, to: *const u8, step: isize) -> bool {
+    to.align_offset(64) == 0 && (step.unsigned_abs() * size).is_multiple_of(64)
+}
+
 /// A block whose source runs across its target, which has contiguous rows: turned around part by
 /// part in a buffer, and written row by row.
 ///
@@ -150,14 +160,16 @@ unsafe fn collect(
     streams: bool,
 ) {
     // Only whole lines go past the caches well.
-    let streams =
-        streams && to.align_offset(64) == 0 && (to_step.unsigned_abs() * size).is_multiple_of(64);
+    let streams = streams && is_even(size, to, to_step);
     let wide = (COLLECTED_ROW / size).min(columns);
     let high = (COLLECTED / (wide * size)).min(rows);
-    // A line longer than what they hold, so that the lines of a column do not all fall into the
-    // same set of a cache; but where rows follow each other without a gap, all are written as one.
-    let gapless = wide == columns && to_step == columns.cast_signed();
-    let pitch = if gapless { wide } else { wide + 64 / size };
+    // Whole lines, and one more than they need, so that the lines of a column do not all fall into the
+    // same set of a cache; but where rows of whole lines follow each other without a gap, all are
+    // written as one.
+    let line = 64 / size;
+    let gapless =
+        wide == columns && to_step == columns.cast_signed() && columns.is_multiple_of(line);
+    let pitch = if gapless { wide } else { wide.next_multiple_of(line) + line };
     let bytes = |elements: isize| elements * size.cast_signed();
     let collecting = moves::with_scratch("copy", high * pitch * size, |collected| {
         for row in (0..rows).step_by(high) {
