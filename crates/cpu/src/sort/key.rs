@@ -31,6 +31,8 @@ pub(super) trait Bits: Pod + Ord + Send + Sync {
     fn leading_zeros(self) -> u32;
     /// The bits in which the two differ, added to those of `seen`.
     fn differences(self, other: Self, seen: Self) -> Self;
+    /// The next larger one, if there is one.
+    fn next(self) -> Option<Self>;
 }
 
 macro_rules! bits {
@@ -63,6 +65,9 @@ macro_rules! bits {
             #[inline(always)]
             fn differences(self, other: $type, seen: $type) -> $type {
                 seen | (self ^ other)
+            }
+            fn next(self) -> Option<$type> {
+                self.checked_add(1)
             }
         }
     )*};

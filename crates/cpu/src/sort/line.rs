@@ -8,12 +8,12 @@
 
 use std::ops::Range;
 
-use bytemuck::cast_slice_mut;
+use bytemuck::{bytes_of, cast_slice_mut};
 use tilework_ops::{Complex, bf16, f16};
 
 use super::key::{Bits, Key, Reversible};
 use super::quick::{Make, Take};
-use super::{Block, Row, quick, radix};
+use super::{Row, quick, radix};
 use crate::isa::Isa;
 use crate::pool;
 
@@ -81,12 +81,7 @@ fn sort_integers<E: Bits>(
 ) {
     let Some(sorter) = E::SORTERS[Isa::current() as usize] else {
         let len = data.len();
-        let room = Block(data.as_mut_ptr());
-        pool::for_ranges(len, PIECE, &|range| {
-            // SAFETY: the range lies in the slice, and no other piece has it.
-            let to = unsafe { std::slice::from_raw_parts_mut(room.at(range.start), range.len()) };
-            make(range, to);
-        });
+        quick::make_all(data, make);
         radix::sort(data, other, low);
         return pool::for_ranges(len, PIECE, &|range| take(range.clone(), &data[range]));
     };
@@ -137,22 +132,28 @@ fn put_back<T: Reversible>(line: Row<T::Raw>, out: Row<T::Raw>, keys: &[T::Bits]
     let middle = keys.partition_point(|&key| key < high);
     let last = keys.partition_point(|&key| key <= high);
     let mixed = first_zero < middle && middle < last;
-    let refill = |mut at: usize, end: usize, is_it: &dyn Fn(T::Raw) -> bool| {
-        for i in 0..line.len() {
-            if at == end {
-                break;
-            }
-            let raw = line.get(i);
-            if is_it(raw) {
-                out.put(at, raw);
-                at += 1;
-            }
-        }
-    };
     if mixed {
-        refill(first_zero, last, &T::is_zero);
+        refill(line, out, first_zero..last, T::is_zero);
     }
-    refill(numbers, keys.len(), &|raw| T::key(raw, flip) == nan);
+    // Most NaN have the bits that their key gives back.
+    let (usual, is_nan) = (T::restore(nan, flip), |raw| T::key(raw, flip) == nan);
+    let is_other = |raw: T::Raw| is_nan(raw) & (bytes_of(&raw) != bytes_of(&usual));
+    if numbers < keys.len() && (0..line.len()).any(|i| is_other(line.get(i))) {
+        refill(line, out, numbers..keys.len(), is_nan);
+    }
+}
+
+/// Writes those elements of which something holds, as many as there are places, in their order.
+fn refill<R: Copy>(line: Row<R>, out: Row<R>, mut places: Range<usize>, holds: impl Fn(R) -> bool) {
+    for i in 0..line.len() {
+        if places.is_empty() {
+            break;
+        }
+        let raw = line.get(i);
+        // Written whether it holds or not, where that does no harm: the next one that does comes here too.
+        out.put(places.start, raw);
+        places.start += usize::from(holds(raw));
+    }
 }
 
 /// Whether a key of `T` and an index below `len` fit into its pair.

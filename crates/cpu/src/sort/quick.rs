@@ -56,12 +56,20 @@ pub(super) unsafe fn sort<E: Bits>(
     let wanted = if threads > 1 && len >= SHARED { PARTS * threads } else { 1 }.max(len / LONG);
     let parts = wanted.next_power_of_two().min(MOST_PARTS);
     let mut ends: SmallVec<[usize; 16]> = smallvec![len];
-    let mut moved = false;
-    if parts == 1 {
-        make(0..len, data);
-    } else {
+    let (mut pivots, mut moved) = (SmallVec::new(), false);
+    let mut sample = sample(len, if parts == 1 { 0 } else { parts * SAMPLE }, make);
+    // What is in order already is seen by its sample, or at its first elements not to be.
+    if parts == 1 || sample.is_sorted() {
+        make_all(data, make);
+        if data.is_sorted() {
+            return pool::for_ranges(len, PIECE, &|range| take(range.clone(), &data[range]));
+        }
+    }
+    if parts > 1 {
+        sample.sort_unstable();
+        pivots = chosen_pivots(&sample, parts);
         // SAFETY: the caller's promise.
-        (ends, moved) = unsafe { part(sorter, data, other, &pivots(len, parts, make), make) };
+        (ends, moved) = unsafe { part(sorter, data, other, &pivots, make) };
     }
     let (data, other) = (Block(data.as_mut_ptr()), Block(other.as_mut_ptr()));
     let (here, there) = if moved { (other, data) } else { (data, other) };
@@ -69,23 +77,53 @@ pub(super) unsafe fn sort<E: Bits>(
         let (start, end) = (if index == 0 { 0 } else { ends[index - 1] }, ends[index]);
         // SAFETY: parts lie apart, inside of both arrays; the level is the caller's promise.
         let sorted = unsafe {
-            (sorter.sort)(here.at(start), there.at(start), moved, end - start);
+            match only_integer(&pivots, index) {
+                Some(only) => {
+                    std::slice::from_raw_parts_mut(data.at(start), end - start).fill(only);
+                }
+                None => (sorter.sort)(here.at(start), there.at(start), moved, end - start),
+            }
             std::slice::from_raw_parts(data.at(start), end - start)
         };
         take(start..end, sorted);
     });
 }
 
-/// Integers that part all of them evenly, ascending: from a sample.
-fn pivots<E: Bits>(len: usize, parts: usize, make: &Make<'_, E>) -> SmallVec<[E; 16]> {
-    let count = parts * SAMPLE;
+/// The integer that a part consists of, if it can have but one.
+fn only_integer<E: Bits>(pivots: &[E], part: usize) -> Option<E> {
+    let low = pivots.get(part.checked_sub(1)?)?;
+    (low.next().as_ref() == pivots.get(part)).then_some(*low)
+}
+
+/// Makes all integers.
+pub(super) fn make_all<E: Bits>(data: &mut [E], make: &Make<'_, E>) {
+    let (len, room) = (data.len(), Block(data.as_mut_ptr()));
+    pool::for_ranges(len, PIECE, &|range| {
+        // SAFETY: the range lies in the slice, and no other piece has it.
+        let to = unsafe { std::slice::from_raw_parts_mut(room.at(range.start), range.len()) };
+        make(range, to);
+    });
+}
+
+/// So many of the integers, evenly spread.
+fn sample<E: Bits>(len: usize, count: usize, make: &Make<'_, E>) -> Vec<E> {
     let mut sample = vec![E::ZERO; count];
     for (i, integer) in sample.iter_mut().enumerate() {
         let place = len / count * i;
         make(place..place + 1, std::slice::from_mut(integer));
     }
-    sample.sort_unstable();
-    (1..parts).map(|part| sample[part * SAMPLE]).collect()
+    sample
+}
+
+/// Integers that part all of them evenly, ascending: from a sorted sample. One that is more than a whole
+/// part gets a part of its own, which needs no sorting.
+fn chosen_pivots<E: Bits>(sample: &[E], parts: usize) -> SmallVec<[E; 16]> {
+    let at = |part: usize| sample[part * SAMPLE];
+    let pivot = |part: usize| match part > 1 && at(part) == at(part - 1) {
+        true => at(part).next().unwrap_or(at(part)),
+        false => at(part),
+    };
+    (1..parts).map(pivot).collect()
 }
 
 /// Makes all integers and parts them by the pivots, one fewer than a power of two; where the parts
