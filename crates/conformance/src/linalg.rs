@@ -45,6 +45,19 @@ pub fn products(device: Device) {
     }
 }
 
+/// Sums of one term are that term, rounded once, whatever a device does with long ones.
+pub fn outer_products(device: Device) {
+    for dtype in [DType::Float32, DType::Float64] {
+        for (m, n) in [(1, 1), (3, 70), (50, 42), (300, 300), (1500, 1100)] {
+            let what = format!("outer product of {dtype}, {m} x {n}");
+            let draw = |shape: &[usize], seed| draw(device, shape, dtype, -3.0..3.0, seed);
+            let (a, b) = (draw(&[m, 1], 1).expect(&what), draw(&[1, n], 2).expect(&what));
+            let (got, expected) = (a.matmul(&b), a.multiply(&b));
+            assert_eq!(scalars(&got.expect(&what)), scalars(&expected.expect(&what)), "{what}");
+        }
+    }
+}
+
 fn wide(dtype: DType) -> DType {
     if dtype.is_complex() { DType::Complex128 } else { DType::Float64 }
 }

@@ -31,6 +31,7 @@ every_device!(
     reductions::scans,
     reductions::accuracy,
     linalg::products,
+    linalg::outer_products,
     linalg::shapes,
     linalg::textbook,
     movement::indexing,

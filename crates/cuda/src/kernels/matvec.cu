@@ -109,10 +109,18 @@ extern "C" __global__ void __launch_bounds__(LANES * SLOTS) across(
     __syncthreads();
     u32 place = blockIdx.x * LANES * RUN + threadIdx.x;
     if (threadIdx.x >= LANES * RUN || place >= v.rows) return;
-    A one = sums[0][threadIdx.x];
-#pragma unroll 16
-    for (int s = 1; s < SLOTS; s++) one = both(one, sums[s][threadIdx.x]);
-    put(v, y + at[2], partial, place, one);
+    // Eight sums of eight, and these by pairs: a sum of all, one after the other, would round with all of it each time.
+    const int SUMS = 8;
+    A some[SUMS];
+#pragma unroll
+    for (int q = 0; q < SUMS; q++) some[q] = sums[q][threadIdx.x];
+#pragma unroll
+    for (int s = SUMS; s < SLOTS; s++) some[s % SUMS] = both(some[s % SUMS], sums[s][threadIdx.x]);
+#pragma unroll
+    for (int d = SUMS / 2; d > 0; d /= 2)
+#pragma unroll
+        for (int q = 0; q < d; q++) some[q] = both(some[q], some[q + d]);
+    put(v, y + at[2], partial, place, some[0]);
 }
 
 // The pieces of the sum, added in order.

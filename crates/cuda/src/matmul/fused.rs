@@ -31,6 +31,9 @@ const TURNED_FOR: usize = 1024;
 const TURNED: usize = 1 << 20;
 /// As in `kernels/matmul_wide.cu`: rows and depths of a tile that is turned.
 const TURNS: usize = 64;
+/// Sums so short are taken by fused steps, with tiles for large products whatever their size: three products of heads and
+/// tails round each term, which long sums do not show.
+const SHORT: usize = 32;
 /// Pieces that one thread adds.
 pub(super) const FEW: usize = 16;
 
@@ -94,7 +97,8 @@ pub(super) fn run(p: &Product<'_>) -> Result<()> {
     let small = Core::new(p.dtype, false, along(p));
     let piece = piece(p.k, p.tiles(small.high, small.wide) * p.batches, card, p.dtype);
     let fits = p.k.div_ceil(piece) * results <= SCRATCH;
-    let large = !fits || p.tiles(LARGE, LARGE) * p.batches >= card;
+    let short = p.dtype == DType::Float32 && p.k <= SHORT;
+    let large = !fits || short || p.tiles(LARGE, LARGE) * p.batches >= card;
     let (core, piece) = match large {
         true => (Core::new(p.dtype, true, along(p)), p.k),
         false => (small, piece),
