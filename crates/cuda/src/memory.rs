@@ -188,8 +188,13 @@ impl Cuda {
         Ok(block)
     }
 
+    /// What a refused request is told, when the pool has given back what it gathered for it: it would keep all
+    /// memory of the card from everybody else.
     fn out_of_memory(&self, bytes: usize) -> Error {
         let _entered = self.enter();
+        if let Err(error) = self.release_cached() {
+            return error;
+        }
         let left = match self.driver().memory_info() {
             Ok((free, total)) => format!("{free} of {total} are free"),
             Err(fault) => fault.to_string(),
