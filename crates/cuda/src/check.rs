@@ -1,7 +1,7 @@
 //! Kernels compile for every architecture: run where there is NVRTC, with or without a card.
 //!
-//! NVRTC is looked for where `TILEWORK_CUDA_PATH` says, which `make test-kernels` sets. Without it
-//! the tests say "not checked" and pass, since compiling takes a minute.
+//! NVRTC is looked for where `TILEWORK_CUDA_PATH` says, which `make test-kernels` sets, and must be there then.
+//! Without it the tests say "not checked" and pass, since compiling takes a minute.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -16,7 +16,13 @@ const ARCHITECTURES: [&str; 3] = ["sm_80", "sm_90a", "sm_100"];
 fn nvrtc() -> Option<Nvrtc> {
     let named = std::env::var_os("TILEWORK_CUDA_PATH").map(PathBuf::from);
     let search = Search { named, ..Search::default() };
-    search.compilers().into_iter().find_map(|library| Nvrtc::open(&library).ok())
+    let found = search.compilers().into_iter().find_map(|library| Nvrtc::open(&library).ok());
+    let promised = search.named.filter(|_| found.is_none());
+    assert!(
+        promised.is_none(),
+        "there is no NVRTC in {promised:?}, which TILEWORK_CUDA_PATH names"
+    );
+    found
 }
 
 /// Compiles every source for every architecture.
