@@ -63,8 +63,10 @@ pub trait Value: Copy + PartialEq + Debug + Send + Sync + 'static {
     fn of_f64(x: f64) -> Self;
 }
 
-/// An element as an array stores it.
-pub trait Element: Copy + PartialEq + Debug + Default + Send + Sync + 'static {
+/// An element as an array stores it: one type for each [`DType`], and no others.
+pub trait Element:
+    Copy + PartialEq + Debug + Default + Send + Sync + 'static + sealed::Sealed
+{
     /// Its dtype.
     const DTYPE: DType;
 
@@ -101,6 +103,11 @@ pub trait Element: Copy + PartialEq + Debug + Default + Send + Sync + 'static {
 
     /// Cast from a complex number.
     fn from_complex(re: f64, im: f64) -> Self;
+}
+
+/// What keeps [`Element`] to the types of the table, which those who read memory rely on.
+pub(crate) mod sealed {
+    pub trait Sealed {}
 }
 
 /// Integers of any width and sign.

@@ -31,6 +31,8 @@ macro_rules! integers {
             fn of_f64(x: f64) -> $type { x as $type }
         }
 
+        impl super::sealed::Sealed for $type {}
+
         impl Element for $type {
             plain!($dtype);
             primitive!($type);

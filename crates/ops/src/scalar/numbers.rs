@@ -56,6 +56,8 @@ impl Value for bool {
     }
 }
 
+impl super::sealed::Sealed for bool {}
+
 impl Element for bool {
     const DTYPE: DType = DType::Bool;
     type Raw = u8;
@@ -170,6 +172,8 @@ macro_rules! reals {
             fn of_f64(x: f64) -> $type { x as $type }
         }
 
+        impl super::sealed::Sealed for $type {}
+
         impl Element for $type {
             plain!($dtype);
             primitive!($type);
@@ -232,6 +236,8 @@ fn round_to_odd(x: f64) -> f32 {
 
 macro_rules! halves {
     ($($type:ident $dtype:ident),*) => {$(
+        impl super::sealed::Sealed for $type {}
+
         impl Element for $type {
             const DTYPE: DType = DType::$dtype;
             type Raw = $type;
@@ -308,6 +314,8 @@ where
 
 macro_rules! complexes {
     ($($type:ident $dtype:ident),*) => {$(
+        impl super::sealed::Sealed for Complex<$type> {}
+
         impl Element for Complex<$type> {
             plain!($dtype);
             type Part = $type;
