@@ -10,10 +10,11 @@
 
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicPtr, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize};
 
-/// How many bytes are kept at most.
+/// How many bytes are kept at most, and which part of the memory that the process may have.
 const KEPT: usize = 2 << 30;
+const PART: usize = 8;
 /// How many blocks are kept at most: few enough to look through in less time than a page takes.
 const PLACES: usize = 256;
 
@@ -30,7 +31,7 @@ struct Place {
 /// `N` places for blocks of so many bytes in all.
 struct Table<const N: usize> {
     places: [Place; N],
-    limit: usize,
+    limit: AtomicUsize,
     /// The bytes that are here.
     bytes: AtomicUsize,
     /// The place whose block leaves next.
@@ -54,7 +55,7 @@ impl<const N: usize> Table<N> {
             places: [const {
                 Place { size: AtomicUsize::new(EMPTY), address: AtomicPtr::new(ptr::null_mut()) }
             }; N],
-            limit,
+            limit: AtomicUsize::new(limit),
             bytes: AtomicUsize::new(0),
             next: AtomicUsize::new(0),
         }
@@ -93,7 +94,7 @@ impl<const N: usize> Table<N> {
 
     /// Keeps a block if there is room.
     fn try_put(&self, address: NonNull<u8>, size: usize) -> bool {
-        if self.bytes.fetch_add(size, Relaxed).saturating_add(size) <= self.limit
+        if self.bytes.fetch_add(size, Relaxed).saturating_add(size) <= self.limit.load(Relaxed)
             && let Some(place) = self.places.iter().find(|place| place.own(EMPTY))
         {
             place.address.store(address.as_ptr(), Relaxed);
@@ -107,7 +108,7 @@ impl<const N: usize> Table<N> {
     /// Keeps a block; those that leave for it go to `release`.
     fn put(&self, address: NonNull<u8>, size: usize, release: impl Fn(NonNull<u8>, usize)) -> bool {
         while !self.try_put(address, size) {
-            if size > self.limit {
+            if size > self.limit.load(Relaxed) {
                 return false;
             }
             let Some((other, size)) = self.take_any() else { return false };
@@ -130,7 +131,25 @@ pub(super) fn take_any() -> Option<(NonNull<u8>, usize)> {
 /// Keeps a block, for which others that nobody has wanted may have to go to `release`; false if it is
 /// larger than all that is kept, and then it is still the caller's.
 pub(super) fn put(address: NonNull<u8>, size: usize, release: impl Fn(NonNull<u8>, usize)) -> bool {
+    static KNOWN: AtomicBool = AtomicBool::new(false);
+    // Whoever comes first; others may keep a block more until it is done.
+    if !KNOWN.swap(true, Relaxed) {
+        let most = memory(&|path| std::fs::read_to_string(path).ok());
+        TABLE.limit.fetch_min(most.map_or(KEPT, |bytes| bytes / PART), Relaxed);
+    }
     TABLE.put(address, size, release)
+}
+
+/// The memory that this process may have, in bytes: the machine's, or that of its control group, which a
+/// container sees as the root. What cannot be read does not limit.
+fn memory(read: &dyn Fn(&str) -> Option<String>) -> Option<usize> {
+    let machine = read("/proc/meminfo").and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?.checked_mul(1024)
+    });
+    let group = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    let group = group.into_iter().filter_map(|path| read(path)?.trim().parse::<usize>().ok());
+    group.chain(machine).min()
 }
 
 #[cfg(test)]
@@ -167,5 +186,31 @@ mod tests {
             std::iter::from_fn(|| table.take_any()).map(|(_, size)| size).collect();
         left.sort_unstable();
         assert_eq!((left, table.bytes.into_inner()), (vec![10, 10, 10, 200], 0));
+    }
+
+    #[test]
+    fn the_least_memory_counts() {
+        let of = |files: &'static [(&str, &str)]| {
+            memory(&|path| {
+                files.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_owned())
+            })
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[("/proc/meminfo", "odd")]), None);
+        assert_eq!(of(&[("/proc/meminfo", "MemTotal:  24000000 kB\n")]), Some(24_576_000_000));
+        assert_eq!(
+            of(&[
+                ("/proc/meminfo", "MemTotal:  24000000 kB\n"),
+                ("/sys/fs/cgroup/memory.max", "max\n")
+            ]),
+            Some(24_576_000_000)
+        );
+        assert_eq!(
+            of(&[
+                ("/proc/meminfo", "MemTotal:  24000000 kB\n"),
+                ("/sys/fs/cgroup/memory.max", "2147483648\n")
+            ]),
+            Some(2_147_483_648)
+        );
     }
 }
