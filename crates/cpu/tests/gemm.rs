@@ -104,6 +104,22 @@ fn long_thin_and_large() {
     }
 }
 
+/// Few columns against long rows, which are read from end to end where they lie.
+#[test]
+fn few_columns_along_rows() {
+    let mut random = Rng(19);
+    for (case, sizes) in
+        [(530, 8, 1300), (200, 31, 1400), (171, 16, 2000), (64, 5, 1500)].into_iter().enumerate()
+    {
+        for (pass, a) in [LIES[0], LIES[2], LIES[1]].into_iter().enumerate() {
+            let lies = (a, LIES[0], random.pick(&LIES[..DISTINCT]));
+            let threads = 1 + (case + pass) % 3;
+            check::<f32>(&mut random, sizes, lies, pass % 2 == 0, threads);
+            check::<f64>(&mut random, sizes, lies, pass % 2 == 1, threads);
+        }
+    }
+}
+
 /// Real data, compared with float64 sums; and the same bits for any number of threads.
 #[test]
 fn real_data_and_thread_counts() {

@@ -154,9 +154,12 @@ impl Blocking {
         let longest = m.max(n).max(k);
 
         let pack_b = shape.b_pitch.is_none_or(|pitch| {
-            longest * size > UNPACKED_BYTES
-                || !pitch.is_multiple_of(64) && m * size >= PACKED_IF_CROSSING
-                || pitch.is_multiple_of(2048) && m * size >= PACKED_IF_COLLIDING
+            // Few columns that fill their rows lie as they would in a panel.
+            let as_packed = n <= nr && pitch <= nr * size;
+            !as_packed
+                && (longest * size > UNPACKED_BYTES
+                    || !pitch.is_multiple_of(64) && m * size >= PACKED_IF_CROSSING
+                    || pitch.is_multiple_of(2048) && m * size >= PACKED_IF_COLLIDING)
         });
         let pack_a = !shape.a_in_place || (longest * size > UNPACKED_BYTES && n > 2 * nr);
 
@@ -174,7 +177,9 @@ impl Blocking {
             grid = Self::pieces_of_threads(shape, (pack_a, pack_b), threads);
             if m >= LAST * LAST_TILES * mr {
                 last_rows = m - (m - m / LAST) / mr * mr;
-                let columns = n.div_ceil(NARROW).max(grid.columns);
+                // As many for each of the grid's: a fifth piece of columns for two threads is one
+                // that the other waits for.
+                let columns = (n / NARROW / grid.columns).max(1) * grid.columns;
                 let rows = (2 * threads).div_ceil(columns).min(last_rows / mr);
                 finer = Grid { rows, columns };
             }
@@ -186,7 +191,10 @@ impl Blocking {
 
         let blocks = k.div_ceil(kc.max(1));
         let result = m.saturating_mul(n).saturating_mul(size);
-        let k_at_once = if threads > 1 && blocks >= threads && result <= PARTIALS / blocks.min(16) {
+        // Rows of A that are read where they lie are long streams: better than parts of all of them.
+        let along = !pack_a && !pack_b && !shape.a_by_columns && tiles_high >= 4 * threads;
+        let cut_k = threads > 1 && blocks >= threads && !along;
+        let k_at_once = if cut_k && result <= PARTIALS / blocks.min(16) {
             // Cutting K packs everything once; cutting C packs A or B again in every piece.
             if m.min(n) < NARROW { (PARTIALS / result).clamp(threads, 64) } else { 0 }
         } else {
@@ -334,6 +342,9 @@ mod tests {
         };
         assert_eq!(large, expected);
 
+        let odd = Blocking::choose(&square(1025), SAPPHIRE, 2);
+        assert_eq!(odd.finer, large.finer);
+
         let small = Blocking::choose(&square(128), SAPPHIRE, 2);
         assert!(!small.pack_a && !small.pack_b);
         assert_eq!((small.grid, small.last_rows), (Grid { rows: 2, columns: 1 }, 0));
@@ -349,6 +360,9 @@ mod tests {
 
         let long = Blocking::choose(&Shape { m: 64, n: 64, k: 4096, ..square(64) }, SAPPHIRE, 2);
         assert!(long.k_at_once >= 8);
+        let thin = Shape { n: 8, b_pitch: Some(32), ..square(2048) };
+        let thin = Blocking::choose(&thin, SAPPHIRE, 2);
+        assert_eq!((thin.pack_a, thin.pack_b, thin.k_at_once), (false, false, 0));
         let flat = Blocking::choose(&Shape { k: 64, ..square(4096) }, SAPPHIRE, 2);
         assert_eq!((flat.grid.columns, flat.kc, flat.k_at_once), (2, 64, 0));
     }

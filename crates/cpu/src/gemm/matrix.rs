@@ -169,6 +169,11 @@ pub(super) unsafe fn at_once<F: Family>(p: &Product<F::Store>) {
     unsafe { rows_of_tiles::<F>(p, &blocking, p.a, nowhere, p.m, &strips, target) };
 }
 
+/// Rows of A that are read from end to end before the next, where nothing is packed and so nothing is
+/// gained by a block of K for all rows: A comes from memory then, as fast as a few long streams allow.
+/// Of 2048 x 2048 float64 times 8 columns, 8 took 0.80 ms, 14 took 0.91 and blocks of K 1.18.
+const ROWS_ALONG: usize = 8;
+
 /// Computes a piece of C over all of K.
 ///
 /// # Safety
@@ -185,11 +190,18 @@ unsafe fn piece<F: Family>(
     }
     let depth = 0..p.k;
     let Some(sums) = Sums::new::<F>(p, blocking) else {
-        let c = at(p.c, rows.start, p.c_rows, columns.start, 1).cast::<Elem<F>>();
-        let target = Target { at: c, rows: p.c_rows, accumulate: p.accumulate };
-        let part = Part { rows, columns, depth };
-        // SAFETY: the same contract; without sums, the two element types are one.
-        return unsafe { region::<F>(p, blocking, &part, target, slot) };
+        let packs = blocking.pack_a || blocking.pack_b;
+        let along = !packs && p.a_cols == 1 && p.k > blocking.kc;
+        let at_once = if along { ROWS_ALONG } else { rows.len() };
+        for row in rows.clone().step_by(at_once) {
+            let c = at(p.c, row, p.c_rows, columns.start, 1).cast::<Elem<F>>();
+            let target = Target { at: c, rows: p.c_rows, accumulate: p.accumulate };
+            let rows = row..rows.end.min(row + at_once);
+            let part = Part { rows, columns: columns.clone(), depth: depth.clone() };
+            // SAFETY: the same contract; without sums, the two element types are one.
+            unsafe { region::<F>(p, blocking, &part, target, slot) };
+        }
+        return;
     };
     let packed = slot.wrapping_add(sums.room::<F>());
     let Sums { pitch, height } = sums;
