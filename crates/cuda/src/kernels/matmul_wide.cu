@@ -71,16 +71,21 @@ extern "C" __global__ void __launch_bounds__(256) turn(
     locate(batch, (u64)(p.first + blockIdx.y), at);
     from += x.which ? at[1] : at[0];
     to += (u64)blockIdx.y * p.k * x.pitch;
+    // All of a thread's elements are on their way at once.
+    const u32 EACH = TURNS * TURNS / 256, APART = 256 / TURNS;
+    u32 far = threadIdx.x / TURNS, near = threadIdx.x % TURNS;
+    S own[EACH];
 #pragma unroll
-    for (u32 q = threadIdx.x; q < TURNS * TURNS; q += 256) {
-        u32 r = q / TURNS, d = q % TURNS;
-        if (row + r < x.rows && depth + d < p.k) tile[r][d] = from[(i64)(row + r) * x.step + depth + d];
+    for (u32 q = 0; q < EACH; q++) {
+        u64 r = row + far + q * APART;
+        own[q] = r < x.rows && depth + near < p.k ? from[(i64)r * x.step + depth + near] : S{};
     }
+#pragma unroll
+    for (u32 q = 0; q < EACH; q++) tile[far + q * APART][near] = own[q];
     __syncthreads();
 #pragma unroll
-    for (u32 q = threadIdx.x; q < TURNS * TURNS; q += 256) {
-        u32 d = q / TURNS, r = q % TURNS;
-        if (row + r < x.pitch && depth + d < p.k)
-            to[(depth + d) * x.pitch + row + r] = row + r < x.rows ? tile[r][d] : S{};
+    for (u32 q = 0; q < EACH; q++) {
+        u32 d = depth + far + q * APART;
+        if (row + near < x.pitch && d < p.k) to[d * x.pitch + row + near] = tile[near][far + q * APART];
     }
 }

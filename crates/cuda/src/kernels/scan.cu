@@ -4,7 +4,8 @@
 // how the states are merged depends on the sizes alone. A block waits only for blocks of lower numbers,
 // which devices begin first. Tiles lie in shared memory while they wait, so that a multiprocessor has
 // many of them: what is on its way is what the speed depends on. Rows that a warp can hold have one
-// each. Declared before: S, R, F; EACH, neighbours that a lane has; SHORT, 1 for rows of a warp.
+// each. Declared before: S, R, F; EACH, neighbours that a lane has; KIND, which kernel this is for: TILES, a tile
+// for each block; SHORT, rows of a warp; RING, that of `scan_ring.cu`.
 
 #define THREADS 256
 #define WARPS (THREADS / 32)
@@ -12,6 +13,11 @@
 #define SPAN (32 * EACH)            // of a warp in a round
 #define TILE (THREADS * EACH * ROUNDS)
 #define BLOCKS 6                    // on a multiprocessor
+#define TILES 0
+#define SHORT 1
+#define RING 2
+// From one round of a warp to the next where tiles are kept: beside those of other warps, or as they lie in memory.
+#define APART (KIND == RING ? 32 : THREADS)
 
 typedef F::State State;
 
@@ -124,12 +130,12 @@ FN State look_back(const Slots& slots, const Shape& shape, I row, u32 tile, Stat
 // A warp's part of a row: in each round EACH neighbours of each lane.
 struct Part {
     typedef Pack<S, EACH> Own;
-    Own* kept;          // the warp's first round; the next one's is THREADS further
+    Own* kept;          // the warp's first round; the next one's is APART further
     I begin, count;     // its first element, and where the row ends
     bool whole;         // all of them are there
 
     FN u32 lane() { return threadIdx.x % 32; }
-    __device__ __forceinline__ Own& own(int r) const { return kept[r * THREADS + lane()]; }
+    __device__ __forceinline__ Own& own(int r) const { return kept[r * APART + lane()]; }
     __device__ __forceinline__ I place(int r, int e) const { return begin + r * SPAN + lane() * EACH + e; }
     __device__ __forceinline__ bool has(int r, int e) const { return whole || place(r, e) < count; }
     // Whether nothing is left for a round.
@@ -149,7 +155,7 @@ struct Part {
                 for (int e = 0; e < EACH; e++) {
                     u32 k = e * 32 + lane();
                     if (whole || begin + r * SPAN + k < count)
-                        copy(((S*)(kept + r * THREADS))[k], from[(i64)(r * SPAN + k) * step]);
+                        copy(((S*)(kept + r * APART))[k], from[(i64)(r * SPAN + k) * step]);
                 }
             }
         }
@@ -238,13 +244,13 @@ struct Part {
             for (int e = 0; e < EACH; e++) {
                 u32 k = e * 32 + lane();
                 if (whole || begin + r * SPAN + k < count)
-                    to[(i64)(r * SPAN + k) * step] = ((const R*)(kept + r * THREADS))[k];
+                    to[(i64)(r * SPAN + k) * step] = ((const R*)(kept + r * APART))[k];
             }
         }
     }
 };
 
-#if SHORT
+#if KIND == SHORT
 // Short rows: each has a warp.
 extern "C" __global__ void __launch_bounds__(THREADS) short_rows(
     const __grid_constant__ Nest<I, 2> rows, const Shape shape, const S* in, R* out) {
@@ -259,7 +265,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) short_rows(
     part.add_up(left);
     part.write(out + (i64)at[1], shape.to, left, F::init());
 }
-#else
+#elif KIND == TILES
 extern "C" __global__ void __launch_bounds__(THREADS, sizeof(State) > 4 ? 1 : BLOCKS) scan(
     const __grid_constant__ Nest<I, 2> rows, const Shape shape, const S* in, R* out, const Slots slots) {
     __shared__ Part::Own kept[ROUNDS * THREADS];
