@@ -13,6 +13,7 @@ use crate::device::{DeviceArg, PyDevice};
 use crate::dtype::{self, PyDType};
 use crate::errors::OrRaise;
 use crate::iteration::PyArrayIter;
+use crate::memory;
 use crate::operand::Operand;
 use crate::run::{detached, run};
 
@@ -217,14 +218,15 @@ impl PyArray {
         self.0.is_contiguous()
     }
 
-    /// Whether it may be written to.
+    /// Whether it may be written to: not where its memory is read-only, and not where several indices
+    /// reach one element.
     ///
     /// >>> import tilework as tw
-    /// >>> tw.asarray(memoryview(b"abc")).writable
-    /// False
+    /// >>> tw.asarray(memoryview(b"abc")).writable, tw.broadcast_to(tw.zeros(1), (3,)).writable
+    /// (False, False)
     #[getter]
     fn writable(&self) -> bool {
-        self.0.is_writable()
+        memory::may_be_written(&self.0)
     }
 
     fn __len__(&self) -> PyResult<usize> {

@@ -1,8 +1,8 @@
 //! The buffer protocol, in both directions, and the NumPy protocols that stand on it.
 //!
 //! Taken in: NumPy's arrays and scalars, bytes, memoryviews, `array.array`. Given out: the memory
-//! of arrays of the host, writable if the array is. What foreign code does with it is outside of
-//! the guards, as with NumPy.
+//! of arrays of the host, writable if the array is and no two indices reach one element. What
+//! foreign code does with it is outside of the guards, as with NumPy.
 
 use std::ffi::{CStr, c_int, c_void};
 
@@ -16,7 +16,7 @@ use crate::array::PyArray;
 use crate::cuda;
 use crate::dtype::{self, DTypeArg};
 use crate::errors::OrRaise;
-use crate::memory::{self, Foreign};
+use crate::memory::{self, Foreign, may_be_written};
 use crate::run::run;
 
 /// An array on the memory of an object with a buffer, for a device of the host; None if the object
@@ -214,7 +214,7 @@ pub fn interface<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyD
     interface.set_item("shape", PyTuple::new(py, array.shape())?)?;
     interface.set_item("strides", PyTuple::new(py, byte_strides(array))?)?;
     interface.set_item("typestr", dtype::type_string(array.dtype()))?;
-    interface.set_item("data", (address(array).addr(), !array.is_writable()))?;
+    interface.set_item("data", (address(array).addr(), !may_be_written(array)))?;
     Ok(interface)
 }
 
@@ -249,8 +249,9 @@ impl PyArray {
         let Some(format) = format_of(array.dtype()) else {
             return refuse("the protocol has no letter for bfloat16");
         };
-        if wants(ffi::PyBUF_WRITABLE) && !array.is_writable() {
-            return refuse("the array is read-only");
+        let writable = may_be_written(array);
+        if wants(ffi::PyBUF_WRITABLE) && !writable {
+            return refuse("the array is read-only, or some of its elements stand for one another");
         }
         let (rows, columns) = (array.is_contiguous(), array.layout().is_f_contiguous());
         if (wants(ffi::PyBUF_C_CONTIGUOUS) || !wants(ffi::PyBUF_STRIDES)) && !rows
@@ -267,7 +268,7 @@ impl PyArray {
         let shape = array.shape().iter().map(|&n| n as isize).collect();
         let exported = Box::new(Exported { shape, strides: byte_strides(array) });
         let ndim = array.ndim() as c_int;
-        let (address, readonly) = (address(array), !array.is_writable());
+        let address = address(array);
         // SAFETY: `view` is valid; everything it points to lives in `exported`, in a static, or in
         // the array, which the view's object keeps.
         unsafe {
@@ -275,7 +276,7 @@ impl PyArray {
             (*view).buf = address.cast();
             (*view).len = len;
             (*view).itemsize = size as isize;
-            (*view).readonly = c_int::from(readonly);
+            (*view).readonly = c_int::from(!writable);
             (*view).ndim = ndim;
             (*view).format = if wants(ffi::PyBUF_FORMAT) {
                 format.as_ptr().cast_mut()

@@ -161,7 +161,7 @@ impl PyArray {
             Some(card) if self.0.dtype() != DType::BFloat16 => {
                 let interface = buffer::interface(py, &self.0)?;
                 if self.0.is_empty() {
-                    interface.set_item("data", (0, !self.0.is_writable()))?;
+                    interface.set_item("data", (0, !memory::may_be_written(&self.0)))?;
                 }
                 // PyTorch does not look at the stream, CuPy and Numba wait for it on the host.
                 py.detach(|| card.synchronize()).py()?;

@@ -234,7 +234,7 @@ impl PyArray {
             return Err(PyBufferError::new_err(message));
         }
         let lent = lent(&array, stream)?;
-        let writable = array.is_writable();
+        let writable = memory::may_be_written(&array);
         if max_version.is_some_and(|(major, _)| major >= 1) {
             let (tensor, context) = export(array, lent);
             let flags = if writable { 0 } else { READ_ONLY } | if copied { IS_COPIED } else { 0 };
@@ -244,7 +244,8 @@ impl PyArray {
             return capsule(py, Box::into_raw(managed).cast(), VERSIONED_NAME);
         }
         if !writable {
-            let message = "__dlpack__: before version 1.0 there is no word for read-only memory";
+            let message =
+                "__dlpack__: before version 1.0 there is no word for read-only memory; copy it";
             return Err(PyBufferError::new_err(message));
         }
         let (tensor, context) = export(array, lent);

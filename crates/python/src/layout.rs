@@ -15,6 +15,7 @@ use crate::array::PyArray;
 use crate::dtype::DTypeArg;
 use crate::errors::OrRaise;
 use crate::functions::manipulation::reshaped;
+use crate::memory::may_be_written;
 use crate::run::run;
 
 /// The order that a letter means.
@@ -142,7 +143,7 @@ impl PyArray {
             c_contiguous: self.0.is_contiguous(),
             f_contiguous: self.0.is_column_major(),
             owndata: !self.0.storage().is_foreign(),
-            writeable: self.0.is_writable(),
+            writeable: may_be_written(&self.0),
             aligned: true,
         }
     }
@@ -178,7 +179,7 @@ pub struct Flags {
     f_contiguous: bool,
     /// Whether the memory was made here, and not by another library.
     owndata: bool,
-    /// Whether it may be written to.
+    /// Whether it may be written to: the memory is not read-only, and no two indices reach one element.
     writeable: bool,
     /// Elements begin where the processor likes them; always.
     aligned: bool,

@@ -33,6 +33,12 @@ pub fn host_of(device: Device) -> Device {
     }
 }
 
+/// Whether others may be told that they can write to an array: not where its memory is read-only, and
+/// not where elements stand for one another, which every write of ours refuses, too.
+pub fn may_be_written(array: &Array) -> bool {
+    array.is_writable() && !array.layout().has_internal_overlap()
+}
+
 /// The array on foreign memory, which lives until `keep` is dropped.
 ///
 /// # Safety

@@ -136,6 +136,17 @@ def test_dlpack_shares_memory_both_ways(library: str, name: str) -> None:
 
 
 @card
+def test_elements_that_stand_for_one_another_are_not_lent_for_writing() -> None:
+    x = on_card(np.arange(6.0))
+    for view in (tw.broadcast_to(x[:1], (3,)), tw.sliding_window_view(x, 3)):
+        assert view.__cuda_array_interface__["data"][1] and not view.writable
+        with pytest.raises(BufferError, match="read-only"):
+            view.__dlpack__()
+    for view in (x, x[::2], x[:0], tw.broadcast_to(x, (0, 6))):
+        assert not view.__cuda_array_interface__["data"][1] and view.writable
+
+
+@card
 def test_bfloat16_goes_by_dlpack(torch: Any) -> None:
     t = torch.arange(8, device="cuda").to(torch.bfloat16)
     x = tw.from_dlpack(t)

@@ -274,6 +274,31 @@ def test_dlpack_in(device: tw.device) -> None:
         tw.from_dlpack(Worn())
 
 
+def repeating(x: tw.Array) -> list[tw.Array]:
+    """Views of an array of six elements some of whose indices reach one element."""
+    views = [tw.broadcast_to(x[:1], (3,)), tw.broadcast_to(x.reshape(2, 3), (4, 2, 3))]
+    return [*views, tw.sliding_window_view(x, 3), tw.as_strided(x, (2, 5), (8, 8))]
+
+
+def test_elements_that_stand_for_one_another_are_not_lent_for_writing(device: tw.device) -> None:
+    x = tw.arange(6.0)
+    for view in repeating(x):
+        n = np.asarray(view)
+        assert not n.flags.writeable and np.shares_memory(n, np.asarray(x))
+        assert not view.writable and not view.flags.writeable and view.data.readonly
+        assert view.__array_interface__["data"][1]
+        assert not np.from_dlpack(view).flags.writeable and not tw.from_dlpack(view).writable
+        with pytest.raises(BufferError, match="stand for one another"):
+            ctypes.c_char.from_buffer(view)
+        with pytest.raises(BufferError, match="read-only"):
+            view.__dlpack__()
+        assert view.copy().writable and np.asarray(view.copy()).flags.writeable
+    # Steps, single elements of long axes, and nothing at all repeat nothing.
+    for view in (x[::-2], x.reshape(2, 3).T, tw.broadcast_to(x, (1, 6)), tw.broadcast_to(x, (0, 6))):
+        assert view.writable and view.flags.writeable and np.asarray(view).flags.writeable
+        assert not view.__array_interface__["data"][1] and view.__dlpack__() is not None
+
+
 # NumPy as the other operand.
 
 
