@@ -3,7 +3,6 @@ files. Integers, so that every result is exact."""
 
 import io
 import math
-import re
 from array import array
 from collections import deque
 from collections.abc import Callable
@@ -13,7 +12,6 @@ import pytest
 
 import tilework as tw
 from conftest import SEED
-from tilework._names import _HERE
 
 
 def same(ours: Callable[[], object], theirs: Callable[[], object]) -> None:
@@ -211,20 +209,6 @@ def test_other_functions_of_numpy(host: tw.device) -> None:
     np.testing.assert_array_equal(np.asarray(out), np.cbrt(n))
     np.add.at(x, (0, 0), 10)
     assert x[0, 0].item() == 10.5
-
-
-def test_names_of_numpy() -> None:
-    """A name of NumPy's is answered with ours; every answer names something that is here."""
-    with pytest.raises(AttributeError, match=r"here concat\(arrays, axis=0\)"):
-        tw.concatenate  # noqa: B018
-    with pytest.raises(AttributeError, match="no attribute 'nothing'$"):
-        tw.nothing  # noqa: B018
-    for name, answer in _HERE.items():
-        assert not hasattr(tw, name) and hasattr(np, name)
-        for ours in re.findall(r"(?<![.\w])(\w+)\(", answer):
-            assert hasattr(tw, ours) or ours == "divmod", (name, ours)
-        for ours in re.findall(r"x\.(\w+)", answer):
-            assert hasattr(tw.Array, ours), (name, ours)
 
 
 def test_round_to_decimals() -> None:
