@@ -15,7 +15,7 @@ use crate::array::PyArray;
 use crate::buffer;
 use crate::class;
 use crate::cuda;
-use crate::device::DeviceArg;
+use crate::device::{self, DeviceArg};
 use crate::dlpack;
 use crate::dtype::DTypeArg;
 use crate::errors::OrRaise;
@@ -278,7 +278,7 @@ pub fn asarray(
     let dtype = dtype.map(|dtype| dtype.0);
     let array = match device {
         Some(device) => asarray_on(obj, dtype, device.0)?,
-        None => asarray_near(obj, dtype, Device::current())?,
+        None => asarray_near(obj, dtype, device::current())?,
     };
     // Only what is copied anyway comes in one of two orders.
     let needed = if order == Order::Either { Order::Keep } else { order };
@@ -308,7 +308,7 @@ impl<'py> FromPyObject<'_, 'py> for ArrayArg {
         if let Some(array) = class::ours(&object) {
             return Ok(ArrayArg(array.clone()));
         }
-        asarray_near(&object, None, Device::current()).map(ArrayArg)
+        asarray_near(&object, None, device::current()).map(ArrayArg)
     }
 }
 

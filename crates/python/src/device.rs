@@ -1,18 +1,18 @@
 //! `tilework.device` and what belongs to the machine: defaults, threads, memory.
 
-use std::cell::RefCell;
-
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
-use tilework::{Device, DeviceScope};
+use tilework::Device;
 use tilework_cpu::pool::MAX_THREADS;
 
 use crate::errors::OrRaise;
+use crate::scopes::Scopes;
 
 /// Where arrays live and operations run: "cpu", "reference", "cuda:0".
 ///
-/// Used in a `with` statement, it is where new arrays are made on this thread.
+/// Used in a `with` statement, it is where new arrays are made inside of it, by this thread or this task
+/// of asyncio.
 ///
 /// >>> import tilework as tw
 /// >>> with tw.device("reference"):
@@ -22,9 +22,24 @@ use crate::errors::OrRaise;
 #[pyclass(frozen, name = "device", module = "tilework", weakref)]
 pub struct PyDevice(pub Device);
 
-thread_local! {
-    // A scope ends on the thread that began it, so it is kept there and not in the object.
-    static SCOPES: RefCell<Vec<(Device, DeviceScope)>> = const { RefCell::new(Vec::new()) };
+/// The `with` statements that name a device.
+static ENTERED: Scopes = Scopes::new("tilework.device");
+
+/// Where new arrays are made: an operation's own device while it works, that of the innermost `with`
+/// statement of this context, or the process's default. The core knows the first and the last alone:
+/// what it is to make where the second says is told so.
+pub fn current() -> Device {
+    Device::scoped().or_else(entered).unwrap_or_else(Device::current)
+}
+
+fn entered() -> Option<Device> {
+    if !ENTERED.is_used() {
+        return None;
+    }
+    Python::attach(|py| {
+        let device = ENTERED.innermost(py).ok()??;
+        Some(device.cast_exact::<PyDevice>().ok()?.get().0)
+    })
 }
 
 /// The device that an argument names.
@@ -94,20 +109,14 @@ impl PyDevice {
         py.detach(|| self.0.synchronize()).py()
     }
 
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        let device = slf.get().0;
-        SCOPES.with_borrow_mut(|scopes| scopes.push((device, device.scope())));
-        slf
+    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        ENTERED.enter(slf.as_any(), slf.as_any())?;
+        Ok(slf)
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let ended = SCOPES.with_borrow_mut(Vec::pop);
-        if ended.is_some_and(|(device, _)| device == self.0) {
-            return Ok(());
-        }
-        let message = "device: `with` statements of this thread did not end in order";
-        Err(PyRuntimeError::new_err(message))
+    fn __exit__(slf: &Bound<'_, Self>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        ENTERED.leave(slf.as_any())
     }
 
     fn __repr__(&self) -> String {
@@ -145,7 +154,7 @@ impl<'py> FromPyObject<'_, 'py> for DeviceArg {
 
 /// The device that was asked for, or where new arrays are made.
 pub fn or_current(device: Option<DeviceArg>) -> Device {
-    device.map_or_else(Device::current, |device| device.0)
+    device.map_or_else(current, |device| device.0)
 }
 
 /// All devices of this machine.
@@ -166,7 +175,7 @@ fn devices(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
 /// 'reference'
 #[pyfunction]
 fn default_device() -> PyDevice {
-    PyDevice(Device::current())
+    PyDevice(current())
 }
 
 /// Makes a device the one where new arrays are made, in all threads.

@@ -17,7 +17,7 @@ use crate::array::PyArray;
 use crate::buffer;
 use crate::class;
 use crate::cuda::{self, Borrowed, Lent};
-use crate::device::DeviceArg;
+use crate::device::{self, DeviceArg};
 use crate::errors::OrRaise;
 use crate::memory::{self, Foreign};
 use crate::run::run;
@@ -434,12 +434,12 @@ fn from_dlpack(
     }
     let ours = class::ours(x).map(Array::device);
     let wanted = device.map(|device| device.0);
-    let host = memory::host_of(wanted.or(ours).unwrap_or_else(Device::current));
+    let host = memory::host_of(wanted.or(ours).unwrap_or_else(device::current));
     let array = import(x, host, copy)?;
     // Memory of a card stays there, unless it is wanted elsewhere.
     let there = array.device();
     let to = wanted.unwrap_or_else(|| match there.memory() {
-        Memory::Host => ours.unwrap_or_else(Device::current),
+        Memory::Host => ours.unwrap_or_else(device::current),
         Memory::Cuda => there,
     });
     if to == there {

@@ -4,11 +4,12 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyType};
-use tilework::{DType, Device};
+use tilework::DType;
 use tilework_ops::Kind;
 
 use crate::array::PyArray;
 use crate::convert;
+use crate::device;
 use crate::errors::OrRaise;
 
 /// The type of an array's elements.
@@ -203,7 +204,7 @@ impl PyDType {
     /// An array of this dtype, as NumPy's types make numbers: `tw.float32(1.5)`.
     #[pyo3(signature = (value, /))]
     fn __call__(&self, value: &Bound<'_, PyAny>) -> PyResult<PyArray> {
-        let device = Device::current();
+        let device = device::current();
         convert::asarray_on(value, Some(self.0), device).map(PyArray)
     }
 

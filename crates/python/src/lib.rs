@@ -1,7 +1,7 @@
 //! The Python package's native module, `tilework._core`.
 //!
 //! A shell: every function parses its arguments, calls the core, and wraps the result. Rooms:
-//! `errors` and `run` (exceptions, the GIL), `dtype`, `device`, `array` with `class`, `operators`,
+//! `errors`, `run` and `scopes` (exceptions, the GIL, `with`), `dtype`, `device`, `array` with `class`, `operators`,
 //! `indexing`, `iteration`, `methods`, `statistics`, `layout`, `buffer`, `dlpack` and `cuda` (the
 //! classes), `args`, `convert`, `memory` and `operand` (arguments), `functions` (the namespace),
 //! `random`, `pairs` (formulas), `command` (the command line).
@@ -32,6 +32,7 @@ mod operators;
 mod pairs;
 mod random;
 mod run;
+mod scopes;
 mod statistics;
 
 use pyo3::prelude::*;

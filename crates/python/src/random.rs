@@ -5,11 +5,12 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
-use tilework::{Array, DType, Device, Direction, Error, Number, Rng, Scalar, Side};
+use tilework::{Array, DType, Direction, Error, Number, Rng, Scalar, Side};
 
 use crate::args::{ShapeArg, register, target};
 use crate::array::{PyArray, shape_text, to_object};
 use crate::convert::ArrayArg;
+use crate::device;
 use crate::dtype::DTypeArg;
 use crate::errors::OrRaise;
 use crate::operand::Operand;
@@ -32,7 +33,9 @@ fn draw_once(
     shape: &[usize],
     draw: impl Fn(&[usize]) -> tilework::Result<Array> + Sync,
 ) -> PyResult<Array> {
-    run(py, volume(shape), Device::current(), || draw(shape).map_err(|error| error.of(operation)))
+    let device = device::current();
+    let _scope = device.scope();
+    run(py, volume(shape), device, || draw(shape).map_err(|error| error.of(operation)))
 }
 
 /// An array; a number if no size was asked for and it has no axes.
@@ -89,7 +92,7 @@ fn parameter<'a>(
     default: f64,
 ) -> PyResult<Operand<'a>> {
     let Some(object) = object else { return Ok(Operand::Number(default.into())) };
-    match Operand::of(object, Device::current())? {
+    match Operand::of(object, device::current())? {
         Some(Operand::Number(Number::Complex(_))) | None => {
             let kind = object.get_type().name()?;
             let message = format!("{operation}: {kind} is neither a real number nor an array");
@@ -105,7 +108,7 @@ fn holds(
     parameter: &Operand<'_>,
     question: impl Fn(&Array) -> tilework::Result<Array> + Sync,
 ) -> PyResult<bool> {
-    let device = Device::current();
+    let device = device::current();
     run(py, parameter.len(), device, || {
         question(&parameter.to_array(device)?)?.all(())?.item::<bool>()
     })
@@ -187,7 +190,7 @@ impl Generator {
         dtype: Option<DTypeArg>,
     ) -> PyResult<Py<PyAny>> {
         let (low, high) = (parameter("uniform", low, 0.0)?, parameter("uniform", high, 1.0)?);
-        let device = Device::current();
+        let device = device::current();
         let width = match (&low, &high) {
             (Operand::Number(low), Operand::Number(high)) => {
                 let [low, high] = [low, high].map(|bound| bound.cast(DType::Float64).get::<f64>());
@@ -234,7 +237,9 @@ impl Generator {
     #[pyo3(signature = (x, axis=0))]
     fn permutation(&self, py: Python<'_>, x: &Bound<'_, PyAny>, axis: isize) -> PyResult<PyArray> {
         if let Ok(n) = x.extract::<usize>() {
-            return run(py, n, Device::current(), || self.0.permutation(n)).map(PyArray);
+            let device = device::current();
+            let _scope = device.scope();
+            return run(py, n, device, || self.0.permutation(n)).map(PyArray);
         }
         let x = x.extract::<ArrayArg>()?.0;
         let at = tilework_layout::normalize_axis("permutation", axis, x.ndim()).py()?;
@@ -264,7 +269,8 @@ impl Generator {
         let pool = match a.extract::<i64>() {
             Ok(n) => {
                 let n = n.max(0);
-                run(py, n as usize, Device::current(), || Array::arange(0, n, 1, DType::Int64))?
+                let device = device::current();
+                run(py, n as usize, device, || Array::arange_on(device, 0, n, 1, DType::Int64))?
             }
             Err(_) => a.extract::<ArrayArg>()?.0,
         };
@@ -287,7 +293,7 @@ impl Generator {
     /// [0, 1, 2, 3]
     #[pyo3(signature = (x, axis=0))]
     fn shuffle(&self, py: Python<'_>, x: &Bound<'_, PyAny>, axis: isize) -> PyResult<()> {
-        let target = target(x, Device::current())?;
+        let target = target(x, device::current())?;
         let PyArray(mixed) = self.permutation(py, x, axis)?;
         run(py, target.len(), target.device(), || target.assign(&mixed))
     }
@@ -335,7 +341,7 @@ impl Generator {
         let first = |order: Array| -> tilework::Result<Array> {
             order.slice(&[(..count).into()])?.reshape(&lengths)
         };
-        let device = Device::current();
+        let device = device::current();
         let Some(ArrayArg(p)) = p else {
             return match replace {
                 true => draw_once(py, "choice", shape, |shape| self.0.integers(0, n as i64, shape)),

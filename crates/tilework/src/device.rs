@@ -66,7 +66,8 @@ pub fn set_num_threads(threads: usize) {
 static DEFAULT: ForkMutex<Option<Device>> = ForkMutex::new(None);
 
 thread_local! {
-    static SCOPED: RefCell<Vec<Device>> = const { RefCell::new(Vec::new()) };
+    // Each with a number of its own: scopes may end in any order, and each ends itself.
+    static SCOPED: RefCell<Vec<(u64, Device)>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Device {
@@ -113,8 +114,12 @@ impl Device {
     /// Where new arrays are made: the innermost [`Device::scope`] of this thread, or the process's
     /// default.
     pub fn current() -> Device {
-        let scoped = SCOPED.with(|scoped| scoped.borrow().last().copied());
-        scoped.unwrap_or_else(|| DEFAULT.lock().unwrap_or(Device::cpu()))
+        Device::scoped().unwrap_or_else(|| DEFAULT.lock().unwrap_or(Device::cpu()))
+    }
+
+    /// The innermost [`Device::scope`] of this thread, if it is in one.
+    pub fn scoped() -> Option<Device> {
+        SCOPED.with(|scoped| scoped.borrow().last().map(|(_, device)| *device))
     }
 
     /// Makes this the process's default.
@@ -122,11 +127,28 @@ impl Device {
         *DEFAULT.lock() = Some(self);
     }
 
-    /// Makes this the default of this thread until the scope is dropped.
+    /// Makes this the default of this thread until the scope is dropped. Of several scopes the one
+    /// that began last is in force, whatever the order in which others end.
+    ///
+    /// ```
+    /// use tilework::Device;
+    /// let outer = Device::cpu().scope();
+    /// let inner = Device::reference().scope();
+    /// drop(outer);
+    /// assert_eq!(Device::current(), Device::reference());
+    /// drop(inner);
+    /// assert_eq!(Device::scoped(), None);
+    /// ```
     #[must_use = "the scope ends when it is dropped"]
     pub fn scope(self) -> DeviceScope {
-        SCOPED.with(|scoped| scoped.borrow_mut().push(self));
-        DeviceScope { _one_thread: std::marker::PhantomData }
+        let number = SCOPED.with(|scoped| {
+            let mut scoped = scoped.borrow_mut();
+            // One more than the last, whose number is the largest: they begin in order.
+            let number = scoped.last().map_or(0, |(last, _)| last + 1);
+            scoped.push((number, self));
+            number
+        });
+        DeviceScope { number, _one_thread: std::marker::PhantomData }
     }
 
     /// Its name.
@@ -229,13 +251,16 @@ fn too_large(operation: &str, shape: &[usize], dtype: DType) -> Error {
 /// Ends a [`Device::scope`] when dropped.
 #[derive(Debug)]
 pub struct DeviceScope {
+    number: u64,
     _one_thread: std::marker::PhantomData<*mut ()>,
 }
 
 impl Drop for DeviceScope {
     fn drop(&mut self) {
         // A scope that a thread keeps to its end may outlive the list; then there is nothing to undo.
-        let _ = SCOPED.try_with(|scoped| scoped.borrow_mut().pop());
+        let _ = SCOPED.try_with(|scoped| {
+            scoped.borrow_mut().retain(|(number, _)| *number != self.number);
+        });
     }
 }
 

@@ -8,7 +8,7 @@ use tilework::{Array, DType, Device, Indexing, Number, Span};
 use crate::args::{Diagonal, Length, ShapeArg, or_float, register};
 use crate::array::{PyArray, shape_text};
 use crate::convert::{self, ArrayArg};
-use crate::device::{DeviceArg, or_current};
+use crate::device::{self, DeviceArg, or_current};
 use crate::dtype::DTypeArg;
 use crate::indexing::for_writing;
 use crate::operand::Operand;
@@ -16,7 +16,7 @@ use crate::run::{run, volume};
 
 /// A number, or an array of no axes that stands for one.
 fn number(object: &Bound<'_, PyAny>, operation: &str) -> PyResult<Number> {
-    let array = match Operand::of(object, Device::current())? {
+    let array = match Operand::of(object, device::current())? {
         Some(Operand::Number(number)) => return Ok(number),
         Some(Operand::Ours(array)) => array.clone(),
         Some(Operand::Made(array)) => array,

@@ -16,6 +16,7 @@ use crate::args;
 use crate::array::PyArray;
 use crate::class;
 use crate::convert;
+use crate::device;
 use crate::errors::OrRaise;
 use crate::memory;
 use crate::operand::Operand;
@@ -28,7 +29,7 @@ fn device_of(objects: &[&Bound<'_, PyAny>]) -> Device {
     objects
         .iter()
         .find_map(|object| class::ours(object))
-        .map_or_else(Device::current, Array::device)
+        .map_or_else(device::current, Array::device)
 }
 
 /// An operation of the table on objects of Python, into `out` if there is one.

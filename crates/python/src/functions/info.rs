@@ -6,7 +6,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use tilework::{DType, Device};
 
 use crate::args::register;
-use crate::device::{DeviceArg, PyDevice};
+use crate::device::{self, DeviceArg, PyDevice};
 use crate::dtype::{self, of_kind};
 
 /// What the namespace offers: capabilities, devices, dtypes and their defaults.
@@ -34,7 +34,7 @@ impl NamespaceInfo {
     /// >>> tw.__array_namespace_info__().default_device() == tw.default_device()
     /// True
     fn default_device(&self) -> PyDevice {
-        PyDevice(Device::current())
+        PyDevice(device::current())
     }
 
     /// The dtypes of new arrays by kind.

@@ -4,12 +4,13 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use tilework::{Array, Device};
+use tilework::Array;
 
 use crate::args::{Integers, register, target};
 use crate::array::PyArray;
 use crate::class;
 use crate::convert::{self, ArrayArg};
+use crate::device;
 use crate::errors::OrRaise;
 use crate::operators::matmul_work;
 use crate::run::{len_along, result_len, run};
@@ -24,7 +25,7 @@ fn pair(x1: &Bound<'_, PyAny>, x2: &Bound<'_, PyAny>) -> PyResult<(Array, Array)
         }
         (None, Some(b)) => Ok((convert::asarray_near(x1, None, b.device())?, b)),
         (None, None) => {
-            let device = Device::current();
+            let device = device::current();
             Ok((convert::asarray_near(x1, None, device)?, convert::asarray_near(x2, None, device)?))
         }
     }
@@ -134,7 +135,7 @@ fn vecdot(
 fn einsum(py: Python<'_>, subscripts: &str, operands: &Bound<'_, PyTuple>) -> PyResult<PyArray> {
     let operands: Vec<ArrayArg> = operands.extract()?;
     let operands: Vec<&Array> = operands.iter().map(|operand| &operand.0).collect();
-    let device = operands.first().map_or_else(Device::current, |operand| operand.device());
+    let device = operands.first().map_or_else(device::current, |operand| operand.device());
     let work = operands.iter().fold(1usize, |work, operand| work.saturating_mul(operand.len()));
     run(py, work, device, || tilework::einsum(subscripts, &operands)).map(PyArray)
 }

@@ -10,6 +10,7 @@ use crate::args::{Integers, Length, ShapeArg, register};
 use crate::array::PyArray;
 use crate::class;
 use crate::convert::ArrayArg;
+use crate::device;
 use crate::errors::{DeviceError, OrRaise};
 use crate::layout;
 use crate::run::{run, volume};
@@ -41,7 +42,7 @@ fn arrays_of(object: &Bound<'_, PyAny>, operation: &str) -> PyResult<Vec<Array>>
 fn concat(py: Python<'_>, arrays: &Bound<'_, PyAny>, axis: Option<isize>) -> PyResult<PyArray> {
     let arrays = arrays_of(arrays, "concat")?;
     let arrays: Vec<&Array> = arrays.iter().collect();
-    let device = arrays.first().map_or_else(tilework::Device::current, |array| array.device());
+    let device = arrays.first().map_or_else(device::current, |array| array.device());
     run(py, total(&arrays), device, || match axis {
         Some(axis) => tilework::concat(&arrays, axis),
         None => {
@@ -63,7 +64,7 @@ fn concat(py: Python<'_>, arrays: &Bound<'_, PyAny>, axis: Option<isize>) -> PyR
 fn stack(py: Python<'_>, arrays: &Bound<'_, PyAny>, axis: isize) -> PyResult<PyArray> {
     let arrays = arrays_of(arrays, "stack")?;
     let arrays: Vec<&Array> = arrays.iter().collect();
-    let device = arrays.first().map_or_else(tilework::Device::current, |array| array.device());
+    let device = arrays.first().map_or_else(device::current, |array| array.device());
     run(py, total(&arrays), device, || tilework::stack(&arrays, axis)).map(PyArray)
 }
 

@@ -3,13 +3,14 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use tilework::{Array, Device, Direction, Side, Unique};
+use tilework::{Array, Direction, Side, Unique};
 
 use super::manipulation::tuple;
 use crate::args::register;
 use crate::array::PyArray;
 use crate::class;
 use crate::convert::ArrayArg;
+use crate::device;
 use crate::operand::Operand;
 use crate::run::{len_along, result_len, run};
 
@@ -203,7 +204,7 @@ fn isin(
     invert: bool,
 ) -> PyResult<PyArray> {
     let ours = class::ours(x1).or_else(|| class::ours(x2));
-    let device = ours.map_or_else(Device::current, Array::device);
+    let device = ours.map_or_else(device::current, Array::device);
     let (Some(x1), Some(x2)) = (Operand::of(x1, device)?, Operand::of(x2, device)?) else {
         return Err(PyTypeError::new_err("isin: compares arrays or numbers"));
     };

@@ -3,8 +3,8 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use tilework::Array;
 use tilework::pairs::Genred;
-use tilework::{Array, Device};
 
 use super::operand::{dtype_of, required_array};
 use super::partial::PyPartial;
@@ -12,6 +12,7 @@ use super::reductions::{fits_out, result};
 use super::settings::{OF_RESULTS, OF_TIME, Settings};
 use super::work::{effort, watched};
 use crate::array::PyArray;
+use crate::device;
 use crate::errors::OrRaise;
 use crate::run::run;
 
@@ -77,7 +78,7 @@ impl PyGenred {
         settings.take_all("Genred", options, OF_TIME, |_, _| Ok(false))?;
         let arrays = arrays(args, "Genred")?;
         let arrays: Vec<&Array> = arrays.iter().collect();
-        let device = arrays.first().map_or_else(Device::current, |array| array.device());
+        let device = arrays.first().map_or_else(device::current, |array| array.device());
         let effort = effort_of(&self.genred, &arrays)?;
         fits_out(py, &settings, device, || self.genred.outline(&arrays))?;
         let reduced = watched(py, effort, device, &settings, |options| {
@@ -111,7 +112,7 @@ impl PyGenred {
         let arrays: Vec<&Array> = arrays.iter().collect();
         let (like, device) = match arrays.first() {
             Some(first) => (Some(first.dtype()), first.device()),
-            None => (None, Device::current()),
+            None => (None, device::current()),
         };
         let e = e.map(|e| required_array(e, like, "value_and_grad")).transpose()?;
         let effort = effort_of(&self.genred, &arrays)?;
@@ -143,7 +144,7 @@ impl PyGenred {
         settings.take_all("partial", options, OF_RESULTS, |_, _| Ok(false))?;
         let arrays = arrays(args, "partial")?;
         let arrays: Vec<&Array> = arrays.iter().collect();
-        let device = arrays.first().map_or_else(Device::current, |array| array.device());
+        let device = arrays.first().map_or_else(device::current, |array| array.device());
         let effort = effort_of(&self.genred, &arrays)?;
         let state = watched(py, effort, device, &settings, |options| {
             self.genred.partial(&arrays, offset, options)
@@ -167,7 +168,7 @@ impl PyGenred {
         settings.take_all("explain", options, OF_TIME, |_, _| Ok(false))?;
         let arrays = arrays(args, "explain")?;
         let arrays: Vec<&Array> = arrays.iter().collect();
-        let device = arrays.first().map_or_else(Device::current, |array| array.device());
+        let device = arrays.first().map_or_else(device::current, |array| array.device());
         let effort = effort_of(&self.genred, &arrays)?;
         run(args.py(), effort, device, || self.genred.explain(&arrays, &settings.options()))
     }

@@ -16,6 +16,7 @@ use super::work::effort;
 use crate::args::{kind_of, not_negative, register};
 use crate::array::PyArray;
 use crate::convert::ArrayArg;
+use crate::device;
 use crate::dtype::{self, PyDType};
 use crate::errors::OrRaise;
 use crate::run::{result_len, run, volume};
@@ -51,7 +52,7 @@ impl PyLazy {
     }
 
     pub fn device(&self) -> Device {
-        self.0.device().unwrap_or_else(Device::current)
+        self.0.device().unwrap_or_else(device::current)
     }
 }
 

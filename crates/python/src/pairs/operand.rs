@@ -8,12 +8,13 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyTuple, PyType};
 use tilework::pairs::{LazyArg, LazyTensor};
-use tilework::{Array, DType, Device, Number};
+use tilework::{Array, DType, Number};
 
 use super::lazy::PyLazy;
 use crate::args::kind_of;
 use crate::class;
 use crate::convert;
+use crate::device;
 use crate::errors::OrRaise;
 use crate::operand;
 
@@ -138,9 +139,9 @@ pub fn array(object: &Bound<'_, PyAny>, like: Option<DType>) -> PyResult<Option<
     }
     if is_listed(object) {
         let dtype = Some(like.unwrap_or(DType::Float64));
-        return convert::asarray_on(object, dtype, Device::current()).map(Some);
+        return convert::asarray_on(object, dtype, device::current()).map(Some);
     }
-    convert::foreign(object, Device::current())
+    convert::foreign(object, device::current())
 }
 
 /// The array of an object that must be one.
@@ -150,7 +151,8 @@ pub fn required_array(
     operation: &str,
 ) -> PyResult<Array> {
     if let Some(number) = number(object)? {
-        return Array::full(&[1], number, like.unwrap_or(DType::Float64)).py();
+        let dtype = like.unwrap_or(DType::Float64);
+        return Array::full_on(device::current(), &[1], number, dtype).py();
     }
     array(object, like)?.ok_or_else(|| not_one(object, operation))
 }

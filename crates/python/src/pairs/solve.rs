@@ -8,7 +8,7 @@ use tilework::formula::Variable;
 use tilework::pairs::{
     Category, Columns, Genred, LazyTensor, Options, Solution, Solve, conjugate_gradient,
 };
-use tilework::{Array, DType, Device};
+use tilework::{Array, DType};
 
 use super::genred::{arrays, effort_of, index, restored};
 use super::lazy::PyLazy;
@@ -17,6 +17,7 @@ use super::reductions::once;
 use super::settings::{OF_RESULTS, Settings};
 use super::work::watched;
 use crate::array::PyArray;
+use crate::device;
 use crate::errors::OrRaise;
 
 pyo3::create_exception!(
@@ -227,7 +228,7 @@ impl PyKernelSolve {
         let system = System::read("KernelSolve", self.settings.for_a_call(py), options)?;
         let arrays = arrays(args, "KernelSolve")?;
         let arrays: Vec<&Array> = arrays.iter().collect();
-        let device = arrays.first().map_or_else(Device::current, |array| array.device());
+        let device = arrays.first().map_or_else(device::current, |array| array.device());
         let effort = system.effort(effort_of(&self.genred, &arrays)?);
         let solution = watched(py, effort, device, &system.settings, |options| {
             self.genred.solve(&arrays, self.unknown, &system.solve, options)

@@ -1,0 +1,138 @@
+"""`with` statements that say where arrays are made and how they are printed: each for its own context."""
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import tilework as tw
+
+
+def here() -> str:
+    """Where new arrays are made, by every way to make one."""
+    made = {str(x.device) for x in (tw.zeros(2), tw.asarray([1, 2]), tw.arange(3), tw.random.default_rng(0).random(2))}
+    made |= {str(tw.default_device()), str(tw.random.default_rng(0).permutation(3).device)}
+    (device,) = made
+    return device
+
+
+def test_tasks_have_devices_of_their_own() -> None:
+    async def work(name: str, seen: list[str]) -> None:
+        with tw.device(name):
+            for _ in range(3):
+                seen.append(here())
+                await asyncio.sleep(0)
+        seen.append(here())
+
+    async def both() -> tuple[list[str], list[str]]:
+        a: list[str] = []
+        b: list[str] = []
+        await asyncio.gather(work("reference", a), work("cpu", b))
+        return a, b
+
+    outer = here()
+    assert asyncio.run(both()) == (["reference"] * 3 + [outer], ["cpu"] * 3 + [outer])
+
+
+def test_the_exception_of_a_task_is_the_one_that_is_seen() -> None:
+    async def fail(name: str, turns: int) -> None:
+        with tw.device(name):
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            raise KeyError(name)
+
+    async def both() -> list[object]:
+        return await asyncio.gather(fail("reference", 1), fail("cpu", 3), return_exceptions=True)
+
+    first, second = asyncio.run(both())
+    assert (type(first), type(second)) == (KeyError, KeyError)
+
+
+def test_a_task_begins_with_the_device_of_its_maker() -> None:
+    async def later() -> str:
+        await asyncio.sleep(0)
+        return here()
+
+    async def program() -> str:
+        with tw.device("reference"):
+            task = asyncio.create_task(later())
+        return await task
+
+    assert asyncio.run(program()) == "reference"
+
+
+def generator(name: str) -> Iterator[str]:
+    with tw.device(name):
+        while True:
+            yield here()
+
+
+def test_generators_end_when_they_like() -> None:
+    outer = here()
+    first = generator("reference")
+    assert next(first) == "reference"
+    with tw.device("cpu"):
+        first.close()
+        assert here() == "cpu"
+    assert here() == outer
+    # In any order, and one that is closed with the frame of another.
+    a, b, c = generator("reference"), generator("cpu"), generator("reference")
+    assert [next(a), next(b), next(c)] == ["reference", "cpu", "reference"]
+    b.close()
+    assert here() == "reference"
+    a.close()
+    assert here() == "reference"
+    c.close()
+    assert here() == outer
+
+
+def test_one_object_in_several_statements() -> None:
+    outer = here()
+    device = tw.device("reference")
+    with device, tw.device("cpu"), device:
+        assert here() == "reference"
+    with pytest.raises(KeyError), device:
+        raise KeyError
+    assert here() == outer
+    # The end of a statement that another context began takes nothing away.
+    context = contextvars.copy_context()
+    context.run(device.__enter__)
+    with tw.device("reference"):
+        device.__exit__(None, None, None)
+        assert here() == "reference"
+    assert context.run(here) == "reference" and here() == outer
+
+
+def in_threads(*works: Callable[[], None]) -> None:
+    """Runs functions side by side."""
+    failed: list[BaseException] = []
+
+    def guarded(work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=guarded, args=[work]) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed, failed
+
+
+def test_threads_have_devices_of_their_own() -> None:
+    barrier = threading.Barrier(2, timeout=20)
+
+    def work(name: str) -> Callable[[], None]:
+        def inner() -> None:
+            with tw.device(name):
+                barrier.wait()
+                assert here() == name
+                barrier.wait()
+
+        return inner
+
+    in_threads(work("reference"), work("cpu"))
