@@ -12,6 +12,7 @@ use tilework::{Array, DType, Number};
 use crate::device::{DeviceArg, PyDevice};
 use crate::dtype::{self, PyDType};
 use crate::errors::OrRaise;
+use crate::functions::printing;
 use crate::iteration::PyArrayIter;
 use crate::memory;
 use crate::operand::Operand;
@@ -312,11 +313,15 @@ impl PyArray {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        run(py, self.0.len().min(4096), self.0.device(), || Ok(format!("{:?}", self.0)))
+        let options = printing::current(py)?;
+        let shown = self.0.display(&options);
+        run(py, self.0.len().min(4096), self.0.device(), || Ok(format!("{shown:?}")))
     }
 
     fn __str__(&self, py: Python<'_>) -> PyResult<String> {
-        run(py, self.0.len().min(4096), self.0.device(), || Ok(self.0.to_string()))
+        let options = printing::current(py)?;
+        let shown = self.0.display(&options);
+        run(py, self.0.len().min(4096), self.0.device(), || Ok(shown.to_string()))
     }
 
     fn __format__(slf: &Bound<'_, Self>, spec: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {

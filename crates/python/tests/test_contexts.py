@@ -5,6 +5,7 @@ import contextvars
 import threading
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pytest
 
 import tilework as tw
@@ -136,3 +137,61 @@ def test_threads_have_devices_of_their_own() -> None:
         return inner
 
     in_threads(work("reference"), work("cpu"))
+
+
+def test_options_of_overlapping_threads_end_with_them() -> None:
+    before = tw.get_printoptions()
+    x, entered = tw.asarray([0.123456]), threading.Barrier(2, timeout=20)
+
+    def first() -> None:
+        with tw.printoptions(precision=1):
+            entered.wait()
+            assert str(x) == "[0.1]"
+            entered.wait()
+        assert tw.get_printoptions() == before
+
+    def second() -> None:
+        entered.wait()
+        with tw.printoptions(precision=2):
+            assert str(x) == "[0.12]"
+            entered.wait()
+            assert repr(x) == "array([0.12])"
+
+    in_threads(first, second)
+    assert tw.get_printoptions() == before and str(x) == "[0.123456]"
+
+
+def test_options_of_generators_and_of_blocks_in_blocks() -> None:
+    before = tw.get_printoptions()
+    x, n = tw.asarray([0.123456, 1e-7]), np.asarray([0.123456, 1e-7])
+
+    def printing() -> Iterator[str]:
+        with tw.printoptions(precision=1):
+            while True:
+                yield str(x)
+
+    one = printing()
+    assert next(one) == "[1.2e-01 1.0e-07]"
+    with tw.printoptions(precision=2) as inside:
+        assert inside["precision"] == 2
+        one.close()
+        with tw.printoptions(suppress=True), np.printoptions(precision=2, suppress=True):
+            assert str(x) == str(n)
+            # What is set inside of a block ends with it.
+            tw.set_printoptions(precision=3)
+            assert tw.get_printoptions()["precision"] == 3 and str(x) == "[0.123 0.   ]"
+        assert tw.get_printoptions()["precision"] == 2
+    assert tw.get_printoptions() == before
+    with pytest.raises(ValueError, match="floatmode"):
+        tw.printoptions(floatmode="none")
+
+
+def test_options_that_are_set_hold_for_all_threads() -> None:
+    before = tw.get_printoptions()
+    seen: list[int] = []
+    try:
+        tw.set_printoptions(precision=3)
+        in_threads(lambda: seen.append(tw.get_printoptions()["precision"]))
+    finally:
+        tw.set_printoptions(**before)
+    assert seen == [3]

@@ -1,6 +1,7 @@
 //! How arrays are printed: NumPy's options, for good or for a while.
-
-use std::sync::{Mutex, PoisonError};
+//!
+//! `printoptions` holds for the context that entered it, `set_printoptions` until the innermost such
+//! block ends, or for the process.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -8,10 +9,27 @@ use pyo3::types::{PyDict, PyTuple};
 use tilework::{FloatMode, PrintOptions, Sign};
 
 use crate::args::register;
+use crate::scopes::Scopes;
+
+/// The blocks of `printoptions`.
+static ENTERED: Scopes = Scopes::new("tilework.printoptions");
+
+/// Options that hold inside of a block.
+#[pyclass(frozen)]
+struct Held(PrintOptions);
+
+/// How this context prints arrays.
+pub fn current(py: Python<'_>) -> PyResult<PrintOptions> {
+    match ENTERED.innermost(py)? {
+        Some(held) => Ok(held.cast::<Held>()?.get().0),
+        None => Ok(PrintOptions::current()),
+    }
+}
 
 /// The options now, but for those that are given.
 #[allow(clippy::too_many_arguments, reason = "NumPy's options")]
 fn changed(
+    now: PrintOptions,
     precision: Option<usize>,
     threshold: Option<usize>,
     edgeitems: Option<usize>,
@@ -23,7 +41,6 @@ fn changed(
     let wrong = |what: &str, given: &str| {
         PyValueError::new_err(format!("printoptions: {given:?} is no {what}"))
     };
-    let now = PrintOptions::current();
     let sign = match sign {
         None => now.sign,
         Some("-") => Sign::Negative,
@@ -50,13 +67,16 @@ fn changed(
     })
 }
 
-/// How arrays are printed from now on, by NumPy's names; what is not named stays as it is.
+/// How arrays are printed from now on, by NumPy's names; what is not named stays as it is. Inside of a
+/// block of `printoptions` it holds until the block ends.
 ///
 /// >>> import tilework as tw
 /// >>> tw.set_printoptions(precision=8)
 #[pyfunction]
 #[pyo3(signature = (*, precision=None, threshold=None, edgeitems=None, linewidth=None, suppress=None, sign=None, floatmode=None))]
+#[allow(clippy::too_many_arguments, reason = "NumPy's options")]
 fn set_printoptions(
+    py: Python<'_>,
     precision: Option<usize>,
     threshold: Option<usize>,
     edgeitems: Option<usize>,
@@ -65,7 +85,12 @@ fn set_printoptions(
     sign: Option<&str>,
     floatmode: Option<&str>,
 ) -> PyResult<()> {
-    changed(precision, threshold, edgeitems, linewidth, suppress, sign, floatmode)?.set();
+    let now = current(py)?;
+    let options =
+        changed(now, precision, threshold, edgeitems, linewidth, suppress, sign, floatmode)?;
+    if !ENTERED.replace(Bound::new(py, Held(options))?.as_any())? {
+        options.set();
+    }
     Ok(())
 }
 
@@ -76,7 +101,7 @@ fn set_printoptions(
 /// 1000
 #[pyfunction]
 fn get_printoptions(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let now = PrintOptions::current();
+    let now = current(py)?;
     let options = PyDict::new(py);
     options.set_item("precision", now.precision)?;
     options.set_item("threshold", now.threshold)?;
@@ -99,7 +124,8 @@ fn get_printoptions(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(options)
 }
 
-/// The options of `set_printoptions` for the block of a `with` statement.
+/// The options of `set_printoptions` for the block of a `with` statement, and for the thread or the task
+/// of asyncio that it is in.
 ///
 /// >>> import tilework as tw
 /// >>> with tw.printoptions(precision=2):
@@ -107,9 +133,29 @@ fn get_printoptions(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// [0.12]
 #[pyclass(frozen, name = "printoptions", module = "tilework")]
 struct Scope {
-    options: PrintOptions,
-    /// The options outside of each block that it was entered for.
-    before: Mutex<Vec<PrintOptions>>,
+    precision: Option<usize>,
+    threshold: Option<usize>,
+    edgeitems: Option<usize>,
+    linewidth: Option<usize>,
+    suppress: Option<bool>,
+    sign: Option<String>,
+    floatmode: Option<String>,
+}
+
+impl Scope {
+    /// The options inside of a block that stands where these hold.
+    fn within(&self, now: PrintOptions) -> PyResult<PrintOptions> {
+        changed(
+            now,
+            self.precision,
+            self.threshold,
+            self.edgeitems,
+            self.linewidth,
+            self.suppress,
+            self.sign.as_deref(),
+            self.floatmode.as_deref(),
+        )
+    }
 }
 
 #[pymethods]
@@ -122,27 +168,25 @@ impl Scope {
         edgeitems: Option<usize>,
         linewidth: Option<usize>,
         suppress: Option<bool>,
-        sign: Option<&str>,
-        floatmode: Option<&str>,
+        sign: Option<String>,
+        floatmode: Option<String>,
     ) -> PyResult<Scope> {
-        let options =
-            changed(precision, threshold, edgeitems, linewidth, suppress, sign, floatmode)?;
-        Ok(Scope { options, before: Mutex::default() })
+        let scope = Scope { precision, threshold, edgeitems, linewidth, suppress, sign, floatmode };
+        // What is wrong is refused where it is written.
+        scope.within(PrintOptions::DEFAULT)?;
+        Ok(scope)
     }
 
-    fn __enter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
-        before.push(PrintOptions::current());
-        self.options.set();
+    fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let py = slf.py();
+        let options = slf.get().within(current(py)?)?;
+        ENTERED.enter(slf.as_any(), Bound::new(py, Held(options))?.as_any())?;
         get_printoptions(py)
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
-        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(options) = before.pop() {
-            options.set();
-        }
+    fn __exit__(slf: &Bound<'_, Self>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        ENTERED.leave(slf.as_any())
     }
 }
 
