@@ -1,5 +1,6 @@
 //! The functions of the namespace, by subject, as the array API standard orders them.
 
+pub mod archive;
 pub mod creation;
 pub mod elementwise;
 pub mod extras;

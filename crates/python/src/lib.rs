@@ -4,7 +4,7 @@
 //! `errors`, `run` and `scopes` (exceptions, the GIL, `with`), `dtype`, `device`, `array` with `class`, `operators`,
 //! `indexing`, `iteration`, `methods`, `statistics`, `layout`, `buffer`, `dlpack` and `cuda` (the
 //! classes), `args`, `convert`, `memory` and `operand` (arguments), `functions` (the namespace),
-//! `random`, `pairs` (formulas), `command` (the command line).
+//! `random`, `stream` (open files), `pairs` (formulas), `command` (the command line).
 
 #![allow(missing_docs, reason = "the documentation of this crate is Python's")]
 #![allow(unreachable_pub, reason = "nothing of this crate is reached from Rust")]
@@ -34,6 +34,7 @@ mod random;
 mod run;
 mod scopes;
 mod statistics;
+mod stream;
 
 use pyo3::prelude::*;
 
@@ -63,6 +64,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     functions::extras::register(module)?;
     functions::printing::register(module)?;
     functions::files::register(module)?;
+    functions::archive::register(module)?;
     functions::info::register(module)?;
     random::register(module)?;
     pairs::register(module)?;
@@ -77,6 +79,7 @@ fn public_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
         "ArrayIterator",
         "Generator",
         "NamespaceInfo",
+        "NpzFile",
         "ReducedLazyTensor",
         "SolveError",
         "Var",

@@ -35,7 +35,7 @@ def reference() -> ModuleType:
 def documented() -> list[tuple[str, str]]:
     """Every docstring of the native module that has an example."""
     found = []
-    for name in [*core.__all__, "Generator", "NamespaceInfo", "flagsobj", "flatiter", "__array_namespace_info__"]:
+    for name in [*core.__all__, "Generator", "NamespaceInfo", "NpzFile", "flagsobj", "flatiter", "__array_namespace_info__"]:
         value = getattr(core, name)
         members = reference().own(value).items() if inspect.isclass(value) else []
         for label, thing in [(name, value), *((f"{name}.{k}", v) for k, v in members)]:

@@ -29,7 +29,7 @@ pub use device::{Device, DeviceScope, num_threads, set_num_threads};
 #[cfg(feature = "serde")]
 pub use interop::serde::dtype as serde_dtype;
 pub use io::{
-    check_save, load, load_mapped, load_mapped_private, load_npz, read_npy, read_npz, save,
+    Npz, check_save, load, load_mapped, load_mapped_private, load_npz, read_npy, read_npz, save,
     save_npz, save_npz_compressed, write_npy, write_npz, write_npz_compressed,
 };
 pub use random::Rng;

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Write;
 
 use io_support::{Folder, assert_same, numbers, with_header};
-use tilework::{Array, DType, Error, load_npz, save_npz, save_npz_compressed};
+use tilework::{Array, DType, Error, Npz, load_npz, save_npz, save_npz_compressed};
 
 #[test]
 fn archives_keep_names_and_order() {
@@ -87,4 +87,31 @@ fn archives_that_lie_are_refused() {
     archive.finish().unwrap();
     fs::write(&path, &lie).unwrap();
     assert!(load_npz(&path).unwrap_err().to_string().contains("needs 800000000000 bytes"));
+}
+
+#[test]
+fn one_member_that_cannot_be_read_keeps_nobody_from_the_others() {
+    let folder = Folder::new("text");
+    let path = folder.file("x.npz");
+    let mut packed = Vec::new();
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(&mut packed));
+    let options = zip::write::SimpleFileOptions::default();
+    let text = "{'descr': '<U1', 'fortran_order': False, 'shape': (1,)}";
+    let numbers = "{'descr': '|i1', 'fortran_order': False, 'shape': (2,)}";
+    archive.add_directory("below", options).unwrap();
+    for (name, dict, data) in [("text", text, &[97u8, 0, 0, 0][..]), ("x", numbers, &[1, 2])] {
+        archive.start_file(format!("{name}.npy"), options).unwrap();
+        archive.write_all(&with_header(1, dict, data)).unwrap();
+    }
+    archive.finish().unwrap();
+    fs::write(&path, &packed).unwrap();
+    assert!(load_npz(&path).is_err());
+    let mut archive = Npz::open(&path).unwrap();
+    assert_eq!(archive.names(), ["text", "x"]);
+    for _ in 0..2 {
+        assert_eq!(archive.read("x").unwrap().to_vec::<i8>().unwrap(), [1, 2]);
+        assert!(archive.read("text").unwrap_err().to_string().contains("x.npz: text: "));
+    }
+    assert!(matches!(archive.read("x.npy"), Err(Error::Value(_))));
+    assert!(matches!(Npz::open(folder.file("none.npz")), Err(Error::Io { .. })));
 }

@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use tilework::{
-    Arg, Array, Device, Direction, Indexer, Indexing, Layout, Nan, Number, Order, PadMode,
+    Arg, Array, Device, Direction, Indexer, Indexing, Layout, Nan, Npz, Number, Order, PadMode,
     PrintOptions, Result, Rng, Side, broadcast_arrays, check_save, complex, concat, einsum,
     matmul_naive_flat, matmul_tiled, matmul_tiled_flat, meshgrid, read_npy, read_npz, result_type,
     select, stack, write_npy, write_npz, write_npz_compressed,
@@ -224,6 +224,13 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
         let write = if d.roll(2) == 0 { write_npz } else { write_npz_compressed };
         write(&mut file, &[("x", x), ("y", y)])?;
         done(read_npz(Cursor::new(damaged(d, file.into_inner()))))
+    }),
+    ("read", |d, x, y| {
+        let mut file = Cursor::new(Vec::new());
+        write_npz(&mut file, &[("x", x), ("y", y)])?;
+        let mut archive = Npz::new(Cursor::new(damaged(d, file.into_inner())))?;
+        let name = archive.names().get(d.roll(3)).cloned().unwrap_or_default();
+        done(archive.read(&name))
     }),
     ("write_npz", |d, x, y| {
         write_npz(Cursor::new(Vec::new()), &[(file_name(d), x), (file_name(d), y)])

@@ -1,19 +1,22 @@
 //! Arrays in files: .npy and .npz, read and written by the core.
 
-use std::io::{Cursor, Read};
+use std::io::{Cursor, Read, Write};
 use std::path::PathBuf;
 
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
-use tilework::Array;
+use pyo3::types::{PyDict, PyTuple};
+use tilework::{Array, Error};
 
 use crate::args::register;
 use crate::array::PyArray;
 use crate::convert::ArrayArg;
+use crate::device;
 use crate::errors::OrRaise;
+use crate::functions::archive::NpzFile;
 use crate::run::detached;
+use crate::stream::Stream;
 
 /// Where a file is: a path, or an open file of Python's.
 enum Place<'py> {
@@ -58,18 +61,21 @@ fn save(py: Python<'_>, file: &Bound<'_, PyAny>, arr: ArrayArg) -> PyResult<()> 
     match place(file, "write")? {
         Place::Path(path) => detached(py, || tilework::save(ending(path, "npy"), &arr.0)).py(),
         Place::Open(open) => {
-            let mut bytes = Vec::new();
-            detached(py, || tilework::write_npy(&mut bytes, &arr.0)).py()?;
-            open.call_method1("write", (PyBytes::new(py, &bytes),)).map(|_| ())
+            let mut stream = Stream::new(&open);
+            let raised = stream.raised();
+            let written = detached(py, || tilework::write_npy(&mut stream, &arr.0));
+            raised.or(written.map_err(|error| error.of("save")))
         }
     }
 }
 
-/// Reads an array from a .npy file, or a dict of arrays from a .npz file, by path or from an open
-/// file.
+/// Reads an array from a .npy file, or opens a .npz file, by path or from an open file, which is read up
+/// to the array's last byte and no further.
+///
+/// A .npz file is a mapping from names to arrays, each read when it is asked for; `with` closes it.
 ///
 /// With `mmap_mode="r"` the elements stay in the file until they are used and cannot be written;
-/// with "c" they can, but the file does not change.
+/// with "c" they can, but the file does not change. That takes the path of a .npy file.
 ///
 /// >>> import tilework as tw
 /// >>> import io
@@ -81,44 +87,42 @@ fn save(py: Python<'_>, file: &Bound<'_, PyAny>, arr: ArrayArg) -> PyResult<()> 
 #[pyfunction]
 #[pyo3(signature = (file, /, *, mmap_mode=None))]
 fn load(py: Python<'_>, file: &Bound<'_, PyAny>, mmap_mode: Option<&str>) -> PyResult<Py<PyAny>> {
+    if let Some(mode) = mmap_mode.filter(|mode| !["r", "c"].contains(mode)) {
+        let message = format!("load: mmap_mode is \"r\" or \"c\", not {mode:?}");
+        return Err(PyValueError::new_err(message));
+    }
+    let no_map = |what: &str| match mmap_mode {
+        Some(_) => Err(PyValueError::new_err(format!("load: {what} cannot be mapped"))),
+        None => Ok(()),
+    };
+    let _scope = device::current().scope();
     let path = match place(file, "read")? {
         Place::Path(path) => path,
         Place::Open(open) => {
-            let bytes = open.call_method0("read")?;
-            let bytes: &[u8] = bytes.extract()?;
-            if is_archive(bytes) {
-                let arrays = detached(py, || tilework::read_npz(Cursor::new(bytes))).py()?;
-                return by_name(py, arrays);
+            no_map("an open file")?;
+            let mut stream = Stream::new(&open);
+            let start = stream.start::<4>()?;
+            if is_archive(&start) {
+                return NpzFile::of_stream(py, stream, start)?.into_py_any(py);
             }
-            let array = detached(py, || tilework::read_npy(bytes)).py()?;
-            return PyArray(array).into_py_any(py);
+            let raised = stream.raised();
+            let read = || tilework::read_npy(Cursor::new(start).chain(&mut stream));
+            let array = detached(py, read).map_err(|error| error.of("load"));
+            return PyArray(raised.or(array)?).into_py_any(py);
         }
     };
     if is_archive(&start(&path)?) {
-        let arrays = detached(py, || tilework::load_npz(&path)).py()?;
-        return by_name(py, arrays);
+        no_map("an archive")?;
+        return NpzFile::of_file(py, path)?.into_py_any(py);
     }
     let array = detached(py, || match mmap_mode {
         None => tilework::load(&path),
         // SAFETY: who asks for a map promises that the file stays as it is, as with NumPy.
         Some("r") => unsafe { tilework::load_mapped(&path) },
         // SAFETY: as above.
-        Some("c") => unsafe { tilework::load_mapped_private(&path) },
-        Some(other) => Err(tilework::Error::value(
-            "load",
-            format!("mmap_mode is \"r\" or \"c\", not {other:?}"),
-        )),
+        Some(_) => unsafe { tilework::load_mapped_private(&path) },
     });
     PyArray(array.py()?).into_py_any(py)
-}
-
-/// Arrays under their names.
-fn by_name(py: Python<'_>, arrays: Vec<(String, Array)>) -> PyResult<Py<PyAny>> {
-    let found = PyDict::new(py);
-    for (name, array) in arrays {
-        found.set_item(name, PyArray(array))?;
-    }
-    Ok(found.into_any().unbind())
 }
 
 /// Whether a file that begins so is a zip archive.
@@ -173,7 +177,9 @@ fn archive(
                 false => tilework::write_npz(&mut bytes, &named),
             })
             .py()?;
-            open.call_method1("write", (PyBytes::new(py, bytes.get_ref()),)).map(|_| ())
+            let mut stream = Stream::new(&open);
+            let told = |error: std::io::Error| Error::io("savez", error.kind(), error.to_string());
+            stream.raised().or(detached(py, || stream.write_all(bytes.get_ref()).map_err(told)))
         }
     }
 }

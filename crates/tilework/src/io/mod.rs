@@ -18,7 +18,9 @@ use tilework_error::Error;
 
 pub use mapped::{load_mapped, load_mapped_private};
 pub use npy::{check_save, load, read_npy, save, write_npy};
-pub use npz::{load_npz, read_npz, save_npz, save_npz_compressed, write_npz, write_npz_compressed};
+pub use npz::{
+    Npz, load_npz, read_npz, save_npz, save_npz_compressed, write_npz, write_npz_compressed,
+};
 
 /// What is read or written, and by which function: the beginning of every message.
 #[derive(Clone, Copy)]

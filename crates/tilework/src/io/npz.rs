@@ -4,6 +4,7 @@
 //! archive's length and the member's own header before memory is asked for. Called by users.
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
@@ -123,44 +124,117 @@ fn pack(
 }
 
 /// Reads all arrays of an `.npz` file onto the current device, in the archive's order, with the
-/// names that they were saved under.
+/// names that they were saved under. [`Npz`] reads single ones.
 ///
 /// An archive that declares more than its bytes can hold is refused before memory is asked for.
 pub fn load_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Array)>> {
-    let name = path.as_ref().display().to_string();
-    let origin = Origin::new("load_npz", &name);
-    let (file, length) = open(origin, path.as_ref())?;
-    let length = length.ok_or_else(|| origin.bad("an archive is read from a file, not a pipe"))?;
-    unpack(origin, BufReader::new(file), length)
+    Npz::of_file("load_npz", path.as_ref())?.all()
 }
 
 /// Reads all arrays of an archive from a stream, from its beginning: see [`load_npz`].
-pub fn read_npz(mut reader: impl Read + Seek) -> Result<Vec<(String, Array)>> {
-    let origin = Origin::new("read_npz", "stream");
-    let length = reader.seek(SeekFrom::End(0)).map_err(|error| origin.io(error))?;
-    unpack(origin, reader, length)
+pub fn read_npz(reader: impl Read + Seek) -> Result<Vec<(String, Array)>> {
+    Npz::of_stream("read_npz", "stream".to_owned(), reader)?.all()
 }
 
-fn unpack(
-    origin: Origin<'_>,
-    reader: impl Read + Seek,
+/// An open `.npz` archive: its names are known, its arrays are read when they are asked for, so that
+/// one that cannot be read, or is too large, keeps nobody from the others.
+///
+/// ```
+/// use std::io::Cursor;
+/// use tilework::{Array, Npz, write_npz};
+/// let mut stream = Cursor::new(Vec::new());
+/// write_npz(&mut stream, &[("x", &Array::from_slice(&[1i32, 2])?)])?;
+/// let mut archive = Npz::new(stream)?;
+/// assert_eq!(archive.names(), ["x"]);
+/// assert_eq!(archive.read("x")?.to_vec::<i32>()?, [1, 2]);
+/// # Ok::<(), tilework::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Npz<R> {
+    archive: ZipArchive<R>,
+    operation: &'static str,
+    source: String,
     length: u64,
-) -> Result<Vec<(String, Array)>> {
-    let mut archive = ZipArchive::new(reader).map_err(|error| failed(origin, error))?;
-    let mut left = length;
-    let mut arrays = Vec::new();
-    for index in 0..archive.len() {
-        let mut member = archive.by_index(index).map_err(|error| failed(origin, error))?;
-        if member.is_dir() {
-            continue;
+    names: Vec<String>,
+    /// Where in the archive the array of each name is.
+    places: Vec<usize>,
+}
+
+impl Npz<BufReader<File>> {
+    /// Opens an `.npz` file.
+    pub fn open(path: impl AsRef<Path>) -> Result<Npz<BufReader<File>>> {
+        Npz::of_file("load_npz", path.as_ref())
+    }
+
+    fn of_file(operation: &'static str, path: &Path) -> Result<Npz<BufReader<File>>> {
+        let source = path.display().to_string();
+        let origin = Origin::new(operation, &source);
+        let (file, length) = open(origin, path)?;
+        if length.is_none() {
+            return Err(origin.bad("an archive is read from a file, not a pipe"));
         }
-        let key = member.name().map_err(|error| failed(origin, error))?.into_owned();
-        let name = format!("{}: {key}", origin.name);
-        let origin = Origin::new(origin.operation, &name);
+        Npz::of_stream(operation, source, BufReader::new(file))
+    }
+}
+
+impl<R: Read + Seek> Npz<R> {
+    /// The archive that a stream holds, from its beginning.
+    pub fn new(reader: R) -> Result<Npz<R>> {
+        Npz::of_stream("read_npz", "stream".to_owned(), reader)
+    }
+
+    fn of_stream(operation: &'static str, source: String, mut reader: R) -> Result<Npz<R>> {
+        let origin = Origin::new(operation, &source);
+        let length = reader.seek(SeekFrom::End(0)).map_err(|error| origin.io(error))?;
+        let archive = ZipArchive::new(reader).map_err(|error| failed(origin, error))?;
+        let (mut names, mut places) = (Vec::new(), Vec::new());
+        for (place, member) in archive.file_names().enumerate() {
+            let member = member.map_err(|error| failed(origin, error))?;
+            // Folders, which hold nothing themselves.
+            if !member.ends_with(['/', '\\']) {
+                names.push(member.strip_suffix(".npy").unwrap_or(&member).to_owned());
+                places.push(place);
+            }
+        }
+        Ok(Npz { archive, operation, source, length, names, places })
+    }
+
+    /// The names of the arrays, in the archive's order.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Reads the array of a name onto the current device.
+    pub fn read(&mut self, name: &str) -> Result<Array> {
+        match self.names.iter().position(|known| known == name) {
+            Some(k) => {
+                let mut left = self.length;
+                self.member(k, &mut left)
+            }
+            None => {
+                let message = format!("{}: there is no array {name:?}", self.source);
+                Err(Error::value(self.operation, message))
+            }
+        }
+    }
+
+    fn all(mut self) -> Result<Vec<(String, Array)>> {
+        let mut left = self.length;
+        let arrays: Result<Vec<Array>> =
+            (0..self.names.len()).map(|k| self.member(k, &mut left)).collect();
+        Ok(self.names.into_iter().zip(arrays?).collect())
+    }
+
+    /// The array of the k-th name. `left` is how many of the archive's bytes it may take.
+    fn member(&mut self, k: usize, left: &mut u64) -> Result<Array> {
+        let name = format!("{}: {}", self.source, self.names[k]);
+        let origin = Origin::new(self.operation, &name);
+        let member = self.archive.by_index(self.places[k]);
+        let mut member = member.map_err(|error| failed(origin, error))?;
         let (size, packed) = (member.size(), member.compressed_size());
         // Members of an honest archive lie side by side; ones that overlap multiply what it holds.
-        left = left.checked_sub(packed).ok_or_else(|| {
-            origin.bad(format!("the members declare more than the archive's {length} bytes"))
+        *left = left.checked_sub(packed).ok_or_else(|| {
+            origin.bad(format!("the members declare more than the archive's {} bytes", self.length))
         })?;
         let most = match member.compression() {
             CompressionMethod::Stored => packed,
@@ -179,9 +253,8 @@ fn unpack(
         if member.read(&mut [0]).map_err(|error| origin.io(error))? != 0 {
             return Err(origin.bad(format!("the member is longer than the {size} bytes declared")));
         }
-        arrays.push((key.strip_suffix(".npy").unwrap_or(&key).to_string(), array));
+        Ok(array)
     }
-    Ok(arrays)
 }
 
 fn failed(origin: Origin<'_>, error: ZipError) -> Error {
