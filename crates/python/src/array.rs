@@ -7,7 +7,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyTuple};
-use tilework::{Array, DType, Number};
+use tilework::{Array, Number};
 
 use crate::device::{DeviceArg, PyDevice};
 use crate::dtype::{self, PyDType};
@@ -16,7 +16,7 @@ use crate::functions::printing;
 use crate::iteration::PyArrayIter;
 use crate::memory;
 use crate::operand::Operand;
-use crate::run::{detached, run};
+use crate::run::run;
 
 /// An n-dimensional array; made by `asarray`, `zeros`, `arange` and their kin.
 ///
@@ -364,21 +364,6 @@ impl PyArray {
         self.__copy__(py)
     }
 
-    /// Pickles hold dtype, shape, device and the elements in row-major order, little endian.
-    fn __reduce__<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let state = (
-            self.0.dtype().name(),
-            PyTuple::new(py, self.0.shape())?,
-            crate::bytes::of(py, &self.0)?,
-            self.0.device().to_string(),
-        );
-        let restore = py.import("tilework._core")?.getattr("_restore")?;
-        Ok((restore, state.into_pyobject(py)?))
-    }
-
     /// The functions of the array API standard that go with this array.
     #[pyo3(signature = (/, *, api_version=None))]
     fn __array_namespace__<'py>(
@@ -418,26 +403,4 @@ impl PyArray {
         let moved = run(slf.py(), array.len(), array.device(), || array.to_device(device.0))?;
         Ok(PyArray(moved).into_pyobject(slf.py())?.unbind())
     }
-}
-
-/// The array of a pickle.
-#[pyfunction]
-#[pyo3(signature = (dtype, shape, data, device, /))]
-fn _restore(
-    py: Python<'_>,
-    dtype: &str,
-    shape: Vec<usize>,
-    data: &[u8],
-    device: &str,
-) -> PyResult<PyArray> {
-    let dtype: DType = dtype.parse::<DType>().py()?;
-    // A pickle from a machine with other devices is welcome on this one.
-    let device = tilework::Device::parse(device).unwrap_or_else(|_| tilework::Device::current());
-    let array = detached(py, || Array::from_bytes_on(device, dtype, &shape, data)).py()?;
-    Ok(PyArray(array))
-}
-
-/// Adds what belongs to the class to the module.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(_restore, module)?)
 }

@@ -219,7 +219,7 @@ pub fn interface<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyD
 }
 
 /// The array itself if the host can read it, a copy on the CPU otherwise.
-fn on_host(py: Python<'_>, array: &Array) -> PyResult<Array> {
+pub fn on_host(py: Python<'_>, array: &Array) -> PyResult<Array> {
     if array.storage().is_on_host() {
         return Ok(array.clone());
     }

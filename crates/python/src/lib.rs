@@ -2,7 +2,7 @@
 //!
 //! A shell: every function parses its arguments, calls the core, and wraps the result. Rooms:
 //! `errors`, `run` and `scopes` (exceptions, the GIL, `with`), `dtype`, `device`, `array` with `class`, `operators`,
-//! `indexing`, `iteration`, `methods`, `statistics`, `layout`, `buffer`, `dlpack` and `cuda` (the
+//! `indexing`, `iteration`, `methods`, `statistics`, `layout`, `buffer`, `pickle`, `dlpack` and `cuda` (the
 //! classes), `args`, `convert`, `memory` and `operand` (arguments), `functions` (the namespace),
 //! `random`, `stream` (open files), `pairs` (formulas), `command` (the command line).
 
@@ -30,6 +30,7 @@ mod methods;
 mod operand;
 mod operators;
 mod pairs;
+mod pickle;
 mod random;
 mod run;
 mod scopes;
@@ -47,7 +48,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     dtype::register(module)?;
     device::register(module)?;
     class::register(module)?;
-    array::register(module)?;
+    pickle::register(module)?;
     iteration::register(module)?;
     convert::register(module)?;
     cuda::register(module)?;
