@@ -1,6 +1,8 @@
 """A program that uses the package with types; mypy reads it in strict mode, nobody runs it."""
 
 import tilework as tw
+import tilework.needle as nd
+from tilework.needle import NDArray, cpu
 
 
 def softmax(x: tw.Array, axis: int = -1) -> tw.Array:
@@ -27,3 +29,17 @@ def program() -> float:
     total = softmax(y).sum(axis=0) + tw.concat([values, tw.astype(counts, tw.float64)])
     first, *rest = tw.broadcast_arrays(x, noise)
     return float(total.mean()) + len(shape) + len(rest) + int(first.argmax())
+
+
+def network(x: NDArray, weight: NDArray) -> NDArray:
+    """A layer on needle's arrays."""
+    bias = nd.full((1, weight.shape[1]), 0.5, device=cpu())
+    return nd.maximum(x @ weight + bias.broadcast_to((x.shape[0], weight.shape[1])), 0.0)
+
+
+def needle() -> float:
+    """A little of needle."""
+    x = nd.array([[1.0, 2.0], [3.0, 4.0]], device=nd.default_device())
+    y: NDArray = network(x, nd.ndarray.array([[1, 0], [0, 1]]))
+    names: list[str] = [device.name for device in nd.all_devices()]
+    return float(nd.summation(y, axis=None).numpy()[0]) + len(names) + int(nd.prod(y.shape))
