@@ -32,6 +32,15 @@ pub fn order(letter: &str) -> PyResult<Order> {
     })
 }
 
+impl PyArray {
+    /// Whether the elements are all of a block that was made here, in row-major order.
+    fn is_whole_block(&self) -> bool {
+        let (array, storage) = (&self.0, self.0.storage());
+        let bytes = array.len().checked_mul(array.dtype().size());
+        !storage.is_foreign() && array.is_contiguous() && bytes == Some(storage.bytes())
+    }
+}
+
 #[pymethods]
 impl PyArray {
     /// Another shape for the same elements; a view where the strides permit.
@@ -142,7 +151,7 @@ impl PyArray {
         Flags {
             c_contiguous: self.0.is_contiguous(),
             f_contiguous: self.0.is_column_major(),
-            owndata: !self.0.storage().is_foreign(),
+            owndata: self.is_whole_block(),
             writeable: may_be_written(&self.0),
             aligned: true,
         }
@@ -177,7 +186,8 @@ pub struct Flags {
     c_contiguous: bool,
     /// Column by column without gaps.
     f_contiguous: bool,
-    /// Whether the memory was made here, and not by another library.
+    /// Whether it is all of its memory, row by row, and that was made here: not so for slices, transposes
+    /// and flips, nor for the memory of other libraries. An array reshaped is like one that was made so.
     owndata: bool,
     /// Whether it may be written to: the memory is not read-only, and no two indices reach one element.
     writeable: bool,

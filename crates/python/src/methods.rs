@@ -146,8 +146,9 @@ impl PyArray {
     /// >>> x.sort()
     /// >>> x.tolist()
     /// [1, 2, 3]
-    #[pyo3(signature = (axis=-1), text_signature = "($self, axis=-1)")]
-    fn sort(&self, py: Python<'_>, axis: isize) -> PyResult<()> {
+    #[pyo3(signature = (axis=-1, kind=None), text_signature = "($self, axis=-1, kind=None)")]
+    fn sort(&self, py: Python<'_>, axis: isize, kind: Option<&str>) -> PyResult<()> {
+        searching::known_kind("sort", kind)?;
         run(py, self.0.len().saturating_mul(16), self.0.device(), || {
             self.0.assign(&self.0.sort(axis, Direction::Ascending)?)
         })
@@ -158,9 +159,9 @@ impl PyArray {
     /// >>> import tilework as tw
     /// >>> tw.asarray([3, 1, 2]).argsort().tolist()
     /// [1, 2, 0]
-    #[pyo3(signature = (axis=-1), text_signature = "($self, axis=-1)")]
-    fn argsort(&self, py: Python<'_>, axis: isize) -> PyResult<PyArray> {
-        searching::argsort(py, ArrayArg(self.0.clone()), axis, false, true)
+    #[pyo3(signature = (axis=-1, kind=None), text_signature = "($self, axis=-1, kind=None)")]
+    fn argsort(&self, py: Python<'_>, axis: isize, kind: Option<&str>) -> PyResult<PyArray> {
+        searching::argsort(py, ArrayArg(self.0.clone()), axis, false, true, kind)
     }
 
     /// The indices of elements that are not zero, one array for each axis.

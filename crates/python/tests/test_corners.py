@@ -56,6 +56,17 @@ def test_ranges_of_uint64(device: tw.device) -> None:
             tw.arange(*bounds)
 
 
+def test_more_differences_than_elements(device: tw.device) -> None:
+    for n in (np.arange(5.0), np.ones((3, 4)), np.ones((3, 0)), np.ones((0, 3)), np.ones(4, dtype=bool)):
+        for times in (1, 3, 4, 5, 9):
+            for axis in range(n.ndim):
+                ours, theirs = tw.diff(tw.asarray(n), n=times, axis=axis), np.diff(n, n=times, axis=axis)
+                assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
+                assert ours.tolist() == theirs.tolist()
+    assert tw.diff(tw.ones(5), n=10**9).shape == (0,)
+    assert tw.diff(tw.ones((5, 2)), n=10**18, axis=0).shape == (0, 2)
+
+
 def test_differences_of_order_zero(device: tw.device) -> None:
     x = tw.asarray([1, 4, 9])
     assert tw.diff(x, n=0, prepend=x, append=x).tolist() == [1, 4, 9]

@@ -288,7 +288,7 @@ def test_elements_that_stand_for_one_another_are_not_lent_for_writing(device: tw
         assert not view.writable and not view.flags.writeable and view.data.readonly
         assert view.__array_interface__["data"][1]
         assert not np.from_dlpack(view).flags.writeable and not tw.from_dlpack(view).writable
-        with pytest.raises(BufferError, match="stand for one another"):
+        with pytest.raises((BufferError, TypeError)):
             ctypes.c_char.from_buffer(view)
         with pytest.raises(BufferError, match="read-only"):
             view.__dlpack__()

@@ -87,6 +87,15 @@ def test_flags(device: tw.device) -> None:
         tw.zeros(2).flags.writeable = False  # type: ignore[misc]
 
 
+def test_views_own_no_memory(device: tw.device) -> None:
+    n, x = np.zeros((2, 3)), tw.zeros((2, 3))
+    pairs = [(x, n), (x.T, n.T), (x[::-1], n[::-1]), (x[1:], n[1:]), (x[:1], n[:1]), (x[:, :2], n[:, :2])]
+    pairs += [(x.copy(), n.copy()), (x + 1, n + 1), (tw.broadcast_to(x, (4, 2, 3)), np.broadcast_to(n, (4, 2, 3)))]
+    pairs += [(tw.zeros((0, 3)), np.zeros((0, 3))), (tw.zeros(()), np.zeros(()))]
+    for ours, theirs in pairs:
+        assert ours.flags.owndata == theirs.flags.owndata
+
+
 def test_flat(device: tw.device) -> None:
     rng = np.random.default_rng(SEED)
     for x, n in arrays(device):

@@ -211,6 +211,20 @@ def test_other_functions_of_numpy(host: tw.device) -> None:
     assert x[0, 0].item() == 10.5
 
 
+def test_kinds_of_sorting() -> None:
+    n = np.random.default_rng(8).integers(0, 5, (4, 30))
+    for kind in (None, "quicksort", "mergesort", "heapsort", "stable"):
+        x = tw.asarray(n, copy=True)
+        np.testing.assert_array_equal(x.argsort(0, kind), np.argsort(n, 0, kind="stable"))
+        np.testing.assert_array_equal(tw.argsort(x, kind=kind), np.argsort(n, kind="stable"))
+        np.testing.assert_array_equal(tw.sort(x, kind=kind), np.sort(n, kind=kind))
+        x.sort(0, kind=kind)
+        np.testing.assert_array_equal(x, np.sort(n, 0))
+    for call in (x.sort, x.argsort, lambda kind: tw.sort(x, kind=kind), lambda kind: tw.argsort(x, kind=kind)):
+        with pytest.raises(ValueError, match="bubbles"):
+            call(kind="bubbles")
+
+
 def test_round_to_decimals() -> None:
     values = np.random.default_rng(5).normal(scale=100, size=50)
     for decimals in (-2, -1, 0, 1, 3):

@@ -19,9 +19,9 @@ HEAD = '''# Types of the native module. Made by tools/make_stubs.py from the mod
 
 import builtins
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import ItemsView, Iterator, KeysView, Sequence, ValuesView
 from os import PathLike
-from typing import IO, Any, Literal, Protocol, TypeAlias, final
+from typing import IO, Any, Literal, Protocol, SupportsIndex, TypeAlias, final
 
 from typing_extensions import Buffer
 
@@ -82,7 +82,7 @@ ARGUMENTS = {
     "ufunc": "Any", "method": "builtins.str", "inputs": "Any", "options": "Any", "mod": "Any",
     "memo": "Any", "_memo": "Any", "spec": "builtins.str", "_exception": "Any", "flags": "builtins.int",
     "buffer": "builtins.memoryview", "kwargs": "Any", "ndigits": "builtins.int | None",
-    "order": 'Literal["C", "F", "A", "K"]',
+    "order": 'Literal["C", "F", "A", "K"]', "default": "Any", "protocol": "SupportsIndex",
 }  # fmt: skip
 
 # What an argument of this name is in the methods of tensors, which come from the table of formulas.
@@ -103,7 +103,7 @@ PARTICULAR = {
     ("astype", "dtype"): "_DTypeLike", ("astype", "copy"): "builtins.bool",
     ("isdtype", "dtype"): "_DTypeLike", ("argmax", "axis"): "builtins.int | None",
     ("argmin", "axis"): "builtins.int | None", ("sort", "axis"): "builtins.int",
-    ("argsort", "axis"): "builtins.int", ("concat", "axis"): "builtins.int | None",
+    ("argsort", "axis"): "builtins.int", ("sort", "kind"): "builtins.str | None", ("argsort", "kind"): "builtins.str | None", ("concat", "axis"): "builtins.int | None",
     ("stack", "axis"): "builtins.int", ("unstack", "axis"): "builtins.int",
     ("take", "axis"): "builtins.int | None", ("repeat", "axis"): "builtins.int | None",
     ("take_along_axis", "axis"): "builtins.int", ("vecdot", "axis"): "builtins.int",
@@ -126,11 +126,11 @@ PARTICULAR = {
     ("choice", "a"): "builtins.int | _ArrayLike", ("where", "x1"): "_Operand",
     ("asarray", "order"): 'Literal["C", "F", "A", "K"] | None',
     ("__eq__", "value"): "object", ("__ne__", "value"): "object",
-    ("__contains__", "key"): "object", ("sort", "kind"): "Any",
+    ("__contains__", "key"): "object",
     ("transpose", "axes"): "_Integers | None",
     ("function std", "correction"): "builtins.float", ("function var", "correction"): "builtins.float",
     ("_restore", "dtype"): "builtins.str", ("_restore", "shape"): "Sequence[builtins.int]",
-    ("_restore", "data"): "bytes", ("_restore", "device"): "builtins.str",
+    ("_restore", "data"): "Buffer", ("_restore", "device"): "builtins.str",
     ("_command_line", "line"): "Sequence[builtins.str]",
     ("_matmul_tiled_flat", "a"): "Array", ("_matmul_tiled_flat", "b"): "Array",
     ("_matmul_tiled_flat", "out"): "Array",
@@ -193,6 +193,7 @@ RETURNS = {
     "__contains__": "builtins.bool", "__iter__": "Iterator[Array]", "__setitem__": "None",
     "__delitem__": "None", "__repr__": "builtins.str", "__str__": "builtins.str",
     "__format__": "builtins.str", "__reduce__": "builtins.tuple[Any, ...]",
+    "__reduce_ex__": "builtins.tuple[Any, ...]",
     "__hash__": "builtins.int", "__divmod__": "builtins.tuple[Array, Array]",
     "__rdivmod__": "builtins.tuple[Array, Array]", "__round__": "Any", "dtype.__call__": "Array",
     "__length_hint__": "builtins.int", "__buffer__": "builtins.memoryview",
@@ -203,6 +204,9 @@ RETURNS = {
     "normal": "Any", "uniform": "Any", "integers": "Any", "choice": "Any",
     "dtype.__eq__": "builtins.bool", "dtype.__ne__": "builtins.bool",
     "device.__eq__": "builtins.bool", "device.__ne__": "builtins.bool",
+    "NpzFile.__iter__": "Iterator[builtins.str]", "NpzFile.__enter__": "NpzFile", "close": "None",
+    "NpzFile.keys": "KeysView[builtins.str]", "NpzFile.values": "ValuesView[Array]",
+    "NpzFile.items": "ItemsView[builtins.str, Array]", "NpzFile.get": "Any",
     "flatiter.__iter__": "flatiter", "flagsobj.__getitem__": "builtins.bool",
     "printoptions.__new__": "printoptions", "printoptions.__enter__": "builtins.dict[builtins.str, Any]",
     "ArrayIterator.__iter__": "ArrayIterator", "ArrayIterator.__next__": "Array",
@@ -229,7 +233,7 @@ ATTRIBUTES = {
     "ndim": "builtins.int", "size": "builtins.int", "dtype": "dtype", "device": "device",
     "itemsize": "builtins.int", "nbytes": "builtins.int", "T": "Array", "mT": "Array",
     "real": "Array", "imag": "Array", "is_contiguous": "builtins.bool", "writable": "builtins.bool",
-    "flags": "flagsobj", "flat": "flatiter", "c_contiguous": "builtins.bool",
+    "files": "builtins.list[builtins.str]", "flags": "flagsobj", "flat": "flatiter", "c_contiguous": "builtins.bool",
     "f_contiguous": "builtins.bool", "contiguous": "builtins.bool", "forc": "builtins.bool",
     "fnc": "builtins.bool", "owndata": "builtins.bool", "writeable": "builtins.bool",
     "aligned": "builtins.bool", "data": "builtins.memoryview",

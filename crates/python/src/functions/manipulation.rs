@@ -175,7 +175,8 @@ fn flip(x: ArrayArg, axis: Option<Integers>) -> PyResult<PyArray> {
 #[pyfunction]
 #[pyo3(signature = (x, source, destination, /))]
 fn moveaxis(x: ArrayArg, source: Integers, destination: Integers) -> PyResult<PyArray> {
-    x.0.move_axes(&source.0, &destination.0).py().map(PyArray)
+    let moved = x.0.move_axes(&source.0, &destination.0);
+    moved.map_err(|error| error.of("moveaxis")).py().map(PyArray)
 }
 
 /// The axes in another order; a view.
@@ -373,7 +374,8 @@ fn diff(
     append: Option<ArrayArg>,
 ) -> PyResult<PyArray> {
     let Length(n) = n;
-    run(py, x.0.len(), x.0.device(), || {
+    // Every time is about as long as the first.
+    run(py, x.0.len().saturating_mul(n.max(1)), x.0.device(), || {
         if n == 0 {
             // No differences are taken, so nothing is joined for them, as in NumPy.
             return x.0.diff(n, axis);

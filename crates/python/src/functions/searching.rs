@@ -108,16 +108,18 @@ pub fn searchsorted(
 /// >>> tw.sort(tw.asarray([3, 1, 2]), descending=True).tolist()
 /// [3, 2, 1]
 #[pyfunction]
-#[pyo3(signature = (x, /, *, axis=-1, descending=false, stable=true), text_signature = "(x, /, *, axis=-1, descending=False, stable=True)")]
+#[pyo3(signature = (x, /, *, axis=-1, descending=false, stable=true, kind=None), text_signature = "(x, /, *, axis=-1, descending=False, stable=True, kind=None)")]
 fn sort(
     py: Python<'_>,
     x: ArrayArg,
     axis: isize,
     descending: bool,
     stable: bool,
+    kind: Option<&str>,
 ) -> PyResult<PyArray> {
     // The order is always stable; who does not ask for it gets it all the same.
     let _ = stable;
+    known_kind("sort", kind)?;
     run(py, sorting(&x.0), x.0.device(), || x.0.sort(axis, direction(descending))).map(PyArray)
 }
 
@@ -127,16 +129,30 @@ fn sort(
 /// >>> tw.argsort(tw.asarray([3, 1, 2])).tolist()
 /// [1, 2, 0]
 #[pyfunction]
-#[pyo3(signature = (x, /, *, axis=-1, descending=false, stable=true), text_signature = "(x, /, *, axis=-1, descending=False, stable=True)")]
+#[pyo3(signature = (x, /, *, axis=-1, descending=false, stable=true, kind=None), text_signature = "(x, /, *, axis=-1, descending=False, stable=True, kind=None)")]
 pub fn argsort(
     py: Python<'_>,
     x: ArrayArg,
     axis: isize,
     descending: bool,
     stable: bool,
+    kind: Option<&str>,
 ) -> PyResult<PyArray> {
     let _ = stable;
+    known_kind("argsort", kind)?;
     run(py, sorting(&x.0), x.0.device(), || x.0.argsort(axis, direction(descending))).map(PyArray)
+}
+
+/// That NumPy knows this kind of sorting: all of them are the one that there is, whose results are theirs.
+pub fn known_kind(operation: &str, kind: Option<&str>) -> PyResult<()> {
+    const KINDS: [&str; 4] = ["quicksort", "mergesort", "heapsort", "stable"];
+    match kind {
+        Some(kind) if !KINDS.contains(&kind) => {
+            let message = format!("{operation}: {kind:?} is none of {}", KINDS.join(", "));
+            Err(PyValueError::new_err(message))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn direction(descending: bool) -> Direction {

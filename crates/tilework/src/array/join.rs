@@ -215,7 +215,8 @@ impl Array {
     pub fn diff(&self, n: usize, axis: isize) -> Result<Array> {
         let at = normalize_axis("diff", axis, self.ndim())?;
         let mut result = self.clone();
-        for _ in 0..n {
+        // After as many differences as there are elements nothing is left to take more of.
+        for _ in 0..n.min(self.shape()[at]) {
             let mut index = vec![Index::from(..); at];
             index.push(Index::from(1..));
             let later = result.slice(&index)?;
@@ -226,7 +227,7 @@ impl Array {
                 _ => later.subtract(&earlier)?,
             };
         }
-        if n == 0 { self.copy() } else { Ok(result) }
+        if n == 0 || self.shape()[at] == 0 { self.copy() } else { Ok(result) }
     }
 }
 
