@@ -106,7 +106,8 @@ extern "C" __global__ void __launch_bounds__(2 * THREADS + 64, 1) ring(
     }
     __syncthreads();
 
-    auto number_of = [&](u32 s) { return __shfl_sync(~0u, lane == 0 ? numbers[s] : 0, 0); };
+    // Numbers are exchanged by atomic steps: what orders them is a chain of barriers, which racecheck does not follow.
+    auto number_of = [&](u32 s) { return __shfl_sync(~0u, lane == 0 ? atomicOr(&numbers[s], 0u) : 0, 0); };
     auto is_whole = [&](const Item& item) { return (I)(item.tile + 1) * TILE <= shape.count; };
     if (warp == 2 * WARPS) {
         if (lane > 0) return;
@@ -114,7 +115,7 @@ extern "C" __global__ void __launch_bounds__(2 * THREADS + 64, 1) ring(
         for (u32 k = 0;; k++) {
             u32 s = k % STAGES;
             if (k >= STAGES) barrier_wait(empty + 8 * s, (k / STAGES - 1) & 1);
-            numbers[s] = number;
+            atomicExch(&numbers[s], number);
             Item item = Item::make(rows, shape, min(number, all - 1));
             if (number < all && is_whole(item)) {
                 barrier_expect(full + 8 * s, sizeof(Kept));
