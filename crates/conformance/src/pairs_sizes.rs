@@ -106,11 +106,16 @@ pub fn sizes(device: Device) {
 }
 
 /// M, N and D at which devices choose the form by the data, or cut the work into pieces and panels.
-pub(crate) const CHOSEN: [(usize, usize, usize); 4] =
-    [(24_001, 21_003, 3), (2_999, 12_007, 70), (70_001, 700, 100), (200, 140_003, 100)];
+pub(crate) const CHOSEN: [(usize, usize, usize); 5] = [
+    (24_001, 21_003, 3),
+    (100, 700_001, 3),
+    (2_999, 12_007, 70),
+    (70_001, 700, 100),
+    (200, 140_003, 100),
+];
 
 /// Sums and logarithms of exponentials of distances, at sizes where devices choose the form by the
-/// data: near the origin, far from it, with a scale too small for the expanded square, and with
+/// data: near the origin, far from it, both, with a scale too small for the expanded square, and with
 /// numbers that are not finite. The first and the last rows against float64 on the CPU.
 pub fn forms(device: Device) {
     std::thread::scope(|scope| {
@@ -132,6 +137,7 @@ fn forms_at(device: Device, (m, n, dim): (usize, usize, usize)) {
         for (what, offset, scale, odd) in [
             ("near", 0.0, 0.9, None),
             ("far", 50.0, 0.9, None),
+            ("some far", 0.0, 0.9, None),
             ("sharp", 0.0, 8.0, None),
             ("not a number", 0.0, 0.9, Some(f64::NAN)),
             ("infinite", 0.0, 0.9, Some(f64::INFINITY)),
@@ -141,6 +147,14 @@ fn forms_at(device: Device, (m, n, dim): (usize, usize, usize)) {
                 let (x, y) = (moved(&x).expect("x"), moved(&y).expect("y"));
                 if let Some(odd) = odd {
                     y.slice(&tilework::s![5..6]).and_then(|row| row.fill(odd)).expect("fill");
+                }
+                if what == "some far" {
+                    // At one place, so that they see each other.
+                    for (points, from) in [(&x, m - 20), (&y, n / 2)] {
+                        let from = from as isize;
+                        let few = points.slice(&tilework::s![from..from + 20]);
+                        few.and_then(|few| few.fill(50.0)).expect("fill");
+                    }
                 }
                 let scale = scale / dim as f64;
                 let s = Array::full_on(Device::cpu(), &[1], scale, dtype).expect("full");

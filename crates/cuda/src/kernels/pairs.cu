@@ -5,14 +5,20 @@
 // before, with `pairs_ends.cu`: the sections of the formula (`Once`, `OfI`, `OfJ`, `once`, `of_i`, `of_j`,
 // `bring_long`, `fold`, `complete`), what pairs need in shared memory (`prepare`), the state (`State`), and `go_over`, of short or of long vectors.
 
-extern "C" __global__ void __launch_bounds__(THREADS) reduce(
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS) reduce(
     const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Inputs in,
     const __grid_constant__ Shape shape, const Output values, const Output indices,
     const Partial partial, const Choice choice) {
     if (!is_chosen(choice)) return;
+    u32 block = shape.first + blockIdx.x, batch = block / shape.blocks;
+    u32* refused = choice.refused;
+    if (refused) {
+        u64 all = (u64)shape.batches * shape.blocks / choice.parts;
+        refused += (shape.first_range + blockIdx.y) * all + block / choice.parts;
+        if (!CHOOSES && !*refused) return;
+    }
     prepare();
     u64 at[OPERANDS];
-    u32 block = shape.first + blockIdx.x, batch = block / shape.blocks;
     u32 range = (shape.first_range + blockIdx.y) * SLICES;
     locate(batches, (u64)batch, at);
     Once p;
@@ -38,7 +44,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     i64 end = own.begin + shape.range;
     if (end > shape.n) end = shape.n;
     own.count = SLICES == 1 || own.first < shape.m ? (i32)(end - own.begin) : 0;
-    go_over(in, at, p, shape, own, x, s);
+    bool done = go_over(in, at, p, shape, own, x, s, choice);
+    if (CHOOSES && refused && threadIdx.x == 0) *refused = !done;
+    if (!done) return;
     EACH(r, ROWS) {
         i64 i = own.first + r * wide;
         s[r].end();

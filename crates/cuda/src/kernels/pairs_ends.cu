@@ -13,9 +13,11 @@ struct Shape {
 };
 struct Output { void* base; i64 row, component; };
 struct Partial { A* values; i64* indices; };
-// The largest norms, as bits, with whether a filter gave up, and the limit up to which the expanded
-// square may be used; none where there is no choice. And whether this is the form that is expanded.
-struct Choice { const u64* measured; f64 limit; u64 expanded; };
+// Which of two forms works, up to what limit of norms squares may be expanded, and whether this is the form
+// that is expanded. Either one form does all, by the largest norms, as bits, with whether a filter gave up; or each block
+// of the expanded form looks at its own norms, tells whether it refused, and blocks of the other do what
+// was refused, `parts` of them for one. Nothing of both where there is no choice.
+struct Choice { const u64* measured; u32* refused; f64 limit; u32 expanded, parts; };
 
 FN bool is_chosen(const Choice& choice) {
     if (!choice.measured) return true;

@@ -5,8 +5,8 @@
 
 #define DEPTHS 32
 
-FN void go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const Shape& shape, const Stretch& own,
-    const OfI (&x)[ROWS], State (&s)[ROWS]) {
+FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const Shape& shape, const Stretch& own,
+    const OfI (&x)[ROWS], State (&s)[ROWS], const Choice&) {
     __shared__ OfJ tile[TILE];
     __shared__ T chunks[2][TILE][DEPTHS];
     __shared__ T numbers[TILE][ROWS * THREADS];
@@ -61,4 +61,5 @@ FN void go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
             EACH(r, ROWS) s[r].carry(runs);
         }
     }
+    return true;
 }

@@ -10,6 +10,12 @@ FN i64 at_place(const Shape& shape, int t, i64 j) {
     return SLICES == 1 ? j + t : j + t / TILE * shape.range + t % TILE;
 }
 
+// Whether a point is too far from the origin for a square that is expanded.
+template <class Of> FN bool is_far(const Of& it, T limit) {
+    if constexpr (CHOOSES != 0) return !(fabs(it.norm) <= limit);
+    return false;
+}
+
 // A tile of j comes in two steps, so that memory is waited for behind arithmetic. Short vectors
 // come to registers (`bring`) and go to the tile when the one before is done with (`put`); long ones
 // are brought to the tile by all threads together, and completed there: of one slice only.
@@ -22,14 +28,20 @@ FN void bring(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const 
     }
 }
 FN void put(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const Shape& shape, i64 j, i32 count,
-    OfJ* tile, OfJ (&next)[AHEAD + 1]) {
+    OfJ* tile, OfJ (&next)[AHEAD + 1], T limit, bool& far) {
     EACH(q, AHEAD) {
         int t = threadIdx.x + q * THREADS;
-        if (is_there(shape, t, j, count)) tile[t] = next[q];
+        if (is_there(shape, t, j, count)) {
+            tile[t] = next[q];
+            far |= is_far(next[q], limit);
+        }
     }
     if (AHEAD > 0) return;
     __syncthreads();
-    for (int t = threadIdx.x; t < count && t < TILE; t += THREADS) of_j(in, at, p, j + t, tile[t]);
+    for (int t = threadIdx.x; t < count && t < TILE; t += THREADS) {
+        of_j(in, at, p, j + t, tile[t]);
+        far |= is_far(tile[t], limit);
+    }
 }
 
 template <int G> FN void sweep(const Once& p, const OfI (&x)[ROWS], const OfJ* tile, int from, int to,
@@ -41,8 +53,9 @@ template <int G> FN void sweep(const Once& p, const OfI (&x)[ROWS], const OfJ* t
     }
 }
 
-FN void go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const Shape& shape, const Stretch& own,
-    const OfI (&x)[ROWS], State (&s)[ROWS]) {
+// False where the block left off at points that are too far.
+FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const Shape& shape, const Stretch& own,
+    const OfI (&x)[ROWS], State (&s)[ROWS], const Choice& choice) {
     __shared__ OfJ tiles[2][SLICES * TILE];
     // All threads bring tiles, as far as the first slice goes, which has as many j as any.
     i64 begin = own.begin;
@@ -55,12 +68,21 @@ FN void go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
     const u32 skip = SLICES > 1 ? own.slice * TILE : 0;
     u32 runs = 0;
     OfJ next[AHEAD + 1];
+    const T limit = (T)choice.limit;
+    bool far = false;
+    EACH(r, ROWS) far |= is_far(x[r], limit);
     if (count > 0) {
         bring(in, at, p, shape, begin, count, tiles[0], next);
-        put(in, at, p, shape, begin, count, tiles[0], next);
+        put(in, at, p, shape, begin, count, tiles[0], next, limit, far);
     }
     for (i32 j = 0, turn = 0; j < count; j += TILE, turn ^= 1) {
-        __syncthreads();
+        if constexpr (CHOOSES != 0) {
+            // All say the same; asked once more, the compiler knows it, and counts the loop in registers of a warp.
+            if (__any_sync(~0u, __syncthreads_or(far))) return false;
+            far = false;
+        } else {
+            __syncthreads();
+        }
         i32 left = (SLICES > 1 ? own.count : count) - j, after = count - j - TILE, here = left < TILE ? left : TILE;
         if (after > 0) bring(in, at, p, shape, begin + j + TILE, after, tiles[turn ^ 1], next);
 #pragma unroll 1
@@ -76,6 +98,7 @@ FN void go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
             runs++;
             EACH(r, ROWS) s[r].carry(runs);
         }
-        if (after > 0) put(in, at, p, shape, begin + j + TILE, after, tiles[turn ^ 1], next);
+        if (after > 0) put(in, at, p, shape, begin + j + TILE, after, tiles[turn ^ 1], next, limit, far);
     }
+    return true;
 }

@@ -7,17 +7,19 @@ use super::plan::Sizes;
 use super::sections::{Sections, bytes};
 use super::square::Square;
 
-/// What a choice of forms costs, in instructions of all lanes of a card: its launches, and each byte of the points
-/// whose norms are measured. On an H200 these are 9 us, and 2.3e12 bytes a second, at 3.3e13 instructions.
+/// What a choice of forms costs, in instructions of all lanes of a card: by blocks, a launch of the form that has nothing
+/// to do; else several launches, and each byte of the points whose norms are measured. On an H200 these are 3 us, 9 us,
+/// and 2.3e12 bytes a second, at 3.3e13 instructions.
+const CHOICE_BY_BLOCKS: f64 = 1e8;
 const CHOICE: f64 = 3e8;
 const MEASURED_BYTE: f64 = 14.0;
 
-/// Whether an expanded square saves more than it costs to find out whether it may be used: an instruction for each
-/// component of each pair but one.
-pub(super) fn pays(square: &Square, tape: &Tape, sizes: &Sizes) -> bool {
+/// Whether an expanded square saves more than the choice costs: an instruction for each component of each pair but one.
+pub(super) fn pays(square: &Square, tape: &Tape, sizes: &Sizes, by_block: bool) -> bool {
     let rows = sizes.batches as f64 * (sizes.m as f64 + sizes.n as f64);
-    let saved = sizes.pairs() * f64::from(square.dim(tape) - 1);
-    saved >= CHOICE + rows * bytes(tape, square.x) as f64 * MEASURED_BYTE
+    let measured = rows * bytes(tape, square.x) as f64 * MEASURED_BYTE;
+    let choice = if by_block { CHOICE_BY_BLOCKS } else { CHOICE + measured };
+    sizes.pairs() * f64::from(square.dim(tape) - 1) >= choice
 }
 
 /// Steps of a pair, counted by what they cost.

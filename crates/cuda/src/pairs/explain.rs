@@ -109,6 +109,9 @@ impl Job<'_> {
         };
         let tape = expanded.plan.sections.tape;
         let form = match (chosen, expanded.square.leave()) {
+            (None, _) if self.by_block => {
+                "direct, in blocks whose points are beyond the limit, else expanded".to_owned()
+            }
             (None, _) => "direct".to_owned(),
             (_, None) => "expanded square".to_owned(),
             (_, Some(leave)) => format!(

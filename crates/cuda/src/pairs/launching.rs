@@ -1,8 +1,9 @@
 //! From plans to launches: arguments, the buffer of states, the choice between forms, pieces.
 //!
-//! Where there is a choice, `measure` looks at the data, and both forms are launched: the kernels
-//! look themselves which of them is to work, so that nothing waits. Long work is launched in pieces
-//! that are waited for, so that it can be stopped; then the choice is made here. Called by `pairs`.
+//! Where there is a choice, both forms are launched, and kernels look themselves which of them is to work, so that
+//! nothing waits: each block of the expanded form at its own points, and the other form does what was refused; or,
+//! where tensor cores take the pairs, both at what `measure` found of all points. Long work is launched in pieces
+//! that are waited for, so that it can be stopped; then the second kind of choice is made here. Called by `pairs`.
 
 use std::sync::Arc;
 
@@ -11,13 +12,14 @@ use tilework_error::{Error, Result};
 use tilework_layout::Layout;
 use tilework_tape::Per;
 
+use super::choice::Choice;
 use super::launching_wide::Part;
 use super::plan::{Cut, MERGE_THREADS, PARTIAL_BYTES, Plan, Sizes};
 use super::print::Unit;
 use super::{Expanded, Job, key, print};
 use crate::compile::Module;
 use crate::device::Cuda;
-use crate::driver::Address;
+use crate::driver::{Address, Handle};
 use crate::launch::{self, Args, Width};
 use crate::memory::Block;
 
@@ -29,23 +31,15 @@ const MEASURE_THREADS: usize = 256;
 /// fewer steps are not waited for.
 const STEPS: f64 = 3e12;
 
-/// Whom kernels ask whether to work.
-#[derive(Clone, Copy)]
-pub(super) struct Choice {
-    /// Where the largest norms are; none where there is no choice.
-    pub(super) measured: Address,
-    pub(super) limit: f64,
+/// One of the forms that are launched together.
+struct Form<'r> {
+    plan: &'r Plan<'r>,
+    /// Held as long as its function may be launched.
+    _module: Arc<Module>,
+    function: Handle,
+    inputs: Vec<u8>,
+    choice: Choice,
 }
-
-impl Choice {
-    /// `Choice` of a plan's kernels.
-    pub(super) fn words(&self, plan: &Plan<'_>) -> Vec<u8> {
-        let expanded = plan.sections.square.is_some();
-        words(&[self.measured, self.limit.to_bits(), expanded.into()])
-    }
-}
-
-const NO_CHOICE: Choice = Choice { measured: 0, limit: 0.0 };
 
 /// What was measured, on the device.
 pub(super) struct Measured {
@@ -81,7 +75,8 @@ impl Job<'_> {
         let units = plans
             .into_iter()
             .flatten()
-            .flat_map(|plan| Unit::of(plan).map(move |unit| (plan, unit)));
+            .flat_map(|plan| Unit::of(plan).map(move |unit| (plan, unit)))
+            .filter(|(_, unit)| !(self.by_block && *unit == Unit::Measure));
         let mut missing: Vec<(&Plan<'_>, Unit, Vec<u8>)> = Vec::new();
         for (plan, unit) in units {
             let key = key::of(plan, unit);
@@ -113,25 +108,31 @@ impl Job<'_> {
 
     fn launch_forms(&self, cuda: &Cuda, session: &Session<'_>) -> Result<()> {
         let Some(expanded) = &self.expanded else {
-            return self.launch_plan(cuda, session, &self.direct, NO_CHOICE);
+            return self.launch_plans(cuda, session, &[&self.direct], Choice::made(0.0));
         };
         let limit = expanded.limit;
+        if self.by_block {
+            let plans = [&expanded.plan, &self.direct];
+            return self.launch_plans(cuda, session, &plans, Choice::made(limit));
+        }
         let measured = self.measure(cuda, session, expanded)?;
-        let choice = Choice { measured: measured.largest.address, limit };
+        let choice = Choice { measured: measured.largest.address, ..Choice::made(limit) };
         if let Some(centres) = &measured.centres {
             self.launch_wide(cuda, session, expanded, choice, centres.address)?;
         } else if !self.is_long() {
-            self.launch_plan(cuda, session, &expanded.plan, choice)?;
+            self.launch_plans(cuda, session, &[&expanded.plan], choice)?;
         }
         if !self.is_long() {
-            return self.launch_plan(cuda, session, &self.direct, choice);
+            return self.launch_plans(cuda, session, &[&self.direct], choice);
         }
         let [x, y, gave_up] = largest(cuda, self.name, &measured)?;
         let small = x <= limit && y <= limit && gave_up == 0.0;
         match (small, &measured.centres) {
             (true, Some(_)) => Ok(()),
-            (true, None) => self.launch_plan(cuda, session, &expanded.plan, NO_CHOICE),
-            _ => self.launch_plan(cuda, session, &self.direct, NO_CHOICE),
+            (true, None) => {
+                self.launch_plans(cuda, session, &[&expanded.plan], Choice::made(limit))
+            }
+            _ => self.launch_plans(cuda, session, &[&self.direct], Choice::made(limit)),
         }
     }
 
@@ -188,15 +189,16 @@ impl Job<'_> {
     }
 
     /// Slice by slice, and some rows after others where the states of ranges would take too much memory: a scheme
-    /// that is asked for has ranges however many rows there are.
-    fn launch_plan(
+    /// that is asked for has ranges however many rows there are. Of two plans, the second does what blocks of the
+    /// first refuse.
+    fn launch_plans(
         &self,
         cuda: &Cuda,
         session: &Session<'_>,
-        plan: &Plan<'_>,
+        plans: &[&Plan<'_>],
         choice: Choice,
     ) -> Result<()> {
-        let (cut, Sizes { batches, m, n, .. }) = (plan.cut, self.sizes);
+        let (plan, cut, Sizes { batches, m, n, .. }) = (plans[0], plans[0].cut, self.sizes);
         let span = plan.tiling.span();
         let room = PARTIAL_BYTES / (cut.ranges * plan.folding.state_bytes()).max(1);
         let nests = self.nests(plan);
@@ -205,7 +207,7 @@ impl Job<'_> {
             return nests.iter().enumerate().try_for_each(|(k, nest)| {
                 let done = [k as f64 * share, share];
                 let rows = Rows { nest: nest.encode(Width::Wide), batches, m, cut, done };
-                self.launch_rows(cuda, session, plan, &rows, choice)
+                self.launch_rows(cuda, session, plans, &rows, choice)
             });
         }
         let rows = (room / span * span).max(span);
@@ -220,7 +222,7 @@ impl Job<'_> {
             let nest = self.offsets(nest, &part).encode(Width::Wide);
             let cut = Cut { blocks: m.div_ceil(span), ..cut };
             let rows = Rows { nest, batches: 1, m, cut, done: [k as f64 * share, share] };
-            self.launch_rows(cuda, session, plan, &rows, choice)
+            self.launch_rows(cuda, session, plans, &rows, choice)
         })
     }
 
@@ -228,14 +230,16 @@ impl Job<'_> {
         &self,
         cuda: &Cuda,
         session: &Session<'_>,
-        plan: &Plan<'_>,
+        plans: &[&Plan<'_>],
         &Rows { ref nest, batches, m, cut, done: [before, share] }: &Rows,
         choice: Choice,
     ) -> Result<()> {
-        let module = self.module(cuda, plan, Unit::Pairs)?;
-        let rows = batches * m;
-        let shape = |first: [usize; 2]| {
-            shape([m, self.sizes.n], self.request.start, cut, [batches, first[0], first[1]])
+        let (plan, rows) = (plans[0], batches * m);
+        // Of a form that has several blocks for one.
+        let shape = |first: [usize; 2], parts: usize| {
+            let cut = Cut { blocks: cut.blocks * parts, ..cut };
+            let first = [batches, first[0] * parts, first[1]];
+            shape([m, self.sizes.n], self.request.start, cut, first)
         };
         let values = plan.folding.monoid().values(plan.folding.shape);
         let value_bytes =
@@ -249,32 +253,57 @@ impl Job<'_> {
         };
         let partial = block.as_ref().map_or(0, |block| block.address);
         let states = [partial, partial + value_bytes as u64];
-        let ends = |args: Args| self.ends(session, plan, args, states, choice);
-        let inputs = self.inputs(session, plan);
-        let function = cuda.function(self.name, &module, c"reduce")?;
         let blocks = batches * cut.blocks;
         let strips = cut.ranges.div_ceil(plan.tiling.slices);
+        let refused = match plans.len() {
+            1 => None,
+            _ => Some(cuda.allocate_block(blocks * strips * size_of::<u32>())?),
+        };
+        let refused = refused.as_ref().map_or(0, |block| block.address);
+        let forms: Vec<Form<'_>> = plans
+            .iter()
+            .map(|plan| {
+                let module = self.module(cuda, plan, Unit::Pairs)?;
+                let function = cuda.function(self.name, &module, c"reduce")?;
+                let parts = plan.cut.blocks / plans[0].cut.blocks;
+                let choice = Choice { refused, parts, ..choice };
+                Ok(Form {
+                    plan,
+                    _module: module,
+                    function,
+                    inputs: self.inputs(session, plan),
+                    choice,
+                })
+            })
+            .collect::<Result<_>>()?;
         let [piece, few] = self.piece(plan, blocks, strips);
         let firsts = (0..blocks).step_by(piece);
         for first in firsts.flat_map(|first| (0..strips).step_by(few).map(move |k| [first, k])) {
-            let args = ends(Args::new().bytes(nest).bytes(&inputs).bytes(&shape(first)));
             let here = [piece.min(blocks - first[0]), few.min(strips - first[1])];
-            let grid = launch::grid(self.name, here, plan.tiling.threads)?;
-            // SAFETY: the source declares these arguments; rows are those of checked layouts, and
-            // the buffer has room for a state of every row and range.
-            unsafe { cuda.launch(self.name, function, grid, args)? };
+            for Form { plan, function, inputs, choice, .. } in &forms {
+                let shape = shape(first, choice.parts);
+                let args = Args::new().bytes(nest).bytes(inputs).bytes(&shape);
+                let args = self.ends(session, plan, args, states, *choice);
+                let blocks = [here[0] * choice.parts, here[1]];
+                let grid = launch::grid(self.name, blocks, plan.tiling.threads)?;
+                // SAFETY: the source declares these arguments; rows are those of checked layouts,
+                // and the buffers have room for a state of every row and range, and a number of
+                // every block.
+                unsafe { cuda.launch(self.name, *function, grid, args)? };
+            }
             if self.is_long() {
                 let done = first[0] * strips + here[0] * (first[1] + here[1]);
                 self.go_on(cuda, before + share * done as f64 / (blocks * strips) as f64)?;
             }
         }
         if cut.ranges > 1 {
-            let args = ends(Args::new().bytes(nest).bytes(&shape([0, 0])));
+            let args = Args::new().bytes(nest).bytes(&shape([0, 0], 1));
+            let args = self.ends(session, plan, args, states, choice);
             let blocks = (rows * cut.lanes).div_ceil(MERGE_THREADS);
             let grid = launch::grid(self.name, [blocks, 1], MERGE_THREADS)?;
             let module = self.module(cuda, plan, Unit::Merge)?;
             let function = cuda.function(self.name, &module, c"merge")?;
-            // SAFETY: as above; the stream keeps the order of the two.
+            // SAFETY: as above; the stream keeps the order of all.
             unsafe { cuda.launch(self.name, function, grid, args)? };
         }
         Ok(())

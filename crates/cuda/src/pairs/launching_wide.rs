@@ -12,7 +12,8 @@ use tilework_backend::{Session, Target};
 use tilework_error::Result;
 use tilework_tape::Per;
 
-use super::launching::{Choice, is_much, shape, steps, words};
+use super::choice::Choice;
+use super::launching::{is_much, shape, steps, words};
 use super::plan::{Cut, MERGE_THREADS, Plan, lanes};
 use super::print::Unit;
 use super::wide::{Parts, RIGHT_BYTES, SIDE};

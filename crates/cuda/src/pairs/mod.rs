@@ -8,6 +8,7 @@
 //! where a row has several ranges; `launching_wide` does the same part by part. Called by `device.rs`.
 
 mod arguments;
+mod choice;
 mod cost;
 mod explain;
 mod folding;
@@ -97,6 +98,7 @@ struct Job<'r> {
     /// The formula as it is written.
     direct: Plan<'r>,
     expanded: Option<Expanded<'r>>,
+    by_block: bool,
     sizes: Sizes,
     batches: Nest,
 }
@@ -131,7 +133,7 @@ impl<'r> Job<'r> {
         if sizes.batches == 0 || sizes.m == 0 {
             return Ok(None);
         }
-        let Plans { direct, expanded } = Plans::new(forms, folding, sizes);
+        let Plans { direct, expanded, by_block } = Plans::new(forms, folding, sizes);
         let mut batches = batch_loops(request, batch);
         batches.merge();
         if batches.lens.len() > MAX_AXES {
@@ -149,7 +151,7 @@ impl<'r> Job<'r> {
                 format!("{} batches of {m} rows are too many for one call", sizes.batches);
             return Err(Error::unsupported(name, message));
         }
-        Ok(Some(Job { request, name, direct, expanded, sizes, batches }))
+        Ok(Some(Job { request, name, direct, expanded, by_block, sizes, batches }))
     }
 }
 
@@ -157,6 +159,8 @@ impl<'r> Job<'r> {
 struct Plans<'r> {
     direct: Plan<'r>,
     expanded: Option<Expanded<'r>>,
+    /// Whether each block of the expanded plan chooses for itself, and the other does what it refuses.
+    by_block: bool,
 }
 
 impl<'r> Plans<'r> {
@@ -171,7 +175,11 @@ impl<'r> Plans<'r> {
             let plan = Plan { slices, ..Plan::new(tape, folding, sizes, Some(square)) };
             Some(Expanded { plan, square, limit: square.limit(tape) })
         });
-        Plans { direct, expanded }
+        let by_block = expanded.as_ref().filter(|it| it.plan.chooses() && direct.is_short());
+        let beside = by_block.map(|it| Plan::beside(tape, folding, sizes, &it.plan));
+        let by_block = beside.is_some();
+        let direct = beside.map_or(direct, |plan| Plan { slices, ..plan });
+        Plans { direct, expanded, by_block }
     }
 }
 
@@ -182,7 +190,7 @@ fn summed<'r>(forms: &'r Forms<'r>, folding: Folding, sizes: Sizes) -> Option<Ex
     let suits = square.suits_threads(&columns.tape)
         && columns.difference.points == [square.x, square.y]
         && !folding.compensated
-        && cost::pays(&square, &columns.tape, &sizes);
+        && cost::pays(&square, &columns.tape, &sizes, false);
     let plan = suits.then(|| Plan::new(&columns.tape, folding, sizes, Some(square)))?;
     let limit = square.limit(&columns.tape);
     let difference = Some(columns.difference);
@@ -202,7 +210,7 @@ fn weighted<'r>(forms: &'r Forms<'r>, folding: Folding, sizes: Sizes) -> Option<
 /// The square that may be expanded, and how, where that may pay.
 fn expanded(tape: &Tape, folding: &Folding, sizes: &Sizes) -> Option<Square> {
     let square = Square::find(tape, folding)?;
-    let fused = square.suits_threads(tape) && cost::pays(&square, tape, sizes);
+    let fused = square.suits_threads(tape) && cost::pays(&square, tape, sizes, true);
     wide::by_tiles(square, tape, folding, sizes).or(fused.then_some(square))
 }
 

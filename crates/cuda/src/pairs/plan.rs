@@ -49,6 +49,10 @@ const RANGE_PER_RANK: usize = 1024;
 /// Pairs from which work is long.
 const LONG_WORK: f64 = 1e11;
 
+/// Instructions, of all lanes of a multiprocessor, that are done while one byte of states is written and merged, of
+/// which a card does many at once: on an H200 2.5e11 a second, and 1.5e12 bytes.
+const INSTRUCTIONS_PER_BYTE: f64 = 1.0 / 6.0;
+
 /// Threads of a block that merges.
 pub(super) const MERGE_THREADS: usize = 128;
 
@@ -122,9 +126,34 @@ impl<'a> Plan<'a> {
         let sections = Sections::new(tape, adds, square, !by_tiles);
         let tiling = match by_tiles {
             true => wide::tiling(&sections, &folding, 0),
-            false => tiling::tiling(&sections, &folding, &sizes),
+            false => tiling::tiling(&sections, &folding, &sizes, None),
         };
         Plan::of(sections, folding, tiling, sizes, None)
+    }
+
+    /// The plan of a formula as it is written, for what blocks of `expanded` refuse: of the same ranges of j, and of
+    /// the same rows or a part of them.
+    pub(super) fn beside(
+        tape: &'a Tape,
+        folding: Folding,
+        sizes: Sizes,
+        expanded: &Plan<'_>,
+    ) -> Plan<'a> {
+        let sections = Sections::new(tape, folding.monoid() == Monoid::Add, None, true);
+        let tiling = tiling::tiling(&sections, &folding, &sizes, Some(&expanded.tiling));
+        let plan = Plan::of(sections, folding, tiling, sizes, None);
+        let blocks = expanded.cut.blocks * (expanded.tiling.rows / tiling.rows);
+        Plan { cut: Cut { blocks, ..expanded.cut }, ..plan }
+    }
+
+    /// Whether blocks choose each for itself between the expanded square and the formula as it is written: where threads
+    /// compute pairs of short vectors. Loops of columns lose a tenth of their speed to the look at norms.
+    pub(super) fn chooses(&self) -> bool {
+        self.sections.square.is_some() && self.is_short() && self.difference.is_none()
+    }
+
+    pub(super) fn is_short(&self) -> bool {
+        self.sections.long.is_none() && self.tiling.wide.is_none() && self.tiling.team == 1
     }
 
     /// A plan that multiplies weights by right-hand sides.
@@ -148,8 +177,8 @@ impl<'a> Plan<'a> {
         right: Option<Sides<'a>>,
     ) -> Plan<'a> {
         let depth = sections.long.as_ref().map_or(0, |long| long.depth as usize);
-        let cut = cut(&tiling, &folding, depth, sizes);
         let body = body(&sections).max(1);
+        let cut = cut(&tiling, &folding, [body, depth], sizes);
         Plan { sections, folding, tiling, cut, body, right, difference: None, slices: None }
     }
 
@@ -181,14 +210,21 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Long vectors, of `depth`, are as much work as many short ones.
-fn cut(tiling: &Tiling, folding: &Folding, depth: usize, sizes: Sizes) -> Cut {
+/// Long vectors, of `depth`, are as much work as many short ones; pairs take `body` steps.
+fn cut(tiling: &Tiling, folding: &Folding, [body, depth]: [usize; 2], sizes: Sizes) -> Cut {
     let Sizes { batches, m, n, multiprocessors, scheme, .. } = sizes;
     let blocks = if tiling.slices > 1 { 1 } else { m.div_ceil(tiling.span()).max(1) };
     let all = batches.saturating_mul(blocks).max(1);
     // Long work is launched in pieces, at the end of each of which multiprocessors are idle.
     let each = if sizes.pairs() > LONG_WORK { 4 * THREADS_EACH } else { THREADS_EACH };
+    let whole = tiling.slices == 1 && tiling.wide.is_none() && depth == 0;
+    let brief = whole && sizes.pairs() <= LONG_WORK;
     let wanted = match tiling.slices {
+        1 if brief => {
+            let block = tiling.span() as f64 * body as f64;
+            let bytes = batches as f64 * m as f64 * folding.state_bytes() as f64;
+            n.div_ceil(balanced(block, bytes * n as f64).max(tiling.tile))
+        }
         1 => multiprocessors * each / tiling.threads / all,
         slices => (multiprocessors * BLOCKS_OF_SLICES / all).max(1) * slices,
     };
@@ -197,12 +233,14 @@ fn cut(tiling: &Tiling, folding: &Folding, depth: usize, sizes: Sizes) -> Cut {
     let ranked = folding.shape.k > 1;
     let short = match ranked {
         true => folding.shape.k * RANGE_PER_RANK,
+        false if brief => tiling.tile.min(SHORT_RANGE),
         false => (SHORT_RANGE * DEPTH_OF_RANGE / depth.max(DEPTH_OF_RANGE))
             .max(tiling.tile.min(SHORT_RANGE)),
     };
     let ranges = match scheme {
         Scheme::OneD => 1,
         Scheme::TwoD => wanted.clamp(2, n.div_ceil(tiling.tile).max(2)).min(room.max(2)),
+        _ if brief && !ranked => wanted.min(n.div_ceil(short)).min(room),
         _ => wanted.min(n / short).min(room),
     };
     let ranges = ranges.min(MOST_RANGES * tiling.slices.min(3)).max(n.div_ceil(LONG_RANGE)).max(1);
@@ -211,6 +249,12 @@ fn cut(tiling: &Tiling, folding: &Folding, depth: usize, sizes: Sizes) -> Cut {
     let lanes =
         if tiling.team > 1 { tiling.team } else { lanes(batches.saturating_mul(m), ranges) };
     Cut { blocks, range, ranges, lanes }
+}
+
+/// j of a range that cost least: at the end of a call multiprocessors wait for about the time that one of them takes for
+/// a block, of so many steps for each j, and each range of all j costs so many bytes of states.
+fn balanced(block: f64, bytes: f64) -> usize {
+    (bytes * INSTRUCTIONS_PER_BYTE / block.max(1.0)).sqrt() as usize
 }
 
 /// Threads that merge the ranges of each of so many rows: enough for all multiprocessors together.
@@ -303,6 +347,15 @@ mod tests {
                 assert!(fits(&gaussian(dim), capability), "{dim}, {capability:?}");
             }
         }
+    }
+
+    #[test]
+    fn ranges_balance_the_last_blocks_and_the_states() {
+        let tape = gaussian(3);
+        let cut = |n| Plan::new(&tape, sum(1), sizes(1, n, n, Scheme::Auto), None).cut;
+        assert_eq!([2_000, 5_000, 10_000].map(|n| cut(n).range), [128; 3]);
+        let longer = [20_000, 50_000, 100_000, 200_000].map(|n| cut(n).range);
+        assert!(longer.is_sorted() && longer[0] <= 256 && longer[2] >= 896, "{longer:?}");
     }
 
     #[test]

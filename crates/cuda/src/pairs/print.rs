@@ -12,7 +12,7 @@ use super::folding::Folding;
 use super::functions::{Does, Printer};
 use super::plan::{MERGE_THREADS, Plan, Sides};
 use super::sections::LONG;
-use super::tiling::{FEW_RANKS, Tiling};
+use super::tiling::{self, FEW_RANKS, Tiling};
 use super::wide::{SIDE, WAITING, Wide};
 use crate::launch::Width;
 use crate::source::{self, storage, tape, value};
@@ -222,6 +222,8 @@ fn numbers(plan: &Plan<'_>) -> String {
         ("TILE", tile),
         ("GROUP", group),
         ("AHEAD", ahead),
+        ("CHOOSES", plan.chooses().into()),
+        ("RESIDENT_BLOCKS", tiling::resident(&plan.sections, &plan.folding, &plan.tiling)),
     ];
     let of_tiles = wide.into_iter().flat_map(|wide| tiles(plan, wide));
     format!(

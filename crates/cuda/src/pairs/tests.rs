@@ -40,6 +40,14 @@ fn golden(name: &str, text: &str) {
 
 /// Does something with the plan of every file, and of the same with few rows.
 fn each(mut door: impl FnMut(&str, &Plan<'_>)) {
+    each_plans(|name, far, plans| {
+        let expanded = plans.expanded.filter(|_| !far).map(|expanded| expanded.plan);
+        door(name, &expanded.unwrap_or(plans.direct));
+    });
+}
+
+/// The same with both plans, and whether the points are far.
+fn each_plans(mut door: impl FnMut(&str, bool, Plans<'_>)) {
     for case in CASES {
         let Case { name, dtype, compensated, strict, .. } = case;
         let parsed = formula(case.formula, &aliases()).expect(name);
@@ -71,11 +79,11 @@ fn each(mut door: impl FnMut(&str, &Plan<'_>)) {
                     capability: (9, 0),
                 };
                 let plans = Plans::new(&forms, folding, sizes);
-                let expanded = plans.expanded.filter(|_| !far).map(|expanded| expanded.plan);
                 let name = format!("{name}{suffix}{few}");
                 let other = !suffix.is_empty() && few.is_empty();
-                assert!(expanded.is_some() || !other, "{name} has no such plan");
-                door(&name, &expanded.unwrap_or(plans.direct));
+                let expanded = plans.expanded.is_some() && !far;
+                assert!(expanded || !other, "{name} has no such plan");
+                door(&name, far, plans);
             }
         }
     }
@@ -117,6 +125,22 @@ fn numbers_are_arguments() {
     let (other_key, other_text, seven) = of("Exp(-SqDist(x,y) * 7) * b");
     assert!(key == other_key && text == other_text && three != seven && three.len() == 1);
     assert!(key != of("Exp(-SqDist(x,y)) * b").0, "this one has no argument");
+}
+
+#[test]
+fn what_blocks_refuse_has_blocks_of_its_own() {
+    let mut parts = HashSet::new();
+    each_plans(|name, _, plans| {
+        let Some(expanded) = plans.expanded.filter(|_| plans.by_block) else { return };
+        let (expanded, direct) = (expanded.plan, plans.direct);
+        let rows = |plan: &Plan<'_>| plan.cut.blocks * plan.tiling.span();
+        assert_eq!(rows(&direct), rows(&expanded), "{name}: {direct:?}");
+        assert_eq!(direct.tiling.slices, expanded.tiling.slices, "{name}: {direct:?}");
+        assert_eq!(direct.cut.range, expanded.cut.range, "{name}: {direct:?}");
+        assert_eq!(direct.cut.ranges, expanded.cut.ranges, "{name}: {direct:?}");
+        parts.insert(direct.cut.blocks / expanded.cut.blocks);
+    });
+    assert!(parts.len() > 1, "{parts:?} blocks for one");
 }
 
 #[test]

@@ -21,8 +21,8 @@ const THREADS: usize = 128;
 const ROWS: [usize; 5] = [8, 6, 4, 2, 1];
 const ROWS_OF_DOUBLES: usize = 4;
 
-/// Blocks that a call has, if with fewer rows for a thread.
-const LEAST_BLOCKS: usize = 16;
+/// Blocks that a call has, if with fewer rows for a thread, for each four multiprocessors.
+const LEAST_BLOCKS: usize = 3;
 
 /// Words of registers that the rows of a thread may take, with their states.
 const ROW_WORDS: usize = 96;
@@ -32,6 +32,10 @@ const ROW_WORDS_OF_DOUBLES: usize = 128;
 
 /// The same for two rows, without which shared memory is read once for every pair.
 const TWO_ROWS_WORDS: usize = 160;
+
+/// Registers of a multiprocessor, and those that a thread needs beside its rows.
+const REGISTERS: usize = 1 << 16;
+const BESIDE_ROWS: usize = 16;
 
 /// Words that the values of a group of pairs may take.
 const GROUP_WORDS: usize = 48;
@@ -108,8 +112,14 @@ impl Tiling {
     }
 }
 
-/// The tiling of a plan whose pairs threads compute.
-pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, sizes: &Sizes) -> Tiling {
+/// The tiling of a plan whose pairs threads compute; of one that does what blocks of another refuse (`beside`), such that
+/// several of its blocks have the rows of one of the other's, or one of them the same rows and slices.
+pub(super) fn tiling(
+    sections: &Sections<'_>,
+    folding: &Folding,
+    sizes: &Sizes,
+    beside: Option<&Tiling>,
+) -> Tiling {
     let m = sizes.m;
     if sections.long.is_some() {
         return in_chunks(sections, folding, sizes.m);
@@ -137,31 +147,25 @@ pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, sizes: &Sizes) 
         };
         rows * words <= room && rows * body <= BODY && !long && most
     };
-    let mut rows = ROWS.into_iter().find(fits).unwrap_or(1);
-    let most_rows = rows;
-    let mut threads = THREADS;
-    // Few rows: smaller blocks first, then fewer rows for a thread.
-    while threads > 32 && is_wasteful(threads / team * rows, m) {
-        threads /= 2;
-    }
-    let enough = |fewer: usize| 32 / team * fewer >= m;
-    while let Some(fewer) = ROWS.into_iter().find(|fewer| *fewer < rows && enough(*fewer)) {
-        rows = fewer;
-    }
-    let blocks = |rows: usize| sizes.batches.saturating_mul(m.div_ceil(threads * rows));
-    while rows > 4 && m > THREADS && blocks(rows) < LEAST_BLOCKS {
-        rows = ROWS.into_iter().find(|fewer| *fewer < rows).unwrap_or(1);
-    }
-    // Two warps bring a tile in half the time.
-    if (threads, rows) == (32, 4) {
-        (threads, rows) = (64, 2);
-    }
+    let most_rows = ROWS.into_iter().find(fits).unwrap_or(1);
+    let [threads, rows] = match beside {
+        Some(other) if other.slices > 1 => [other.threads, other.rows],
+        Some(other) => {
+            let parts = ROWS.into_iter().filter(|rows| other.rows.is_multiple_of(*rows));
+            [other.threads, parts.into_iter().find(fits).unwrap_or(1)]
+        }
+        None => of_rows(most_rows, team, sizes),
+    };
     let each = sections.bytes(Per::J).next_multiple_of(16).max(16);
     let by_threads = each <= AHEAD_BYTES && !long;
-    let sliced = sliced(most_rows, each, sizes).filter(|sliced| {
-        let span = threads * rows;
-        by_threads && team == 1 && sliced.busy(m) * 10 > 11 * (1000 * m / (span * m.div_ceil(span)))
-    });
+    let sliced = match beside {
+        Some(other) => (other.slices > 1).then(|| of_slices(rows, other.slices, each)),
+        None => sliced(most_rows, each, sizes).filter(|sliced| {
+            let span = threads * rows;
+            let busy = 1000 * m / (span * m.div_ceil(span));
+            by_threads && team == 1 && sliced.busy(m) * 10 > 11 * busy
+        }),
+    };
     let pair_words = pair_words(sections, folding);
     // Pairs hide each other's latency, and extremes compare the best of a group only; more than
     // that costs registers. Measured on an H200.
@@ -200,24 +204,59 @@ pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, sizes: &Sizes) 
     }
 }
 
+/// Blocks that a multiprocessor has registers for, where it is to be said: for sums that are shifted, of several rows and
+/// expanded squares, the assembler would take so few by itself that pairs wait for each other (4.0 ms in place of
+/// 3.4, of 1e5 x 1e5 points of three components), or more than help. None otherwise.
+pub(super) fn resident(sections: &Sections<'_>, folding: &Folding, tiling: &Tiling) -> usize {
+    let of_rows = tiling.rows * (sections.bytes(Per::I).div_ceil(4) + folding.words());
+    let expanded = sections.square.is_some() && sections.long.is_none() && tiling.wide.is_none();
+    match (folding.monoid(), folding.computes) {
+        (Monoid::Shifted, DType::Float32) if expanded && tiling.rows >= 4 => {
+            REGISTERS / (tiling.threads * (of_rows + BESIDE_ROWS))
+        }
+        _ => 0,
+    }
+}
+
+/// Threads of a block, and rows of each of them: fewer where a call has few rows.
+fn of_rows(most_rows: usize, team: usize, sizes: &Sizes) -> [usize; 2] {
+    let (m, mut rows, mut threads) = (sizes.m, most_rows, THREADS);
+    // Smaller blocks first, then fewer rows for a thread.
+    while threads > 32 && is_wasteful(threads / team * rows, m) {
+        threads /= 2;
+    }
+    let enough = |fewer: usize| 32 / team * fewer >= m;
+    while let Some(fewer) = ROWS.into_iter().find(|fewer| *fewer < rows && enough(*fewer)) {
+        rows = fewer;
+    }
+    let ranges = if sizes.scheme == Scheme::OneD { 1 } else { sizes.n.div_ceil(THREADS) };
+    let blocks = |rows: usize| {
+        sizes.batches.saturating_mul(m.div_ceil(threads * rows)).saturating_mul(ranges)
+    };
+    while rows > 2 && m > THREADS && 4 * blocks(rows) < LEAST_BLOCKS * sizes.multiprocessors {
+        rows = ROWS.into_iter().find(|fewer| *fewer < rows).unwrap_or(1);
+    }
+    // Two warps bring a tile in half the time.
+    if (threads, rows) == (32, 4) { [64, 2] } else { [threads, rows] }
+}
+
+/// Blocks of so many ranges of j.
+fn of_slices(rows: usize, slices: usize, each: usize) -> Tiling {
+    let room = TILE_BYTES / (2 * each * slices.max(1));
+    let tile = if room >= THREADS { THREADS } else { RUN };
+    let ahead = (slices * tile).div_ceil(THREADS);
+    Tiling { threads: THREADS, team: 1, rows, slices, tile, group: 1, ahead, wide: None }
+}
+
 /// Blocks of several ranges of j, where rows are few: those that have most threads at work. A block has threads
 /// for each row of each of its ranges.
 fn sliced(most_rows: usize, each: usize, sizes: &Sizes) -> Option<Tiling> {
     let tiling = |rows: usize| {
         let slices = (THREADS / sizes.m.div_ceil(rows)).min(MOST_SLICES);
-        let room = TILE_BYTES / (2 * each * slices.max(1));
-        let tile = if room >= THREADS { THREADS } else { RUN };
-        let ahead = (slices * tile).div_ceil(THREADS);
-        (slices > 1 && room >= tile && ahead * each <= SLICED_AHEAD_BYTES).then_some(Tiling {
-            threads: THREADS,
-            team: 1,
-            rows,
-            slices,
-            tile,
-            group: 1,
-            ahead,
-            wide: None,
-        })
+        let tiling = of_slices(rows, slices, each);
+        let fits = 2 * each * slices * tiling.tile <= TILE_BYTES;
+        let ahead = tiling.ahead * each <= SLICED_AHEAD_BYTES;
+        (slices > 1 && fits && ahead).then_some(tiling)
     };
     let least = SHORT_RANGE * LEAST_OF_SLICES * sizes.multiprocessors;
     let enough = |slices: usize| {
