@@ -9,6 +9,7 @@
 mod hyperbolic;
 mod inverse;
 mod power;
+mod root;
 
 use num_complex::Complex;
 use std::f64::consts::{LN_2, LOG2_E, LOG10_2, LOG10_E};
@@ -16,6 +17,7 @@ use std::f64::consts::{LN_2, LOG2_E, LOG10_2, LOG10_E};
 pub use hyperbolic::{cos, cosh, sin, sinh, tan, tanh};
 pub use inverse::{acos, acosh, asin, asinh, atan, atanh};
 pub use power::pow;
+pub use root::{abs, modulus, root, rsqrt, sqrt};
 
 /// A complex number in double precision.
 pub type C64 = Complex<f64>;
@@ -235,42 +237,6 @@ pub fn log1p(z: C64) -> C64 {
     // Adding a zero would turn the sum -0 into +0.
     let excess = if low == 0.0 { sum } else { sum + low };
     c(0.5 * excess.ln_1p(), angle)
-}
-
-/// The square root in the right half plane; the cut is the negative real axis.
-pub fn sqrt(z: C64) -> C64 {
-    let (a, b) = (z.re, z.im);
-    if b.is_infinite() {
-        return c(INF, b);
-    }
-    if a == 0.0 && b == 0.0 {
-        return c(0.0, b);
-    }
-    if a.is_infinite() {
-        let other = if b.is_nan() { NAN } else { 0.0 };
-        return if a > 0.0 { c(a, other.copysign(b)) } else { c(other, INF.copysign(b)) };
-    }
-    if a.is_nan() || b.is_nan() {
-        return c(NAN, NAN);
-    }
-    // An even power of two is taken out and its root put back, both without rounding.
-    let large = a.abs().max(b.abs());
-    let half_shift = if (1e-290..1e300).contains(&large) { 0 } else { exponent(large) / 2 };
-    let scaled = scale(z, -2 * half_shift);
-    let root = (0.5 * (scaled.re.abs() + scaled.re.hypot(scaled.im))).sqrt();
-    let other = scaled.im / (2.0 * root);
-    let result = if a >= 0.0 { c(root, other) } else { c(other.abs(), root.copysign(b)) };
-    scale(result, half_shift)
-}
-
-/// One over the square root.
-pub fn rsqrt(z: C64) -> C64 {
-    reciprocal(sqrt(z))
-}
-
-/// The modulus.
-pub fn abs(z: C64) -> f64 {
-    z.re.hypot(z.im)
 }
 
 /// The product by its definition in real products, as NumPy has it: infinite factors are not

@@ -96,7 +96,7 @@ ops! { $
         cuda "a"; grad |y, g| [g]; test [-1e3..1e3], Exact;
 
     /// Absolute value; the modulus of complex numbers.
-    Abs abs [a] -> Part { bool: a; int: a.wrapping_abs(); real: a.abs(); complex calls: T::of(cx::abs(Complex::new(a.re.f64(), a.im.f64()))); }
+    Abs abs [a] -> Part { bool: a; int: a.wrapping_abs(); real: a.abs(); complex: T::of(cx::modulus(Complex::new(a.re.f64(), a.im.f64()), T::SQUARES_FIT)); }
         cuda "abs(a)"; grad |y, g| [g * a.f(Id::Sign)]; test [-1e3..1e3], Ulp(1.0);
 
     /// -1, 0 or 1; a / |a| for complex numbers; NaN stays NaN.
@@ -116,7 +116,7 @@ ops! { $
         cuda "reciprocal(a)"; grad |y, g| [-(g * y * y)]; test [0.1..1e3], Ulp(2.0);
 
     /// Square root.
-    Sqrt sqrt [a] -> Same { real: a.sqrt(); complex calls: T::lift(a, cx::sqrt); }
+    Sqrt sqrt [a] -> Same { real: a.sqrt(); complex: T::lift(a, |z| cx::root(z, T::SQUARES_FIT)); }
         cuda "sqrt(a)"; grad |y, g| [g * 0.5 / y]; test [0.1..1e3], Ulp(2.0);
 
     /// One over the square root.

@@ -160,6 +160,8 @@ pub trait Real:
     + Div<Output = Self>
     + Neg<Output = Self>
 {
+    /// Whether squares of its numbers, and sums of them, are inside the range of double precision.
+    const SQUARES_FIT: bool;
     /// The value of a constant, rounded.
     fn of(x: f64) -> Self;
     /// In double precision, without loss.
@@ -173,6 +175,7 @@ pub trait Real:
         Self::of(f(self.f64(), other.f64()))
     }
     /// A function of one complex number, computed in double precision.
+    #[inline(always)]
     fn lift(z: Complex<Self>, f: impl Fn(Complex<f64>) -> Complex<f64>) -> Complex<Self> {
         let w = f(Complex::new(z.re.f64(), z.im.f64()));
         Complex::new(Self::of(w.re), Self::of(w.im))

@@ -224,3 +224,106 @@ fn exponentials_of_special_values_without_a_table() {
     assert_eq!(complex::sigmoid(C64::new(-inf, 1.0)), C64::new(0.0, 0.0));
     assert!(complex::sigmoid(C64::new(nan, 1.0)).re.is_nan());
 }
+
+/// Numbers that look random.
+fn next(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+/// The modulus of integers against the exact sum of their squares: within 0.51 ulp, and the same for
+/// all powers of two that scale it.
+#[test]
+fn moduli_are_rounded_almost_correctly() {
+    let mut state = 88_172_645_463_325_252;
+    for _ in 0..100_000 {
+        // Of 53 bits, so that the modulus is an integer, with a last place of one or two.
+        let x = next(&mut state) >> 11 | 1 << 52;
+        let shift = next(&mut state) % 53;
+        let y = next(&mut state) >> (11 + shift);
+        let (a, b) = (x as f64, -(y as f64));
+        let got = complex::abs(C64::new(b, a));
+        let half = if got >= 2f64.powi(53) { 102 } else { 51 };
+        let exact = 10_000 * (u128::from(x).pow(2) + u128::from(y).pow(2));
+        let hundredfold = 100 * got as u128;
+        assert!(
+            (hundredfold - half).pow(2) <= exact && exact <= (hundredfold + half).pow(2),
+            "|{x} + {y}i| = {got}"
+        );
+        for power in [-1074, -900, -453, -452, 0, 346, 349, 900, 969] {
+            // In two steps, as neither factor may be subnormal or infinite.
+            let scaled = |x: f64| x * 2f64.powi(power / 2) * 2f64.powi(power - power / 2);
+            assert_eq!(complex::abs(C64::new(scaled(a), scaled(b))), scaled(got), "2^{power}");
+        }
+    }
+}
+
+#[test]
+fn moduli_at_the_edges() {
+    let (inf, nan, least) = (f64::INFINITY, f64::NAN, f64::from_bits(1));
+    let abs = |re: f64, im: f64| complex::abs(C64::new(re, im));
+    for x in [0.0, least, 3.0 * least, f64::MIN_POSITIVE, 1e-160, 0.1, 1e160, f64::MAX] {
+        assert_eq!((abs(x, 0.0), abs(-0.0, -x), abs(-x, -0.0)), (x, x, x));
+        assert!(abs(x, nan).is_nan() && abs(nan, -x).is_nan());
+        assert_eq!(
+            (abs(x, -inf), abs(-inf, x), abs(inf, nan), abs(nan, -inf)),
+            (inf, inf, inf, inf)
+        );
+    }
+    assert!(abs(0.0, -0.0).is_sign_positive());
+    assert_eq!(abs(3.0 * least, 4.0 * least), 5.0 * least);
+    assert_eq!(abs(3e307, -4e307), 5e307);
+    assert_eq!((abs(f64::MAX, f64::MAX), abs(f64::MAX, 1e292)), (inf, f64::MAX));
+}
+
+/// What was single is computed without scaling, and rounds to what the scaled form rounds to.
+#[test]
+fn single_precision_needs_no_scaling() {
+    let mut state = 7;
+    for _ in 0..100_000 {
+        let parts = next(&mut state);
+        let z = C64::new(
+            f32::from_bits(parts as u32).into(),
+            f32::from_bits((parts >> 32) as u32).into(),
+        );
+        let same = |a: f64, b: f64| (a.is_nan() && b.is_nan()) || a as f32 == b as f32;
+        let (plain, scaled) = (complex::modulus(z, true), complex::modulus(z, false));
+        assert!(same(plain, scaled), "|{z:?}|: {plain}, not {scaled}");
+        let (plain, scaled) = (complex::root(z, true), complex::root(z, false));
+        let alike = same(plain.re, scaled.re) && same(plain.im, scaled.im);
+        assert!(alike, "root of {z:?}: {plain}, not {scaled}");
+    }
+}
+
+/// Roots of zeros, and of numbers whose squares leave the range or whose parts are far apart.
+#[test]
+fn roots_at_the_edges() {
+    let least = f64::from_bits(1);
+    let same = |re: f64, im: f64, want: C64| {
+        let got = complex::sqrt(C64::new(re, im));
+        let bits = |z: C64| (z.re.to_bits(), z.im.to_bits());
+        assert!(bits(got) == bits(want), "sqrt({re} + {im}i) = {got:?}, not {want:?}");
+    };
+    for zero in [0.0, -0.0] {
+        same(0.0, zero, C64::new(0.0, zero));
+        same(-0.0, zero, C64::new(0.0, zero));
+        for x in [4.0 * least, 4.0, 2f64.powi(1000), 2f64.powi(-1000)] {
+            same(x, zero, C64::new(x.sqrt(), zero));
+            same(-x, zero, C64::new(0.0, x.sqrt().copysign(zero)));
+        }
+    }
+    // sqrt(2i) = 1 + i, scaled by even powers of two.
+    for power in [-536, -300, -200, -1, 1, 200, 300, 511] {
+        let part = 2f64.powi(power);
+        same(0.0, 2.0 * part * part, C64::new(part, part));
+        same(-0.0, -2.0 * part * part, C64::new(part, -part));
+    }
+    let (huge, tiny) = (2f64.powi(1000), 2f64.powi(-500));
+    same(huge, tiny, C64::new(2f64.powi(500), 2f64.powi(-1001)));
+    same(-huge, -tiny, C64::new(2f64.powi(-1001), -2f64.powi(500)));
+    let largest = complex::sqrt(C64::new(f64::MAX, f64::MAX));
+    assert!((largest.re / 1.473_094_556_905_565e154 - 1.0).abs() < 1e-15, "{largest:?}");
+    assert!((largest.im / 6.101_757_441_282_702e153 - 1.0).abs() < 1e-15, "{largest:?}");
+}

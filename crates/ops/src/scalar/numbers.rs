@@ -180,6 +180,7 @@ macro_rules! reals {
         }
 
         impl Real for $type {
+            const SQUARES_FIT: bool = $type::MAX_EXP < f64::MAX_EXP / 2;
             #[inline(always)]
             fn of(x: f64) -> $type { x as $type }
             #[inline(always)]
