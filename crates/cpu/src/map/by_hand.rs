@@ -1,12 +1,13 @@
-//! Vector functions that are better than what the compiler makes of a row.
+//! Loops that are better than what the compiler makes of a row.
 //!
 //! The simd crate knows functions by the public names of the rows; whatever it offers for f32 and
-//! f64 replaces the compiled loop. Called once, when the table of kernels is first used, and by
+//! f64 replaces the compiled loop, and so do the divisions of integers in `divide`. Called once, when the table of kernels is first used, and by
 //! `cast` for the half types.
 
 use tilework_ops::{DType, Id};
 use tilework_simd::{Elem, Level};
 
+use super::divide;
 use super::kernels::Kernel;
 use crate::isa::Isa;
 
@@ -19,12 +20,12 @@ pub(crate) fn level(isa: Isa) -> Level {
     }
 }
 
-/// The vector function of an operation, where there is one.
+/// The better loop of an operation, where there is one.
 pub(super) fn kernel(id: Id, dtype: DType, isa: Isa) -> Option<Kernel> {
     let elem = match dtype {
         DType::Float32 => Elem::F32,
         DType::Float64 => Elem::F64,
-        _ => return None,
+        _ => return divide::kernel(id, dtype, isa),
     };
     tilework_simd::kernel(id.row().name, elem, level(isa))
 }

@@ -8,7 +8,7 @@
 //! - integers whose sign does not matter for an operation share the unsigned kernel;
 //! - loops that are calls or divisions gain nothing from vectors and are compiled once.
 //!
-//! What the simd crate does better replaces cells when the table is first used (`by_hand`).
+//! What is better done by hand replaces cells when the table is first used (`by_hand`).
 
 use tilework_fork::ForkOnce;
 use tilework_ops::{

@@ -1,10 +1,10 @@
 //! Elementwise work: tapes over arrays of any strides.
 //!
 //! The walk of a call: [`run`] -> a write under a mask: `masked` -> one contiguous operation: its kernel
-//! (`whole`) -> a copy: `copy` -> anything else: `plan` turns the tape into kernel calls and `chunks` runs them over the
-//! loop nest. `kernels` holds the table of loops, `by_hand` what replaces its cells, `cast` the casts,
-//! `moves` everything that moves bytes (`turn` its tiles), `stream` stores past the caches. Shapes,
-//! dtypes and overlap are settled above the contract.
+//! (`whole`) -> a copy: `copy` -> anything else: `plan` turns the tape into kernel calls and `chunks`
+//! runs them over the loop nest. `kernels` holds the table of loops, `by_hand` what replaces its cells,
+//! `divide` some of that, `cast` the casts, `moves` everything that moves bytes (`turn` its tiles),
+//! `stream` stores past the caches. Shapes, dtypes and overlap are settled above the contract.
 //!
 //! Results do not depend on how work is cut: every element is computed by itself.
 
@@ -13,6 +13,7 @@ pub(crate) mod by_hand;
 pub(crate) mod cast;
 mod chunks;
 mod copy;
+mod divide;
 pub(crate) mod kernels;
 mod masked;
 pub(crate) mod moves;
