@@ -22,6 +22,10 @@ const MOST: usize = 64 << 20;
 /// Lists, one for each power of two.
 const LISTS: usize = (LARGEST / SMALLEST).trailing_zeros() as usize + 1;
 
+/// Requests so large are held against what is free first: for one that it then refuses the driver's pool gathers
+/// all memory of the card, and for a moment no other process has any.
+const LARGE: usize = 1 << 30;
+
 /// What a device knows about its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryInfo {
@@ -162,6 +166,12 @@ impl Cuda {
 
     fn allocate_ordered(&self, bytes: usize, order: Handle) -> Result<Block> {
         let home = self.home()?;
+        if bytes >= LARGE && !self.has_room(bytes)? {
+            self.release_cached()?;
+            if !self.has_room(bytes)? {
+                return Err(self.out_of_memory(bytes));
+            }
+        }
         let allocate = || home.allocate(bytes.max(1), order);
         let address = allocate().or_else(|fault| {
             if fault.code != OUT_OF_MEMORY {
@@ -174,6 +184,12 @@ impl Cuda {
             })
         })?;
         Ok(Block { home: home.clone(), bytes: bytes.max(1), address })
+    }
+
+    /// Whether the device and its pool have so many bytes that nobody uses.
+    fn has_room(&self, bytes: usize) -> Result<bool> {
+        let info = self.memory_info()?;
+        Ok(bytes <= info.free + info.reserved.saturating_sub(info.used))
     }
 
     /// The same with every byte zero.

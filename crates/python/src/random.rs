@@ -35,7 +35,15 @@ fn draw_once(
 ) -> PyResult<Array> {
     let device = device::current();
     let _scope = device.scope();
-    run(py, volume(shape), device, || draw(shape).map_err(|error| error.of(operation)))
+    run(py, effort(volume(shape), device), device, || {
+        draw(shape).map_err(|error| error.of(operation))
+    })
+}
+
+/// Elements for `run` to judge the work by: on a card work that is short is begun again where a kernel has to be
+/// compiled first, which draws must not be.
+fn effort(elements: usize, device: tilework::Device) -> usize {
+    if device.is_quick() { elements } else { usize::MAX }
 }
 
 /// An array; a number if no size was asked for and it has no axes.
@@ -239,13 +247,13 @@ impl Generator {
         if let Ok(n) = x.extract::<usize>() {
             let device = device::current();
             let _scope = device.scope();
-            return run(py, n, device, || self.0.permutation(n)).map(PyArray);
+            return run(py, effort(n, device), device, || self.0.permutation(n)).map(PyArray);
         }
         let x = x.extract::<ArrayArg>()?.0;
         let at = tilework_layout::normalize_axis("permutation", axis, x.ndim()).py()?;
         let _scope = x.device().scope();
         let n = x.shape()[at];
-        let order = run(py, n, x.device(), || self.0.permutation(n))?;
+        let order = run(py, effort(n, x.device()), x.device(), || self.0.permutation(n))?;
         run(py, x.len(), x.device(), || x.take(&order, axis)).map(PyArray)
     }
 
@@ -345,7 +353,7 @@ impl Generator {
         let Some(ArrayArg(p)) = p else {
             return match replace {
                 true => draw_once(py, "choice", shape, |shape| self.0.integers(0, n as i64, shape)),
-                false => run(py, n, device, || first(self.0.permutation(n)?)),
+                false => run(py, effort(n, device), device, || first(self.0.permutation(n)?)),
             };
         };
         let least = if replace { 1 } else { count };

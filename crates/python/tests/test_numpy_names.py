@@ -81,7 +81,8 @@ ROWS |= {
     name: ([WHOLE], lambda v, f=getattr(np, name): f(v["x1"], v["x2"])) for name in ("left_shift", "right_shift")
 }
 for stacked in ("column_stack", "hstack", "row_stack", "vstack"):
-    ROWS[stacked] = ([VECTORS, MATRICES], lambda v, f=getattr(np, stacked): f(v["arrays"]))
+    # NumPy 2.5 has row_stack no longer, which was vstack.
+    ROWS[stacked] = ([VECTORS, MATRICES], lambda v, f=getattr(np, stacked, np.vstack): f(v["arrays"]))
 ROWS["dstack"] = ([MATRICES, VECTORS], lambda v: np.dstack(v["arrays"]))
 ROWS["concatenate"] = ([MATRICES], lambda v: np.concatenate(v["arrays"]))
 for several in ("divmod", "fmod", "mod", "inner"):
