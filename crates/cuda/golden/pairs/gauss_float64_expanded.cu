@@ -61,7 +61,7 @@ FN void prepare() { bring_roots(THREADS); }
 typedef f64 T;
 typedef f64 A;
 typedef f64 R;
-enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, LANES = 1, THREADS = 128 };
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, APART = 1 };
 // [pair_math.cu
 FN A exp_about(A v, A shift) { return exp(v - shift); }
 // [pair_folds.cu

@@ -78,7 +78,7 @@ FN void multiply_right(f32 (&d)[24], const u32 (&a)[4], u64 b, bool add) {
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 42, KEPT = 1, WEIGHTS = 0, VALUES = 42, INDICES = 0, WIDTH = 42, OPERANDS = 5, LONG = 64, FEW = 16, LANES = 1, THREADS = 128 };
+enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 0, WIDTH = 1, OPERANDS = 5, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, APART = 42 };
 // [pair_math.cu
 FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
 // [pair_folds.cu

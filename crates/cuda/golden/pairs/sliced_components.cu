@@ -51,7 +51,7 @@ FN void prepare() {}
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 15, KEPT = 1, WEIGHTS = 0, VALUES = 15, INDICES = 0, WIDTH = 15, OPERANDS = 5, LONG = 64, FEW = 16, LANES = 1, THREADS = 128 };
+enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 0, WIDTH = 1, OPERANDS = 5, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, APART = 15 };
 // [pair_math.cu
 FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
 // [pair_folds.cu

@@ -1,5 +1,6 @@
 // Joins the states of a row's ranges, after `reduce` or `wide`. Declared before, with `pairs_ends.cu`: the
-// state, with wide indices (`Merged`). Nothing here depends on the formula, only on what is folded.
+// state, with wide indices (`Merged`). Nothing here depends on the formula, only on what is folded. Components that
+// have nothing to do with each other are merged apart, APART of them: each is a row of its own.
 
 // The states of a row's ranges, in order: each of `lanes` threads joins neighbours, some of which it reads at
 // once, and then what the lanes have is joined.
@@ -39,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) merge(
     const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Shape shape,
     const Output values, const Output indices, const Partial partial, const Choice choice) {
     if (!is_chosen(choice)) return;
-    i64 thread = (i64)blockIdx.x * THREADS + threadIdx.x, rows = shape.m * shape.batches;
+    i64 thread = (i64)blockIdx.x * THREADS + threadIdx.x, rows = shape.m * shape.batches * APART;
     // Lanes are a power of two.
     i64 row = thread >> (__ffs(shape.lanes) - 1);
     Merged s;
@@ -55,7 +56,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) merge(
     }
     if (row >= rows || (LANES == 1 && thread % shape.lanes != 0)) return;
     u64 at[OPERANDS];
-    i64 batch = shape.batches > 1 ? row / shape.m : 0;
+    i64 whole = row / APART, batch = shape.batches > 1 ? whole / shape.m : 0;
     locate(batches, (u64)batch, at);
-    give(s, shape, at, row - batch * shape.m, 0, values, indices);
+    at[OPERANDS - 2] += row % APART * values.component;
+    give(s, shape, at, whole - batch * shape.m, 0, values, indices);
 }

@@ -4,7 +4,7 @@
 
 use tilework_backend::{Accuracy, PairReduce, SumScheme};
 use tilework_ops::DType;
-use tilework_ops::pair_fold::{Monoid, PairFoldId, PairShape};
+use tilework_ops::pair_fold::{Finish, Monoid, PairFoldId, PairShape};
 
 use super::slices::Slices;
 
@@ -51,6 +51,22 @@ impl Folding {
 
     pub(super) fn monoid(&self) -> Monoid {
         self.fold.row().monoid
+    }
+
+    /// Components that are merged apart, each as a state of its own: those of many sums and their like, which a thread
+    /// could hold in memory only, and for all threads of a card that is a gigabyte. 1 where states are
+    /// merged whole.
+    pub(super) fn apart(&self) -> usize {
+        let monoid = self.monoid();
+        let single = matches!(
+            monoid,
+            Monoid::Add | Monoid::Multiply | Monoid::Any | Monoid::All | Monoid::Count
+        );
+        let finish = self.fold.row().finish;
+        let single = single
+            && (!self.finish || matches!(finish, Finish::AsIs | Finish::OverCount))
+            && monoid.values(self.shape) == self.shape.dim;
+        if single && self.shape.dim > SUMS_IN_REGISTERS { self.shape.dim } else { 1 }
     }
 
     /// Bytes of a state in memory.

@@ -299,7 +299,7 @@ impl Job<'_> {
         if cut.ranges > 1 {
             let args = Args::new().bytes(nest).bytes(&shape([0, 0], 1));
             let args = self.ends(session, plan, args, states, choice);
-            let blocks = (rows * cut.lanes).div_ceil(MERGE_THREADS);
+            let blocks = (rows * cut.lanes * plan.folding.apart()).div_ceil(MERGE_THREADS);
             let grid = launch::grid(self.name, [blocks, 1], MERGE_THREADS)?;
             let module = self.module(cuda, plan, Unit::Merge)?;
             let function = cuda.function(self.name, &module, c"merge")?;

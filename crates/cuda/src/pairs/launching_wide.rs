@@ -367,7 +367,8 @@ impl Launch<'_, '_> {
             .bytes(&job.offsets(self.nest, &part).encode(Width::Wide))
             .bytes(&shape([part.rows, job.sizes.n], job.request.start, cut, [1, 0, 0]));
         let args = job.ends(self.session, self.plan, args, scratch.states, self.choice);
-        let blocks = (part.rows * cut.lanes).div_ceil(MERGE_THREADS);
+        let apart = self.plan.folding.apart();
+        let blocks = (part.rows * cut.lanes * apart).div_ceil(MERGE_THREADS);
         self.launch(&self.modules.merge, c"merge", [blocks, 1], [MERGE_THREADS, 0], args)
     }
 

@@ -124,10 +124,17 @@ fn begin(dtypes: impl IntoIterator<Item = DType>) -> String {
 /// The source of what joins states: the same for all formulas that are folded alike.
 fn merge(plan: &Plan<'_>) -> String {
     let Folding { computes, accumulates, output, .. } = plan.folding;
+    let apart = plan.folding.apart();
+    // What is merged apart is a state of one component.
+    let alone = |(name, size)| match name {
+        "DIM" | "VALUES" | "WIDTH" if apart > 1 => (name, 1),
+        _ => (name, size),
+    };
+    let sizes = of_states(plan).map(alone).chain([("THREADS", MERGE_THREADS), ("APART", apart)]);
     [
         begin([computes, accumulates, output]).as_str(),
         &types(plan),
-        &format!("enum {{ {} }};\n", list(of_states(plan).chain([("THREADS", MERGE_THREADS)]))),
+        &format!("enum {{ {} }};\n", list(sizes)),
         kernel!("pair_math.cu"),
         &exponential(&plan.folding),
         kernel!("pair_folds.cu"),
