@@ -14,7 +14,8 @@ use crate::search::Search;
 const ARCHITECTURES: [&str; 3] = ["sm_80", "sm_90a", "sm_100"];
 
 fn nvrtc() -> Option<Nvrtc> {
-    let named = std::env::var_os("TILEWORK_CUDA_PATH").map(PathBuf::from);
+    let named = std::env::var_os("TILEWORK_CUDA_PATH").filter(|path| !path.is_empty());
+    let named = named.map(PathBuf::from);
     let search = Search { named, ..Search::default() };
     let found = search.compilers().into_iter().find_map(|library| Nvrtc::open(&library).ok());
     let promised = search.named.filter(|_| found.is_none());

@@ -132,7 +132,7 @@ def same(found: Any, expected: Any) -> None:
 @pytest.mark.parametrize("name", [name for name in _HERE if name not in ("copyto", "unique")])
 def test_an_answer_gives_the_numbers_of_numpy(name: str) -> None:
     codes = answers(_HERE[name])
-    theirs = getattr(np, name)
+    theirs = getattr(np, name, None)
     if name in ROWS:
         samples, call = ROWS[name]
     else:
@@ -177,4 +177,5 @@ def test_names_of_numpy() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'$"):
         tw.nothing  # noqa: B018
     for name in _HERE:
-        assert not hasattr(tw, name) and hasattr(np, name)
+        # NumPy has had them all, and drops one now and then.
+        assert not hasattr(tw, name) and (hasattr(np, name) or name == "row_stack")
