@@ -4,7 +4,7 @@
 
 use std::ops::Deref;
 
-use tilework_backend::{Matmul, MatmulKernel, Session, try_room};
+use tilework_backend::{Matmul, MatmulKernel, Session};
 use tilework_error::Result;
 use tilework_layout::{Layout, LoopNest};
 use tilework_ops::{DType, Element, with_element};
@@ -12,6 +12,7 @@ use tilework_ops::{DType, Element, with_element};
 use crate::gemm::{self, Parallel, Product, batched, batched_by_pieces};
 use crate::isa::Isa;
 use crate::pool;
+use crate::scratch::Scratch;
 use crate::textbook;
 
 /// The pool, as products see it.
@@ -65,7 +66,8 @@ type Start = (isize, isize, isize);
 /// The positions of all products: usually of one, which takes no memory.
 enum Starts {
     One([Start; 1]),
-    Many(Vec<Start>),
+    /// A list in memory that is recycled: small products take less time than fresh pages.
+    Many(List),
 }
 
 impl Deref for Starts {
@@ -74,8 +76,43 @@ impl Deref for Starts {
     fn deref(&self) -> &[Start] {
         match self {
             Starts::One(one) => one,
-            Starts::Many(many) => many,
+            Starts::Many(many) => many.starts(),
         }
+    }
+}
+
+/// Positions in memory of their own.
+struct List {
+    memory: Scratch,
+    count: usize,
+}
+
+impl List {
+    fn starts(&self) -> &[Start] {
+        // SAFETY: memory starts at a cache line; `List::new` has written so many positions.
+        unsafe { std::slice::from_raw_parts(self.memory.start().cast(), self.count) }
+    }
+
+    /// The positions in the order of `nest`, whose operands are C, A and B, or C alone.
+    fn new(nest: &LoopNest) -> Result<List> {
+        let count = nest.len();
+        let mut memory = Scratch::new("matmul", count.saturating_mul(size_of::<Start>()))?;
+        let mut next = memory.pointer().cast::<Start>();
+        let steps = nest.inner_strides();
+        nest.for_each_piece(0..count, |at, len| {
+            let place = |operand: usize, i: isize| match at.get(operand) {
+                Some(at) => at.cast_signed() + i * steps[operand],
+                None => 0,
+            };
+            for i in 0..len.cast_signed() {
+                // SAFETY: a nest has pieces of `count` positions in all, for which there is room.
+                unsafe {
+                    next.write((place(1, i), place(2, i), place(0, i)));
+                    next = next.add(1);
+                }
+            }
+        });
+        Ok(List { memory, count })
     }
 }
 
@@ -109,16 +146,7 @@ fn products<T: Element>(session: &Session<'_>, request: &Matmul<'_>) -> Result<P
         0 => LoopNest::new(&[&batch]),
         _ => LoopNest::new(&[&batch, &batch_axes(a, 2)?, &batch_axes(b, 2)?]),
     };
-    let steps = nest.inner_strides();
-    let mut starts = try_room("matmul", nest.len())?;
-    nest.for_each_piece(0..nest.len(), |at, len| {
-        let place = |operand: usize, i: isize| match at.get(operand) {
-            Some(at) => at.cast_signed() + i * steps[operand],
-            None => 0,
-        };
-        starts.extend((0..len.cast_signed()).map(|i| (place(1, i), place(2, i), place(0, i))));
-    });
-    Ok(Products { product, starts: Starts::Many(starts) })
+    Ok(Products { product, starts: Starts::Many(List::new(&nest)?) })
 }
 
 /// float32 by pieces, as the caller asks.

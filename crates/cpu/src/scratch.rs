@@ -2,7 +2,7 @@
 //! as a pass over the elements.
 //!
 //! A request takes all that it needs before it writes its first result, so that one without memory
-//! fails and leaves its target as it was. Used by `gemm`, `reduce`, `scan` and `sort`.
+//! fails and leaves its target as it was. Used by `gemm`, `matmul`, `reduce`, `scan` and `sort`.
 
 use tilework_backend::{Storage, UserWrite};
 use tilework_error::{Error, Result};
@@ -43,6 +43,11 @@ impl Scratch {
     /// The bytes.
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..self.start + self.bytes]
+    }
+
+    /// The first byte, to be read.
+    pub(crate) fn start(&self) -> *const u8 {
+        self.memory[self.start..self.start + self.bytes].as_ptr()
     }
 
     /// The first byte.

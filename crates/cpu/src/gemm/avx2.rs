@@ -15,7 +15,48 @@ register_lanes! {
     _mm256_add_ps, _mm256_fmadd_ps, _mm256_fnmadd_ps;
     load |from, mask| _mm256_maskload_ps(from, mask);
     store |to, mask, value| _mm256_maskstore_ps(to, mask, value);
-    first_f32, transpose_f32
+    first_f32, transpose_f32, unzip_f32, zip_f32, sum_f32
+}
+
+/// The sum of all lanes, by halves.
+///
+/// # Safety
+/// The CPU has AVX2.
+#[inline(always)]
+pub(super) unsafe fn sum_f32(lanes: __m256) -> f32 {
+    // SAFETY: the caller has AVX2.
+    unsafe {
+        let four = _mm_add_ps(_mm256_castps256_ps128(lanes), _mm256_extractf128_ps::<1>(lanes));
+        let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+        _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps::<1>(two, two)))
+    }
+}
+
+/// Even and odd elements of two vectors.
+///
+/// # Safety
+/// The CPU has AVX2.
+#[inline(always)]
+unsafe fn unzip_f32(low: __m256, high: __m256) -> (__m256, __m256) {
+    // SAFETY: the caller has AVX2.
+    unsafe {
+        // Shuffles work within 128-bit parts: the middle quarters change places afterwards.
+        let pick = |part| _mm256_castpd_ps(_mm256_permute4x64_pd::<0xd8>(_mm256_castps_pd(part)));
+        (pick(_mm256_shuffle_ps::<0x88>(low, high)), pick(_mm256_shuffle_ps::<0xdd>(low, high)))
+    }
+}
+
+/// The elements of two vectors in turn.
+///
+/// # Safety
+/// The CPU has AVX2.
+#[inline(always)]
+unsafe fn zip_f32(even: __m256, odd: __m256) -> (__m256, __m256) {
+    // SAFETY: the caller has AVX2.
+    unsafe {
+        let (low, high) = (_mm256_unpacklo_ps(even, odd), _mm256_unpackhi_ps(even, odd));
+        (_mm256_permute2f128_ps::<0x20>(low, high), _mm256_permute2f128_ps::<0x31>(low, high))
+    }
 }
 
 /// The mask of the first `count` lanes.
@@ -117,7 +158,46 @@ register_lanes! {
     _mm256_add_pd, _mm256_fmadd_pd, _mm256_fnmadd_pd;
     load |from, mask| _mm256_maskload_pd(from, mask);
     store |to, mask, value| _mm256_maskstore_pd(to, mask, value);
-    first_f64, transpose_f64
+    first_f64, transpose_f64, unzip_f64, zip_f64, sum_f64
+}
+
+/// The sum of all lanes, by halves.
+///
+/// # Safety
+/// The CPU has AVX2.
+#[inline(always)]
+pub(super) unsafe fn sum_f64(lanes: __m256d) -> f64 {
+    // SAFETY: the caller has AVX2.
+    unsafe {
+        let two = _mm_add_pd(_mm256_castpd256_pd128(lanes), _mm256_extractf128_pd::<1>(lanes));
+        _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
+    }
+}
+
+/// Even and odd elements of two vectors.
+///
+/// # Safety
+/// The CPU has AVX2.
+#[inline(always)]
+unsafe fn unzip_f64(low: __m256d, high: __m256d) -> (__m256d, __m256d) {
+    // SAFETY: the caller has AVX2.
+    unsafe {
+        let (even, odd) = (_mm256_unpacklo_pd(low, high), _mm256_unpackhi_pd(low, high));
+        (_mm256_permute4x64_pd::<0xd8>(even), _mm256_permute4x64_pd::<0xd8>(odd))
+    }
+}
+
+/// The elements of two vectors in turn.
+///
+/// # Safety
+/// The CPU has AVX2.
+#[inline(always)]
+unsafe fn zip_f64(even: __m256d, odd: __m256d) -> (__m256d, __m256d) {
+    // SAFETY: the caller has AVX2.
+    unsafe {
+        let (low, high) = (_mm256_unpacklo_pd(even, odd), _mm256_unpackhi_pd(even, odd));
+        (_mm256_permute2f128_pd::<0x20>(low, high), _mm256_permute2f128_pd::<0x31>(low, high))
+    }
 }
 
 /// The mask of the first `count` lanes.

@@ -3,6 +3,7 @@
 //! Every method assumes AVX-512 F, BW, DQ and VL and valid pointers (see [`Lanes`]); used only
 //! through kernels that were entered by [`Avx512`].
 
+use super::avx2;
 use super::family::HalfLanes;
 use super::lanes::{Avx512, Lanes, RealLanes};
 use super::register::register_lanes;
@@ -15,7 +16,48 @@ register_lanes! {
     _mm512_add_ps, _mm512_fmadd_ps, _mm512_fnmadd_ps;
     load |from, mask| _mm512_maskz_loadu_ps(mask, from);
     store |to, mask, value| _mm512_mask_storeu_ps(to, mask, value);
-    first_f32, transpose_f32
+    first_f32, transpose_f32, unzip_f32, zip_f32, sum_f32
+}
+
+/// The sum of all lanes, by halves.
+///
+/// # Safety
+/// The CPU has AVX-512.
+#[inline(always)]
+unsafe fn sum_f32(lanes: __m512) -> f32 {
+    // SAFETY: the caller has AVX-512.
+    unsafe {
+        let high = _mm512_extractf32x8_ps::<1>(lanes);
+        avx2::sum_f32(_mm256_add_ps(_mm512_castps512_ps256(lanes), high))
+    }
+}
+
+/// Even and odd elements of two vectors.
+///
+/// # Safety
+/// The CPU has AVX-512.
+#[inline(always)]
+unsafe fn unzip_f32(low: __m512, high: __m512) -> (__m512, __m512) {
+    // SAFETY: the caller has AVX-512.
+    unsafe {
+        let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+        let odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+        (_mm512_permutex2var_ps(low, even, high), _mm512_permutex2var_ps(low, odd, high))
+    }
+}
+
+/// The elements of two vectors in turn.
+///
+/// # Safety
+/// The CPU has AVX-512.
+#[inline(always)]
+unsafe fn zip_f32(even: __m512, odd: __m512) -> (__m512, __m512) {
+    // SAFETY: the caller has AVX-512.
+    unsafe {
+        let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+        let high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+        (_mm512_permutex2var_ps(even, low, odd), _mm512_permutex2var_ps(even, high, odd))
+    }
 }
 
 impl F32x16 {
@@ -139,7 +181,48 @@ register_lanes! {
     _mm512_add_pd, _mm512_fmadd_pd, _mm512_fnmadd_pd;
     load |from, mask| _mm512_maskz_loadu_pd(mask, from);
     store |to, mask, value| _mm512_mask_storeu_pd(to, mask, value);
-    first_f64, transpose_f64
+    first_f64, transpose_f64, unzip_f64, zip_f64, sum_f64
+}
+
+/// The sum of all lanes, by halves.
+///
+/// # Safety
+/// The CPU has AVX-512.
+#[inline(always)]
+unsafe fn sum_f64(lanes: __m512d) -> f64 {
+    // SAFETY: the caller has AVX-512.
+    unsafe {
+        let high = _mm512_extractf64x4_pd::<1>(lanes);
+        avx2::sum_f64(_mm256_add_pd(_mm512_castpd512_pd256(lanes), high))
+    }
+}
+
+/// Even and odd elements of two vectors.
+///
+/// # Safety
+/// The CPU has AVX-512.
+#[inline(always)]
+unsafe fn unzip_f64(low: __m512d, high: __m512d) -> (__m512d, __m512d) {
+    // SAFETY: the caller has AVX-512.
+    unsafe {
+        let even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+        let odd = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
+        (_mm512_permutex2var_pd(low, even, high), _mm512_permutex2var_pd(low, odd, high))
+    }
+}
+
+/// The elements of two vectors in turn.
+///
+/// # Safety
+/// The CPU has AVX-512.
+#[inline(always)]
+unsafe fn zip_f64(even: __m512d, odd: __m512d) -> (__m512d, __m512d) {
+    // SAFETY: the caller has AVX-512.
+    unsafe {
+        let low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+        let high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
+        (_mm512_permutex2var_pd(even, low, odd), _mm512_permutex2var_pd(even, high, odd))
+    }
 }
 
 /// The mask of the first `count` lanes, at least one.

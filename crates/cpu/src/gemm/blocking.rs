@@ -88,6 +88,8 @@ const UNPACKED_BYTES: usize = 2048;
 const PACKED_IF_CROSSING: usize = 1024;
 /// and where they fall on the same cache sets.
 const PACKED_IF_COLLIDING: usize = 2048;
+/// Tiles of rows of A that is not packed between two questions whether the product is still wanted.
+const UNPACKED_TILES: usize = 16;
 /// Columns below which repacking A for every piece of columns costs too much.
 const NARROW: usize = 256;
 /// Columns at a time: more would leave L2 no room for what streams past.
@@ -135,7 +137,7 @@ impl Blocking {
             nc: n,
             kc: k,
             pack_b: false,
-            mc: mr,
+            mc: UNPACKED_TILES * mr,
             pack_a: false,
             awake_only: true,
             k_at_once: 0,
@@ -186,8 +188,12 @@ impl Blocking {
         }
 
         // A row panel of A whose columns are contiguous touches a line per k for a few elements:
-        // several panels at once use the whole line.
-        let mc = if shape.a_by_columns && pack_a { 8 * mr } else { mr };
+        // several panels at once use the whole line. Without panels there is nothing to go on to.
+        let mc = match (pack_a, shape.a_by_columns) {
+            (false, _) => UNPACKED_TILES * mr,
+            (true, true) => 8 * mr,
+            (true, false) => mr,
+        };
 
         let blocks = k.div_ceil(kc.max(1));
         let result = m.saturating_mul(n).saturating_mul(size);

@@ -2,7 +2,7 @@
 //!
 //! In memory a complex number is a pair; in packed panels of B a vector of `WIDTH` numbers is its
 //! real parts followed by its imaginary parts, so that the kernel is four plain multiply-adds and
-//! no shuffles. A and C keep the pairs. Used by `kernel` and `pack` like any other lanes.
+//! no shuffles. A and C keep the pairs, which are taken apart and put together in registers. Used by `kernel` and `pack` like any other lanes.
 
 use super::lanes::{Lanes, RealLanes};
 use num_complex::Complex;
@@ -20,11 +20,12 @@ where
     V::Elem: Copy,
 {
     type Elem = Complex<V::Elem>;
+    /// How many real numbers of the pairs are touched.
     type Mask = usize;
     type Level = V::Level;
 
     const WIDTH: usize = V::WIDTH;
-    const TRANSPOSES: bool = false;
+    const TRANSPOSES: bool = V::TRANSPOSES;
     const REORDERS: bool = true;
     const ZERO: Complex<V::Elem> = Complex { re: V::ZERO, im: V::ZERO };
 
@@ -43,47 +44,69 @@ where
 
     #[inline(always)]
     unsafe fn load(from: *const Self::Elem) -> Self {
-        // SAFETY: the same contract.
-        unsafe { Self::load_masked(from, V::WIDTH) }
+        let parts = from.cast::<V::Elem>();
+        // SAFETY: `WIDTH` complex numbers are 2 `WIDTH` elements.
+        let (re, im) = unsafe { V::unzip(V::load(parts), V::load(parts.add(V::WIDTH))) };
+        Split { re, im }
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut Self::Elem) {
-        // SAFETY: the same contract.
-        unsafe { self.store_masked(to, V::WIDTH) }
+        let parts = to.cast::<V::Elem>();
+        // SAFETY: `WIDTH` complex numbers are 2 `WIDTH` elements.
+        unsafe {
+            let (low, high) = V::zip(self.re, self.im);
+            low.store(parts);
+            high.store(parts.add(V::WIDTH));
+        }
     }
 
     #[inline(always)]
     unsafe fn mask(count: usize) -> usize {
-        count
+        2 * count
     }
 
     #[inline(always)]
     unsafe fn load_masked(from: *const Self::Elem, count: usize) -> Self {
-        let mut re = [V::ZERO; 16];
-        let mut im = [V::ZERO; 16];
-        for i in 0..count {
-            // SAFETY: `i < count`, which the caller's pointer covers.
-            let value = unsafe { from.add(i).read() };
-            re[i] = value.re;
-            im[i] = value.im;
-        }
-        // SAFETY: real lanes are at most 16 wide; the level is the caller's promise.
-        unsafe { Split { re: V::load(re.as_ptr()), im: V::load(im.as_ptr()) } }
+        let parts = from.cast::<V::Elem>();
+        // SAFETY: the pointer covers `count` elements, and each branch names no more.
+        let (re, im) = unsafe {
+            if count <= V::WIDTH {
+                V::unzip(V::load_masked(parts, V::mask(count)), V::zero())
+            } else {
+                let high = V::load_masked(parts.add(V::WIDTH), V::mask(count - V::WIDTH));
+                V::unzip(V::load(parts), high)
+            }
+        };
+        Split { re, im }
     }
 
     #[inline(always)]
     unsafe fn store_masked(self, to: *mut Self::Elem, count: usize) {
-        let mut re = [V::ZERO; 16];
-        let mut im = [V::ZERO; 16];
-        // SAFETY: real lanes are at most 16 wide; the level is the caller's promise.
+        let parts = to.cast::<V::Elem>();
+        // SAFETY: the pointer covers `count` elements, and each branch names no more.
         unsafe {
-            self.re.store(re.as_mut_ptr());
-            self.im.store(im.as_mut_ptr());
+            let (low, high) = V::zip(self.re, self.im);
+            if count <= V::WIDTH {
+                low.store_masked(parts, V::mask(count));
+            } else {
+                low.store(parts);
+                high.store_masked(parts.add(V::WIDTH), V::mask(count - V::WIDTH));
+            }
         }
-        for i in 0..count {
-            // SAFETY: `i < count`, which the caller's pointer covers.
-            unsafe { to.add(i).write(Complex { re: re[i], im: im[i] }) };
+    }
+
+    #[inline(always)]
+    unsafe fn transpose(square: &mut [Self; 16]) {
+        // SAFETY: the level is the caller's promise.
+        unsafe {
+            let mut re = square.map(|row| row.re);
+            let mut im = square.map(|row| row.im);
+            V::transpose(&mut re);
+            V::transpose(&mut im);
+            for (row, (re, im)) in square.iter_mut().zip(re.into_iter().zip(im)) {
+                *row = Split { re, im };
+            }
         }
     }
 
@@ -104,8 +127,24 @@ where
     }
 
     #[inline(always)]
+    unsafe fn sum(self) -> Self::Elem {
+        // SAFETY: the level is the caller's promise.
+        unsafe { Complex { re: self.re.sum(), im: self.im.sum() } }
+    }
+
+    #[inline(always)]
     fn add_elems(left: Self::Elem, right: Self::Elem) -> Self::Elem {
         Complex { re: V::add_elems(left.re, right.re), im: V::add_elems(left.im, right.im) }
+    }
+
+    #[inline(always)]
+    fn mul_add_elems(left: Self::Elem, right: Self::Elem, sum: Self::Elem) -> Self::Elem {
+        let re = V::mul_add_elems(left.re, right.re, sum.re);
+        let im = V::mul_add_elems(left.re, right.im, sum.im);
+        Complex {
+            re: V::mul_add_elems(V::negative(left.im), right.im, re),
+            im: V::mul_add_elems(left.im, right.re, im),
+        }
     }
 
     #[inline(always)]

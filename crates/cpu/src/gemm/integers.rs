@@ -202,6 +202,11 @@ impl<T: Ints> Lanes for Int512<T> {
     fn add_elems(left: T, right: T) -> T {
         left.plus(right)
     }
+
+    #[inline(always)]
+    fn mul_add_elems(left: T, right: T, sum: T) -> T {
+        left.times(right).plus(sum)
+    }
 }
 
 /// An AVX2 register of `T`.
@@ -291,5 +296,10 @@ impl<T: Ints> Lanes for Int256<T> {
     #[inline(always)]
     fn add_elems(left: T, right: T) -> T {
         left.plus(right)
+    }
+
+    #[inline(always)]
+    fn mul_add_elems(left: T, right: T, sum: T) -> T {
+        left.times(right).plus(sum)
     }
 }

@@ -74,10 +74,11 @@ pub(super) struct Kernels<E: 'static> {
     pub(super) rows: usize,
     /// The widest tile, in vectors.
     pub(super) vectors: usize,
-    /// Whether B can be read where it lies, and narrow tiles have kernels of their own. Otherwise
-    /// B is always packed, in panels of full width.
+    /// Whether narrow tiles have kernels of their own. Otherwise B is packed in panels of full width.
     pub(super) every_width: bool,
-    /// By rows; then, if there are kernels for every width, by vectors and access.
+    /// Whether B can be read where it lies: there is a kernel for each access.
+    pub(super) in_place: bool,
+    /// By rows; then by vectors, if there are kernels for every width; then by access.
     table: &'static [Kernel<E>],
 }
 
@@ -85,11 +86,9 @@ impl<E> Kernels<E> {
     /// The kernel for a tile of `rows` x `vectors`.
     #[inline(always)]
     pub(super) fn get(&self, rows: usize, vectors: usize, access: usize) -> Kernel<E> {
-        if self.every_width {
-            self.table[((rows - 1) * self.vectors + vectors - 1) * 3 + access]
-        } else {
-            self.table[rows - 1]
-        }
+        let by_width =
+            if self.every_width { (rows - 1) * self.vectors + vectors - 1 } else { rows - 1 };
+        self.table[if self.in_place { by_width * 3 + access } else { by_width }]
     }
 }
 
@@ -276,6 +275,7 @@ impl<V: Lanes> Table<V> {
         rows: 14,
         vectors: 2,
         every_width: true,
+        in_place: true,
         table: [
             height::<V, 1>(),
             height::<V, 2>(),
@@ -301,6 +301,7 @@ impl<V: Lanes> Table<V> {
         rows: 6,
         vectors: 2,
         every_width: true,
+        in_place: true,
         table: [
             height::<V, 1>(),
             height::<V, 2>(),
@@ -313,24 +314,58 @@ impl<V: Lanes> Table<V> {
     };
 
     /// One kernel for each height and no more: for types whose products are rare.
-    const LEAN: Kernels<V::Elem> =
-        Kernels { rows: 6, vectors: 2, every_width: false, table: &Table::<V>::heights::<2>() };
+    const LEAN: Kernels<V::Elem> = Kernels {
+        rows: 6,
+        vectors: 2,
+        every_width: false,
+        in_place: false,
+        table: &[
+            kernel::<V, 1, 2, { access::ANY_WIDTH }>(),
+            kernel::<V, 2, 2, { access::ANY_WIDTH }>(),
+            kernel::<V, 3, 2, { access::ANY_WIDTH }>(),
+            kernel::<V, 4, 2, { access::ANY_WIDTH }>(),
+            kernel::<V, 5, 2, { access::ANY_WIDTH }>(),
+            kernel::<V, 6, 2, { access::ANY_WIDTH }>(),
+        ],
+    };
 
-    /// As [`Table::LEAN`], for complex numbers in 16 registers: a vector takes two.
-    const NARROW: Kernels<V::Elem> =
-        Kernels { rows: 6, vectors: 1, every_width: false, table: &Table::<V>::heights::<1>() };
+    /// For complex numbers in 32 registers: 6 x 2 sums, which take two each, as vectors do.
+    const PAIRS: Kernels<V::Elem> = Kernels {
+        rows: 6,
+        vectors: 2,
+        every_width: true,
+        in_place: false,
+        table: &[
+            kernel::<V, 1, 1, { access::STRIDED }>(),
+            kernel::<V, 1, 2, { access::STRIDED }>(),
+            kernel::<V, 2, 1, { access::STRIDED }>(),
+            kernel::<V, 2, 2, { access::STRIDED }>(),
+            kernel::<V, 3, 1, { access::STRIDED }>(),
+            kernel::<V, 3, 2, { access::STRIDED }>(),
+            kernel::<V, 4, 1, { access::STRIDED }>(),
+            kernel::<V, 4, 2, { access::STRIDED }>(),
+            kernel::<V, 5, 1, { access::STRIDED }>(),
+            kernel::<V, 5, 2, { access::STRIDED }>(),
+            kernel::<V, 6, 1, { access::STRIDED }>(),
+            kernel::<V, 6, 2, { access::STRIDED }>(),
+        ],
+    };
 
-    /// One kernel for each height.
-    const fn heights<const NV: usize>() -> [Kernel<V::Elem>; 6] {
-        [
-            kernel::<V, 1, NV, { access::ANY_WIDTH }>(),
-            kernel::<V, 2, NV, { access::ANY_WIDTH }>(),
-            kernel::<V, 3, NV, { access::ANY_WIDTH }>(),
-            kernel::<V, 4, NV, { access::ANY_WIDTH }>(),
-            kernel::<V, 5, NV, { access::ANY_WIDTH }>(),
-            kernel::<V, 6, NV, { access::ANY_WIDTH }>(),
-        ]
-    }
+    /// For complex numbers in 16 registers: 6 x 1 sums.
+    const NARROW_PAIRS: Kernels<V::Elem> = Kernels {
+        rows: 6,
+        vectors: 1,
+        every_width: true,
+        in_place: false,
+        table: &[
+            kernel::<V, 1, 1, { access::STRIDED }>(),
+            kernel::<V, 2, 1, { access::STRIDED }>(),
+            kernel::<V, 3, 1, { access::STRIDED }>(),
+            kernel::<V, 4, 1, { access::STRIDED }>(),
+            kernel::<V, 5, 1, { access::STRIDED }>(),
+            kernel::<V, 6, 1, { access::STRIDED }>(),
+        ],
+    };
 }
 
 #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
@@ -371,10 +406,9 @@ impl<V: RealLanes> Tiled for Split<V>
 where
     Split<V>: Lanes,
 {
-    // Sixteen registers hold 6 x 1 complex vectors, thirty-two 6 x 2.
     const KERNELS: Kernels<<Split<V> as Lanes>::Elem> = if V::WIDTH * size_of::<V::Elem>() == 64 {
-        Table::<Split<V>>::LEAN
+        Table::<Split<V>>::PAIRS
     } else {
-        Table::<Split<V>>::NARROW
+        Table::<Split<V>>::NARROW_PAIRS
     };
 }

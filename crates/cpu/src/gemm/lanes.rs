@@ -6,6 +6,7 @@
 //! it is compiled with that level's features. Called by `kernel`, `pack`, `vector` and `family`.
 
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 
 /// A piece of work that is compiled once for every [`Level`] it is entered through.
 pub(super) trait Job {
@@ -108,8 +109,29 @@ pub(super) trait Lanes: Copy + 'static {
     unsafe fn mul_add(self, other: Self, sum: Self) -> Self;
     /// Lane by lane sum.
     unsafe fn add(self, other: Self) -> Self;
+    /// The sum of all lanes: of each and the one half the lanes away, until one is left.
+    #[inline(always)]
+    unsafe fn sum(self) -> Self::Elem {
+        let mut parts = MaybeUninit::<[Self::Elem; 64]>::uninit();
+        let parts = parts.as_mut_ptr().cast::<Self::Elem>();
+        // SAFETY: no lanes are wider than 64, and all that are read have been written.
+        unsafe {
+            self.store(parts);
+            let mut half = Self::WIDTH / 2;
+            while half > 0 {
+                for i in 0..half {
+                    let sum = Self::add_elems(parts.add(i).read(), parts.add(i + half).read());
+                    parts.add(i).write(sum);
+                }
+                half /= 2;
+            }
+            parts.read()
+        }
+    }
     /// Sum of two elements.
     fn add_elems(left: Self::Elem, right: Self::Elem) -> Self::Elem;
+    /// `left * right + sum` of elements, with the bits of [`Lanes::mul_add`].
+    fn mul_add_elems(left: Self::Elem, right: Self::Elem, sum: Self::Elem) -> Self::Elem;
 
     /// Transposes the first `WIDTH` vectors of `square` as a square matrix.
     unsafe fn transpose(square: &mut [Self; 16]) {
@@ -139,6 +161,21 @@ pub(super) trait RealLanes: Lanes {
     /// # Safety
     /// `Self::Level` is available.
     unsafe fn neg_mul_add(self, other: Self, sum: Self) -> Self;
+
+    /// The negative of an element.
+    fn negative(elem: Self::Elem) -> Self::Elem;
+
+    /// The elements at even and those at odd places of two vectors that follow each other.
+    ///
+    /// # Safety
+    /// `Self::Level` is available.
+    unsafe fn unzip(low: Self, high: Self) -> (Self, Self);
+
+    /// The elements of two vectors in turn: undoes [`unzip`](Self::unzip).
+    ///
+    /// # Safety
+    /// `Self::Level` is available.
+    unsafe fn zip(even: Self, odd: Self) -> (Self, Self);
 }
 
 /// The arithmetic of one element: all that [`Plain`] needs to know.
@@ -346,11 +383,33 @@ impl<T: Ring, const N: usize, L: Level> Lanes for Plain<T, N, L> {
     fn add_elems(left: T, right: T) -> T {
         left.plus(right)
     }
+
+    #[inline(always)]
+    fn mul_add_elems(left: T, right: T, sum: T) -> T {
+        left.times(right).plus(sum)
+    }
 }
 
 impl<T: Ring, const N: usize, L: Level> RealLanes for Plain<T, N, L> {
     #[inline(always)]
     unsafe fn neg_mul_add(self, other: Self, sum: Self) -> Self {
         Self::from_fn(|i| self.0[i].times(other.0[i]).negative().plus(sum.0[i]))
+    }
+
+    #[inline(always)]
+    fn negative(elem: T) -> T {
+        elem.negative()
+    }
+
+    #[inline(always)]
+    unsafe fn unzip(low: Self, high: Self) -> (Self, Self) {
+        let at = |i: usize| if i < N { low.0[i] } else { high.0[i - N] };
+        (Self::from_fn(|i| at(2 * i)), Self::from_fn(|i| at(2 * i + 1)))
+    }
+
+    #[inline(always)]
+    unsafe fn zip(even: Self, odd: Self) -> (Self, Self) {
+        let at = |i: usize| if i.is_multiple_of(2) { even.0[i / 2] } else { odd.0[i / 2] };
+        (Self::from_fn(at), Self::from_fn(|i| at(N + i)))
     }
 }

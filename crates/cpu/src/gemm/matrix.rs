@@ -35,7 +35,7 @@ pub(super) fn panel_width<F: Family>(width: usize) -> usize {
 
 /// Whether kernels can read a family's operands where they lie (given fitting strides).
 pub(super) fn reads_in_place<F: Family>() -> bool {
-    F::DIRECT && F::Lanes::KERNELS.every_width
+    F::DIRECT && F::Lanes::KERNELS.in_place
 }
 
 /// Where sums go: contiguous rows of computed elements.
@@ -346,9 +346,11 @@ unsafe fn rows_of_tiles<F: Family>(
             // SAFETY: the rows are in A; the buffer has room for `mc` of them.
             unsafe { LevelOf::<F>::enter::<pack::Panels<F>>(&args) };
         }
-        let next =
-            pack::even(rows, panels, pass.end)..pack::even(rows, panels, pass.end + per_pass);
-        let mut upcoming = Upcoming::new(p, a, next, strips.depth);
+        let mut upcoming = blocking.pack_a.then(|| {
+            let next = pass.end..pass.end + per_pass;
+            let [first, last] = [next.start, next.end].map(|at| pack::even(rows, panels, at));
+            Upcoming::new(p, a, first..last, strips.depth)
+        });
         let mut packed = packed_a.cast_const();
         for index in pass {
             let height = height + usize::from(index < taller);
@@ -370,7 +372,7 @@ unsafe fn rows_of_tiles<F: Family>(
                 ahead: Ahead { at: std::ptr::null(), step: 0 },
             };
             // SAFETY: the same contract.
-            unsafe { tiles::<F>(tile, height, strips, blocking.pack_a.then_some(&mut upcoming)) };
+            unsafe { tiles::<F>(tile, height, strips, upcoming.as_mut()) };
             packed = packed.wrapping_add(height * strips.depth);
             row += height;
             panel += 1;

@@ -4,8 +4,9 @@
 //! overlap; nothing is validated here again. The walk of one call:
 //! [`gemm`] -> [`Element`] picks the family of kernels for the dtype and the instruction set ->
 //! `plan` turns the problem so that C's rows are contiguous, picks a path and takes the memory for it
-//! -> `matrix` (the loops around the micro-kernel), or `vector` (few rows of A), or `tiles` (AMX) ->
-//! `pack` and `kernel`. Without the memory a product fails before C is written.
+//! -> `matrix` (the loops around the micro-kernel), or `vector` and `dots` (few rows of A), or `tiles`
+//! (AMX) -> `pack` and `kernel`. Products of a few elements go to `tiny` without a plan. Without the
+//! memory a product fails before C is written.
 //!
 //! **One rule makes the result independent of threads and paths**: K is cut into blocks by its
 //! length alone (see [`Blocking::block_of_k`]); within a block every element of C is one chain of
@@ -14,13 +15,15 @@
 //! old C comes before the block sums where kernels write C in place, and after them where sums
 //! take another form on their way to C (half floats, bytes, C with no unit stride, few rows of A):
 //! again a matter of shape, strides and dtype. Two paths have an order of their own, chosen by
-//! shape, strides and, for AMX, the absence of tiny values: dot products (one row of A, columns of
-//! B contiguous) sum over lanes, and AMX sums pairs inside of a tile.
+//! shape, strides and, for AMX, the absence of tiny values: dot products (one row of A, or a few of
+//! complex numbers, columns of B contiguous, and more than a few terms) sum over lanes, and AMX sums
+//! pairs inside of a tile.
 
 mod blocking;
 mod caches;
 mod complex;
 mod depth;
+mod dots;
 mod element;
 mod family;
 mod finish;
@@ -30,6 +33,7 @@ mod matrix;
 mod pack;
 mod plan;
 mod scratch;
+mod tiny;
 mod vector;
 
 #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]

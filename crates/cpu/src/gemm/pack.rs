@@ -3,7 +3,8 @@
 //! A panel of A (some rows) and a panel of B (some columns) are the same thing: `lanes` neighbours
 //! for every k, contiguous, k after k. What differs is which stride leads across the panel and
 //! which along k. Where neighbours are contiguous in memory, vectors are copied; where k is,
-//! squares are transposed in registers; otherwise elements are gathered one by one. `matrix` calls
+//! squares are transposed in registers; otherwise elements are gathered one by one (as are the few rows
+//! of a tile of complex numbers, which would leave most of a square empty). `matrix` calls
 //! [`Panels`] for A and [`Block`] for B.
 
 use super::Product;
@@ -148,6 +149,33 @@ impl<F: Family> Job for Panels<F> {
     }
 }
 
+/// Elements at a stride.
+pub(super) struct RowArgs<F: Family> {
+    pub(super) from: *const F::Store,
+    pub(super) stride: isize,
+    pub(super) count: usize,
+    /// Room for whole vectors, if they are written in the lanes' packed order.
+    pub(super) to: *mut Elem<F>,
+}
+
+/// Copies elements at a stride without gaps, as computed elements: in the order of memory, or (`B`) as
+/// panels of B hold vectors.
+pub(super) struct Row<F, const B: bool>(PhantomData<F>);
+
+impl<F: Family, const B: bool> Job for Row<F, B> {
+    type Args = RowArgs<F>;
+
+    #[inline(always)]
+    unsafe fn run(args: &RowArgs<F>) {
+        let RowArgs { from, stride, count, to } = *args;
+        // One long panel with a single k is exactly this.
+        let panel = Panel::<F> { from, across: stride, along: 0, lanes: count, depth: 1, to };
+        let width = if B { count.next_multiple_of(F::Lanes::WIDTH) } else { count };
+        // SAFETY: the caller's contract, which is that of `pack`.
+        unsafe { pack::<F, B>(&panel, width) };
+    }
+}
+
 /// A block of B: all its panels.
 pub(super) struct BlockArgs<F: Family> {
     /// First element of the source.
@@ -238,7 +266,7 @@ unsafe fn pack<F: Family, const B: bool>(panel: &Panel<F>, width: usize) {
     unsafe {
         if panel.across == 1 {
             copy::<F, B>(panel, width);
-        } else if panel.along == 1 && F::Lanes::TRANSPOSES {
+        } else if panel.along == 1 && F::Lanes::TRANSPOSES && (B || !F::Lanes::REORDERS) {
             transpose::<F, B>(panel, width);
         } else {
             gather::<F, B>(panel, width);

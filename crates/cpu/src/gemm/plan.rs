@@ -3,15 +3,15 @@
 //! A product is turned (C^T = B^T A^T) or mirrored until C's rows are contiguous where that is
 //! possible and short sides lie where their paths want them; then one of the paths is chosen, from
 //! shape, strides and family alone, and the memory for it is taken: after that nothing can fail. A
-//! batch decides once for all its products. Called by `element`, calls `matrix` and `vector`, and
-//! the tile unit through [`TileUnit`].
+//! batch decides once for all its products. Called by `element`, calls `matrix`, `vector` and
+//! `dots`, `tiny` before any of that, and the tile unit through [`TileUnit`].
 
 use super::blocking::{Blocking, Shape};
 use super::caches::CacheSizes;
 use super::family::{Elem, Family};
 use super::lanes::Lanes;
 use super::scratch::{Area, Room, Slots};
-use super::{Parallel, Product, Serial, matrix, vector};
+use super::{Parallel, Product, Serial, dots, matrix, tiny, vector};
 use crate::scratch::Scratch;
 use tilework_error::Result;
 
@@ -22,7 +22,7 @@ enum Path {
     Nothing,
     /// Sums of no terms.
     Zeros,
-    /// One row of A against contiguous columns of B.
+    /// One row of A, or a few, against contiguous columns of B.
     Dots,
     /// Few rows of A against contiguous rows of B.
     Rows,
@@ -136,10 +136,9 @@ impl<F: Family> Plan<F> {
         let other = turn(&p);
         // The side for few rows: A if it is short, B if that is.
         let few = |p: &Product<F::Store>| p.m <= vector::most_rows::<F>() && p.b_cols == 1;
-        let single = |p: &Product<F::Store>| p.m == 1 && (p.b_rows == 1 || p.n == 1);
-        let (path, swap) = if single(&p) {
+        let (path, swap) = if dots::serves::<F>(&p) {
             (Some(Path::Dots), false)
-        } else if single(&other) {
+        } else if dots::serves::<F>(&other) {
             (Some(Path::Dots), true)
         } else if few(&p) && p.m <= p.n {
             (Some(Path::Rows), false)
@@ -185,7 +184,7 @@ impl<F: Family> Plan<F> {
     fn room(&self) -> Room {
         match &self.path {
             Path::Nothing | Path::Zeros => Room::default(),
-            Path::Dots => vector::dots_need::<F>(&self.product),
+            Path::Dots => dots::need::<F>(&self.product),
             Path::Rows => vector::rows_need::<F>(&self.product, self.threads),
             Path::Matrix(blocking) => {
                 let room = matrix::need::<F>(&self.product, blocking);
@@ -235,7 +234,7 @@ impl<F: Family> Plan<F> {
             match &self.path {
                 Path::Nothing => {}
                 Path::Zeros => zeros::<F>(p),
-                Path::Dots => vector::dots::<F>(parallel, self.threads, p, area),
+                Path::Dots => dots::dots::<F>(parallel, self.threads, p, area),
                 Path::Rows => vector::rows::<F>(parallel, self.threads, p, area),
                 Path::Matrix(blocking) => {
                     let by_unit = self.unit.filter(|unit| (unit.room)(p, self.threads).is_some());
@@ -299,6 +298,11 @@ pub(super) unsafe fn products<F: Family>(
         unsafe { matrix::at_once::<F>(&moved(batch.product, *offset)) };
         return Ok(());
     }
+    if tiny::serves(&batch.product) {
+        // SAFETY: the same contract. No unit takes products of this size.
+        unsafe { tiny::products::<F>(parallel, &batch.product, batch.offsets) };
+        return Ok(());
+    }
     let Batch { product: Product { m, n, k, .. }, offsets } = *batch;
     let threads = parallel.threads();
     let work = m.saturating_mul(n).saturating_mul(k).max(1);
@@ -325,13 +329,20 @@ pub(super) unsafe fn products<F: Family>(
     let slots = Slots::new(memory.start(), memory.each, at_once);
     let each = PIECE.div_ceil(work).min(count.div_ceil(4 * threads)).max(1);
     let pieces = count.div_ceil(each);
+    let plain = unit.is_none() && matrix::is_plain::<F>(&batch.product);
     let plan = SharedPlan(&plan);
     let piece = |index: usize| {
         slots.with(|slot| {
             let area = Area::new(slot, memory.room, 1);
             for offset in offsets.iter().skip(index * each).take(each) {
                 // SAFETY: the same contract; products do not share elements of C.
-                unsafe { plan.get().run(&Serial, *offset, &area) };
+                unsafe {
+                    if plain {
+                        matrix::at_once::<F>(&moved(plan.get().product, *offset));
+                    } else {
+                        plan.get().run(&Serial, *offset, &area);
+                    }
+                }
             }
         });
     };

@@ -1,11 +1,11 @@
 //! What every type of lanes over one vector register has in common, as a macro over its instructions.
 //!
 //! A type of lanes is one call: the register, the element, the instruction set, and the name of the
-//! instruction for each method; the mask of the first lanes and the transpose, which differ in kind,
-//! are functions beside the call. Used by `avx2` and `avx512`.
+//! instruction for each method; the mask of the first lanes and what moves elements between lanes,
+//! which differ in kind, are functions beside the call. Used by `avx2` and `avx512`.
 
 /// The type `$name` with its [`Lanes`](super::lanes::Lanes) and [`RealLanes`](super::lanes::RealLanes).
-/// The two functions named last are called as the methods of the same contract are.
+/// The functions named last are called as the methods of the same contract are.
 macro_rules! register_lanes {
     (
         $(#[$doc:meta])*
@@ -14,7 +14,7 @@ macro_rules! register_lanes {
         $add:ident, $fmadd:ident, $fnmadd:ident;
         load |$from:ident, $of_load:ident| $load_masked:expr;
         store |$to:ident, $of_store:ident, $value:ident| $store_masked:expr;
-        $first:ident, $transpose:ident
+        $first:ident, $transpose:ident, $unzip:ident, $zip:ident, $sum:ident
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
@@ -86,8 +86,19 @@ macro_rules! register_lanes {
             }
 
             #[inline(always)]
+            unsafe fn sum(self) -> $elem {
+                // SAFETY: the caller has the level.
+                unsafe { $sum(self.0) }
+            }
+
+            #[inline(always)]
             fn add_elems(left: $elem, right: $elem) -> $elem {
                 left + right
+            }
+
+            #[inline(always)]
+            fn mul_add_elems(left: $elem, right: $elem, sum: $elem) -> $elem {
+                left.mul_add(right, sum)
             }
 
             #[inline(always)]
@@ -102,6 +113,25 @@ macro_rules! register_lanes {
             unsafe fn neg_mul_add(self, other: Self, sum: Self) -> Self {
                 // SAFETY: the caller has the level.
                 $name(unsafe { $fnmadd(self.0, other.0, sum.0) })
+            }
+
+            #[inline(always)]
+            fn negative(elem: $elem) -> $elem {
+                -elem
+            }
+
+            #[inline(always)]
+            unsafe fn unzip(low: Self, high: Self) -> (Self, Self) {
+                // SAFETY: the caller has the level.
+                let (even, odd) = unsafe { $unzip(low.0, high.0) };
+                ($name(even), $name(odd))
+            }
+
+            #[inline(always)]
+            unsafe fn zip(even: Self, odd: Self) -> (Self, Self) {
+                // SAFETY: the caller has the level.
+                let (low, high) = unsafe { $zip(even.0, odd.0) };
+                ($name(low), $name(high))
             }
         }
     };

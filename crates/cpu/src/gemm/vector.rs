@@ -2,9 +2,8 @@
 //!
 //! `plan` has turned the problem so that the short side is A's. [`rows`] serves up to
 //! [`most_rows`] rows when the rows of B are contiguous: several rows of B are added up at a time
-//! along C. [`dots`] serves one row of A when the columns of B are contiguous: dot products. Both
-//! copy A first, so A's strides do not matter (dots read it where it lies if it has none), and write C
-//! through `Finish`, so C's do not either.
+//! along C; where the columns of B are contiguous, `dots` does. A is copied first, so its strides do not
+//! matter, and C written through `Finish`, so C's do not either.
 
 use super::blocking::{Blocking, part};
 use super::family::{Elem, Family, Same};
@@ -12,7 +11,7 @@ use super::finish::{Finish, FinishArgs, Shared, finish};
 use super::kernel::Tiled;
 use super::lanes::{Job, Lanes, Level};
 use super::matrix::LevelOf;
-use super::pack::{Panels, PanelsArgs};
+use super::pack::{Row, RowArgs};
 use super::scratch::{Area, Room, room};
 use super::{Parallel, Product};
 use std::marker::PhantomData;
@@ -22,39 +21,44 @@ pub(super) fn most_rows<F: Family>() -> usize {
     if several_rows::<F>() { 4 } else { 1 }
 }
 
-/// Whether there are kernels for several rows: for float32 and float64.
+/// Whether there are kernels for several rows: for floats and complex numbers.
 const fn several_rows<F: Family>() -> bool {
     F::DIRECT && F::Lanes::KERNELS.every_width
 }
 
-/// Elements of B below which one thread does everything.
-const ONE_THREAD: usize = 1 << 16;
+/// Bytes of B below which one thread does everything.
+const ONE_THREAD: usize = 1 << 18;
+/// Bytes of B below which only threads that are awake take part: it takes some twenty microseconds,
+/// about as long as waking one.
+const AWAKE_ONLY: usize = 1 << 20;
 /// Bytes of sums that a piece of [`rows`] keeps in L1. Rows of B are read this far without a break:
 /// shorter ones end before the memory's prefetching has begun.
 const STRIP: usize = 8 << 10;
 /// The most bytes of results that blocks of K may have of their own in [`rows`].
 const PARTIALS: usize = 1 << 20;
-/// Length of a dot product that is summed over lanes without a break.
-const DOT_BLOCK: usize = 1 << 15;
 
-/// `count` elements at a stride, as computed elements without gaps.
-///
-/// # Safety
-/// The elements may be read, `to` has room for them, the family's level is available.
-unsafe fn gather<F: Family>(from: *const F::Store, stride: isize, count: usize, to: *mut Elem<F>) {
-    // One long panel with a single k is exactly this.
-    let args = PanelsArgs {
-        from,
-        across: stride,
-        along: 0,
-        depth: 1,
-        rows: count,
-        panels: 1,
-        pass: 0..1,
-        to,
-    };
-    // SAFETY: the same contract.
-    unsafe { LevelOf::<F>::enter::<Panels<F>>(&args) }
+/// Bytes of B.
+fn bytes<F: Family>(p: &Product<F::Store>) -> usize {
+    p.k.saturating_mul(p.n).saturating_mul(size_of::<Elem<F>>())
+}
+
+/// How many of `threads` are worth while for a product that reads B once.
+pub(super) fn worthwhile<F: Family>(p: &Product<F::Store>, threads: usize) -> usize {
+    if bytes::<F>(p) < ONE_THREAD { 1 } else { threads }
+}
+
+/// Runs the pieces of a product that reads B once, on several threads.
+pub(super) fn share<F: Family>(
+    parallel: &dyn Parallel,
+    p: &Product<F::Store>,
+    pieces: usize,
+    work: &(dyn Fn(usize) + Sync),
+) {
+    if bytes::<F>(p) < AWAKE_ONLY {
+        parallel.run_brief(pieces, work);
+    } else {
+        parallel.run(pieces, work);
+    }
 }
 
 /// How [`rows`] is cut.
@@ -81,7 +85,7 @@ impl RowsCut {
     fn new<F: Family>(p: &Product<F::Store>, threads: usize) -> RowsCut {
         let kc = Blocking::block_of_k(p.k, size_of::<Elem<F>>());
         let blocks = p.k.div_ceil(kc);
-        let threads = if p.k.saturating_mul(p.n) < ONE_THREAD { 1 } else { threads };
+        let threads = worthwhile::<F>(p, threads);
         let pitch = p.n.next_multiple_of(F::Lanes::WIDTH);
         let one = pitch * p.m;
         let results = PARTIALS / (one * size_of::<Elem<F>>());
@@ -121,7 +125,14 @@ pub(super) unsafe fn rows<F: Family>(
     for row in 0..p.m {
         let from = p.a.wrapping_offset(row as isize * p.a_rows);
         // SAFETY: row `row` of A; the block has room for all rows.
-        unsafe { gather::<F>(from, p.a_cols, p.k, a.get().wrapping_add(row * p.k)) };
+        unsafe {
+            LevelOf::<F>::enter::<Row<F, false>>(&RowArgs {
+                from,
+                stride: p.a_cols,
+                count: p.k,
+                to: a.get().wrapping_add(row * p.k),
+            });
+        }
     }
     let run = |strip: usize, k: usize, to: *mut Elem<F>| {
         let columns = part(p.n, strips, lanes, strip);
@@ -177,13 +188,13 @@ pub(super) unsafe fn rows<F: Family>(
         if threads == 1 {
             (0..strips).for_each(whole);
         } else {
-            parallel.run(strips, &whole);
+            share::<F>(parallel, p, strips, &whole);
         }
     } else {
         let mut done = 0;
         while done < blocks {
             let now = at_once.min(blocks - done);
-            parallel.run(now * strips, &|index| {
+            share::<F>(parallel, p, now * strips, &|index| {
                 let (block, strip) = (index / strips, index % strips);
                 run(strip, (done + block) * kc, sums.get().wrapping_add(one * (block + 1)));
             });
@@ -268,184 +279,6 @@ unsafe fn several<F: Family, const R: usize, const U: usize>(args: &RowsArgs<F>,
                 sum.store(args.to.add(r * args.pitch + column));
             }
             column += lanes;
-        }
-    }
-}
-
-/// How [`dots`] lies in memory.
-struct DotsCut {
-    /// Blocks of K.
-    blocks: usize,
-    /// Whether A is copied, because it has a stride or another type than sums are computed in. One
-    /// thread copies, which would take longer than all threads take for the sums.
-    copied: bool,
-    /// Whether B's single column is gathered like A, because it has a stride.
-    gathered: bool,
-    /// Bytes of the copy of A and of that of B.
-    x_room: usize,
-    b_room: usize,
-}
-
-impl DotsCut {
-    fn new<F: Family>(p: &Product<F::Store>) -> DotsCut {
-        let copied = !F::DIRECT || p.a_cols != 1;
-        let gathered = p.b_rows != 1;
-        DotsCut {
-            blocks: p.k.div_ceil(DOT_BLOCK),
-            copied,
-            gathered,
-            x_room: if copied { room::<Elem<F>>(p.k) } else { 0 },
-            b_room: if gathered { room::<F::Store>(p.k) } else { 0 },
-        }
-    }
-}
-
-/// What [`dots`] needs.
-pub(super) fn dots_need<F: Family>(p: &Product<F::Store>) -> Room {
-    let cut = DotsCut::new::<F>(p);
-    let sums = room::<Elem<F>>(p.n.saturating_mul(cut.blocks));
-    Room { whole: cut.x_room.saturating_add(cut.b_room).saturating_add(sums), each: 0 }
-}
-
-/// C = A B for one row of A, where the rows of B have stride 1 (or B is one column).
-///
-/// # Safety
-/// The contract of `gemm`; `m` is 1, and `b_rows` or `n` is 1; the area has the room that
-/// [`dots_need`] says.
-pub(super) unsafe fn dots<F: Family>(
-    parallel: &dyn Parallel,
-    threads: usize,
-    p: &Product<F::Store>,
-    area: &Area,
-) {
-    let DotsCut { blocks, copied, gathered, x_room, b_room } = DotsCut::new::<F>(p);
-    let threads = if p.k.saturating_mul(p.n) < ONE_THREAD { 1 } else { threads };
-    let pieces = if threads == 1 { 1 } else { p.n.div_ceil(4).min(8 * threads) };
-    let copy = area.whole().cast::<Elem<F>>();
-    let column = area.whole().wrapping_add(x_room).cast::<F::Store>();
-    let sums = Shared(area.whole().wrapping_add(x_room + b_room).cast::<Elem<F>>());
-    // SAFETY: A has k columns, B k rows, and the block has room for both.
-    unsafe {
-        if copied {
-            gather::<F>(p.a, p.a_cols, p.k, copy);
-        }
-        if gathered {
-            for k in 0..p.k {
-                let from = p.b.wrapping_offset(k as isize * p.b_rows);
-                column.add(k).write(from.read());
-            }
-        }
-    }
-    // Elements of a family that is direct are stored as they are computed.
-    let x = Shared(if copied { copy } else { p.a.cast_mut().cast() });
-    let b = Shared(if gathered { column } else { p.b.cast_mut() });
-    let run = |index: usize| {
-        let (block, piece) = (index / pieces, index % pieces);
-        let columns = part(p.n, pieces, 4, piece);
-        let k = block * DOT_BLOCK;
-        let args = DotsArgs::<F> {
-            x: x.get().wrapping_add(k).cast_const(),
-            b: b.get().wrapping_add(k).wrapping_offset(columns.start as isize * p.b_cols),
-            b_cols: p.b_cols,
-            depth: DOT_BLOCK.min(p.k - k),
-            columns: columns.len(),
-            to: sums.get().wrapping_add(block * p.n + columns.start),
-        };
-        // SAFETY: the columns and the block of K are in B; each pair has its own sums.
-        unsafe { LevelOf::<F>::enter::<Dots<F>>(&args) }
-    };
-    if threads == 1 {
-        (0..blocks * pieces).for_each(run);
-    } else {
-        parallel.run(blocks * pieces, &run);
-    }
-    for block in 1..blocks {
-        for j in 0..p.n {
-            let sum = sums.get().wrapping_add(j);
-            // SAFETY: both are inside of the sums.
-            unsafe {
-                let more = sum.wrapping_add(block * p.n).read();
-                sum.write(F::Lanes::add_elems(sum.read(), more));
-            }
-        }
-    }
-    // SAFETY: the first row of sums is complete; C is the caller's.
-    unsafe { finish::<F>(p, sums.get(), p.n) };
-}
-
-/// Dot products of `x` with some columns.
-struct DotsArgs<F: Family> {
-    x: *const Elem<F>,
-    b: *const F::Store,
-    b_cols: isize,
-    depth: usize,
-    columns: usize,
-    to: *mut Elem<F>,
-}
-
-/// Four columns at a time, two vectors of each.
-struct Dots<F>(PhantomData<F>);
-
-impl<F: Family> Job for Dots<F> {
-    type Args = DotsArgs<F>;
-
-    #[inline(always)]
-    unsafe fn run(args: &DotsArgs<F>) {
-        let mut column = 0;
-        while column + 4 <= args.columns {
-            // SAFETY: four columns from here exist.
-            unsafe { dot_columns::<F, 4>(args, column) };
-            column += 4;
-        }
-        while column < args.columns {
-            // SAFETY: this column exists.
-            unsafe { dot_columns::<F, 1>(args, column) };
-            column += 1;
-        }
-    }
-}
-
-/// The dot products of `C` columns. The order of a column's sum does not depend on `C`.
-///
-/// # Safety
-/// The columns exist; the family's level is available.
-#[inline(always)]
-unsafe fn dot_columns<F: Family, const C: usize>(args: &DotsArgs<F>, column: usize) {
-    let lanes = F::Lanes::WIDTH;
-    // SAFETY: k stays below `depth`; no lanes are wider than 64.
-    unsafe {
-        let b = args.b.wrapping_offset(column as isize * args.b_cols);
-        let mut sums = [[F::Lanes::zero(); 2]; C];
-        let mut k = 0;
-        while k + 2 * lanes <= args.depth {
-            let x = [F::Lanes::load(args.x.add(k)), F::Lanes::load(args.x.add(k + lanes))];
-            for (c, sums) in sums.iter_mut().enumerate() {
-                let from = b.wrapping_offset(c as isize * args.b_cols).wrapping_add(k);
-                sums[0] = x[0].mul_add(F::load(from), sums[0]);
-                sums[1] = x[1].mul_add(F::load(from.add(lanes)), sums[1]);
-            }
-            k += 2 * lanes;
-        }
-        while k < args.depth {
-            let count = lanes.min(args.depth - k);
-            let x = F::Lanes::load_masked(args.x.add(k), F::Lanes::mask(count));
-            for (c, sums) in sums.iter_mut().enumerate() {
-                let from = b.wrapping_offset(c as isize * args.b_cols).wrapping_add(k);
-                sums[0] = x.mul_add(F::load_first(from, count), sums[0]);
-            }
-            k += count;
-        }
-        for (c, sums) in sums.iter().enumerate() {
-            let mut parts = [F::Lanes::ZERO; 64];
-            sums[0].add(sums[1]).store(parts.as_mut_ptr());
-            let mut half = lanes / 2;
-            while half > 0 {
-                for i in 0..half {
-                    parts[i] = F::Lanes::add_elems(parts[i], parts[i + half]);
-                }
-                half /= 2;
-            }
-            args.to.add(column + c).write(parts[0]);
         }
     }
 }
