@@ -18,6 +18,7 @@ use tilework_layout::{Dims, Layout, LoopNest, Strides};
 use tilework_ops::fold::{Accumulate, FOLD_COUNT};
 use tilework_ops::{DType, Element, Entry, Fold, FoldColumn, Gives, Scalar, Value, fold_column};
 
+use crate::map::moves;
 use crate::pool;
 use crate::reduce::each_piece;
 use crate::reduce::pack::Loader;
@@ -408,6 +409,10 @@ impl Job {
             let mut results = [MaybeUninit::<u128>::uninit(); CHUNK];
             let results = results.as_mut_ptr().cast::<u8>();
             fill(results);
+            if self.cell.gives == self.dtype {
+                moves::line(size, n, (to, step), (results, 1));
+                return;
+            }
             let wide = self.cell.gives.size();
             for i in 0..n {
                 let bytes = std::slice::from_raw_parts(results.add(i * wide), wide);
