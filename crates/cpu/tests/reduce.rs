@@ -170,6 +170,57 @@ fn variance_of_numbers_far_from_zero() {
     assert!(error(folded(FoldId::Var, &columns, &[0])) < 1e-6);
 }
 
+/// Means of blocks are far from zero and near each other: their distances must be known better than they.
+#[test]
+fn variance_of_doubles_far_from_zero() {
+    let mut random = Rng(6);
+    let (rows, columns) = (1500, 41);
+    // Multiples of 2^-20, so that sums and squares of distances from 10^6 are exact in integers.
+    let steps: Vec<i64> = (0..rows * columns).map(|_| random.below(4 << 20) as i64).collect();
+    let value = |step: i64| Scalar::new(1e6 + step as f64 / f64::from(1 << 20));
+    let scalars: Vec<Scalar> = steps.iter().map(|&step| value(step)).collect();
+    let exact = |steps: &mut dyn Iterator<Item = i64>| {
+        let (mut n, mut sum, mut squares) = (0i128, 0i128, 0i128);
+        for step in steps {
+            (n, sum, squares) = (n + 1, sum + i128::from(step), squares + i128::from(step).pow(2));
+        }
+        (n * squares - sum * sum) as f64 / (n * n) as f64 / f64::from(1 << 20).powi(2)
+    };
+    let view = view_of(&scalars, DType::Float64, Layout::contiguous(&[rows, columns]).unwrap());
+    let check = |got: Scalar, want: f64, what: &str| {
+        let error = (got.get::<f64>() - want).abs() / want;
+        assert!(error < 1e-14, "{what}: {error:e}");
+    };
+    let by_column = read(&reduce(FoldId::Var, &view, &[0], 0.0));
+    for (j, &got) in by_column.iter().enumerate() {
+        check(got, exact(&mut steps.iter().copied().skip(j).step_by(columns)), "axis 0");
+    }
+    let by_row = read(&reduce(FoldId::Var, &view, &[1], 0.0));
+    for (&got, row) in by_row.iter().zip(steps.chunks(columns)) {
+        check(got, exact(&mut row.iter().copied()), "axis 1");
+    }
+    let all = read(&reduce(FoldId::Var, &view, &[0, 1], 0.0));
+    check(all[0], exact(&mut steps.iter().copied()), "all");
+    let turned = view.with_layout(Layout::new(&[columns, rows], &[1, 41], 0).unwrap()).unwrap();
+    let strided = read(&reduce(FoldId::Var, &turned, &[1], 0.0));
+    check(strided[0], exact(&mut steps.iter().copied().step_by(columns)), "turned");
+}
+
+/// Distances beyond the largest number make an infinite variance, not NaN.
+#[test]
+fn variance_of_the_largest_numbers() {
+    for n in [2, 40, 3000] {
+        let huge = |i: usize| if i.is_multiple_of(2) { 1e308 } else { -1e308 };
+        let scalars: Vec<Scalar> = (0..2 * n).map(|i| Scalar::new(huge(i / 2))).collect();
+        let view = view_of(&scalars, DType::Float64, Layout::contiguous(&[n, 2]).unwrap());
+        for axes in [&[0][..], &[0, 1]] {
+            for got in read(&reduce(FoldId::Var, &view, axes, 0.0)) {
+                assert_eq!(got.get::<f64>(), f64::INFINITY, "{n} {axes:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn results_are_cast_to_the_output() {
     let line = input(Layout::contiguous(&[3, 40]).unwrap(), DType::Int32, Kind::Few, 3);

@@ -303,8 +303,11 @@ folds! {
 pub struct Moments {
     /// How many numbers.
     pub count: f64,
-    /// Their mean.
+    /// Their mean, rounded,
     pub mean: f64,
+    /// and what it lacks: the distance of two means that are near each other, but far from zero, is
+    /// known no better than they are.
+    pub rest: f64,
     /// Sum of squared distances from the mean.
     pub squares: f64,
 }
@@ -313,7 +316,8 @@ impl Moments {
     /// The moments of one number.
     pub fn of(x: f64) -> Moments {
         // The variance of anything that is not finite is NaN.
-        Moments { count: 1.0, mean: x, squares: if x.is_finite() { 0.0 } else { f64::NAN } }
+        let squares = if x.is_finite() { 0.0 } else { f64::NAN };
+        Moments { count: 1.0, mean: x, rest: 0.0, squares }
     }
 
     /// The moments of both sets together.
@@ -326,10 +330,18 @@ impl Moments {
         if other.count == 0.0 {
             return self;
         }
-        let distance = other.mean - self.mean;
+        let distance = (other.mean - self.mean) + (other.rest - self.rest);
+        let shift = distance * (other.count / count);
+        let mean = self.mean + shift;
+        // Beyond the largest number, the squares alone say what the variance is.
+        let mean = if mean.is_finite() { mean } else { self.mean };
+        // What rounding took from the sum, whichever of the two is larger.
+        let shifted = mean - self.mean;
+        let lost = (self.mean - (mean - shifted)) + (shift - shifted);
         Moments {
             count,
-            mean: self.mean + distance * (other.count / count),
+            mean,
+            rest: if lost.is_finite() { self.rest + lost } else { 0.0 },
             squares: self.squares
                 + other.squares
                 + distance * distance * (self.count * other.count / count),

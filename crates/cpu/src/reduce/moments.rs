@@ -25,48 +25,75 @@ const LANES: usize = 32;
 /// Columns of which the rows of one call stay in L2 for the second pass.
 const STRIP: usize = 256;
 
+/// What two passes over `count` elements have found.
+pub(super) struct Passes {
+    first: f64,
+    gathered: f64,
+    pivot: f64,
+    sum: f64,
+    count: usize,
+}
+
 /// A fold in two passes.
 pub(super) trait TwoPass<V: Value>: Fold {
     /// The neutral first-pass value.
     const START: f64;
-    /// The first pass, one element.
-    fn gather(a: f64, x: f64) -> f64;
+    /// The first pass, one element, given the first of all.
+    fn gather(a: f64, x: f64, first: f64) -> f64;
+    /// The first pass over two parts.
+    fn join(a: f64, b: f64) -> f64;
     /// What the second pass measures from, given the first pass over `count` elements.
-    fn pivot(gathered: f64, count: usize) -> f64;
+    fn pivot(gathered: f64, first: f64, count: usize) -> f64;
     /// What the second pass sums.
     fn term(x: f64, pivot: f64) -> f64;
     /// The state that both passes give.
-    fn state(pivot: f64, sum: f64, count: usize) -> Self::State<V>;
+    fn state(passes: Passes) -> Self::State<V>;
 }
 
 impl<V: Value> TwoPass<V> for Var {
     const START: f64 = 0.0;
     #[inline(always)]
-    fn gather(a: f64, x: f64) -> f64 {
-        a + x
+    fn gather(a: f64, x: f64, first: f64) -> f64 {
+        a + (x - first)
     }
     #[inline(always)]
-    fn pivot(gathered: f64, count: usize) -> f64 {
-        gathered / count as f64
+    fn join(a: f64, b: f64) -> f64 {
+        a + b
+    }
+    #[inline(always)]
+    fn pivot(gathered: f64, first: f64, count: usize) -> f64 {
+        first + gathered / count as f64
     }
     #[inline(always)]
     fn term(x: f64, pivot: f64) -> f64 {
         (x - pivot) * (x - pivot)
     }
     #[inline(always)]
-    fn state(pivot: f64, sum: f64, count: usize) -> Moments {
-        Moments { count: count as f64, mean: pivot, squares: sum }
+    fn state(Passes { first, gathered, pivot, sum, count }: Passes) -> Moments {
+        let count = count as f64;
+        if pivot.is_finite() {
+            let rest = (first - pivot) + gathered / count;
+            Moments { count, mean: pivot, rest, squares: sum }
+        } else {
+            // The squares say what the variance is: infinite, or NaN if there is an element that is not
+            // finite.
+            Moments { count, mean: 0.0, rest: 0.0, squares: sum }
+        }
     }
 }
 
 impl<V: Value> TwoPass<V> for LogSumExp {
     const START: f64 = f64::NEG_INFINITY;
     #[inline(always)]
-    fn gather(a: f64, x: f64) -> f64 {
+    fn gather(a: f64, x: f64, _: f64) -> f64 {
         larger(a, x)
     }
     #[inline(always)]
-    fn pivot(gathered: f64, _: usize) -> f64 {
+    fn join(a: f64, b: f64) -> f64 {
+        larger(a, b)
+    }
+    #[inline(always)]
+    fn pivot(gathered: f64, _: f64, _: usize) -> f64 {
         gathered
     }
     #[inline(always)]
@@ -74,7 +101,7 @@ impl<V: Value> TwoPass<V> for LogSumExp {
         exp_of_negative(x - pivot)
     }
     #[inline(always)]
-    fn state(pivot: f64, sum: f64, _: usize) -> ScaledSum {
+    fn state(Passes { pivot, sum, .. }: Passes) -> ScaledSum {
         if pivot.is_finite() {
             ScaledSum { max: pivot, sum }
         } else {
@@ -163,10 +190,11 @@ fn spread<L: Element, C: Element>(
 
 #[inline(always)]
 fn block_state<F: TwoPass<C::V>, L: Element, C: Element>(block: &[L::Raw]) -> F::State<C::V> {
-    let gathered = spread::<L, C>(block, F::START, F::gather, F::gather);
-    let pivot = F::pivot(gathered, block.len());
+    let (first, count) = (double::<L, C>(block[0]), block.len());
+    let gathered = spread::<L, C>(block, F::START, |a, x| F::gather(a, x, first), F::join);
+    let pivot = F::pivot(gathered, first, count);
     let sum = spread::<L, C>(block, 0.0, |a, x| a + F::term(x, pivot), |a, b| a + b);
-    F::state(pivot, sum, block.len())
+    F::state(Passes { first, gathered, pivot, sum, count })
 }
 
 /// Rows one after another.
@@ -210,6 +238,7 @@ impl<F: TwoPass<C::V>, L: Element, C: Element> Body<Columns> for Strip<F, L, C> 
         let states = states.cast::<F::State<C::V>>();
         let base = columns.src.cast::<L::Raw>();
         let (mut pivots, mut sums) = ([0.0; STRIP], [0.0; STRIP]);
+        let (mut firsts, mut gathered) = ([0.0; STRIP], [0.0; STRIP]);
         let mut first = 0;
         while first < columns.columns {
             let width = STRIP.min(columns.columns - first);
@@ -219,16 +248,20 @@ impl<F: TwoPass<C::V>, L: Element, C: Element> Body<Columns> for Strip<F, L, C> 
                 std::slice::from_raw_parts(start, width)
             };
             let (pivots, sums) = (&mut pivots[..width], &mut sums[..width]);
-            pivots.fill(F::START);
+            let (firsts, gathered) = (&mut firsts[..width], &mut gathered[..width]);
+            for (first, &raw) in firsts.iter_mut().zip(row(0)) {
+                *first = double::<L, C>(raw);
+            }
+            gathered.fill(F::START);
             sums.fill(0.0);
             for number in 0..columns.rows {
                 let src = row(number);
                 for j in 0..width {
-                    pivots[j] = F::gather(pivots[j], double::<L, C>(src[j]));
+                    gathered[j] = F::gather(gathered[j], double::<L, C>(src[j]), firsts[j]);
                 }
             }
-            for pivot in pivots.iter_mut() {
-                *pivot = F::pivot(*pivot, columns.rows);
+            for j in 0..width {
+                pivots[j] = F::pivot(gathered[j], firsts[j], columns.rows);
             }
             for number in 0..columns.rows {
                 let src = row(number);
@@ -237,7 +270,13 @@ impl<F: TwoPass<C::V>, L: Element, C: Element> Body<Columns> for Strip<F, L, C> 
                 }
             }
             for j in 0..width {
-                let state = F::state(pivots[j], sums[j], columns.rows);
+                let state = F::state(Passes {
+                    first: firsts[j],
+                    gathered: gathered[j],
+                    pivot: pivots[j],
+                    sum: sums[j],
+                    count: columns.rows,
+                });
                 // SAFETY: there is room for one state for each column.
                 unsafe { states.add(first + j).write(state) };
             }
