@@ -1,7 +1,7 @@
 //! What integers ask for beyond their rows, and what NumPy's habits ask of assignments, on every
 //! device of the host.
 
-use tilework::{Array, DType, Device, Error, Id, Number, Result, apply_into};
+use tilework::{Array, DType, Device, Element, Error, Id, Number, Result, apply_into};
 
 fn on_each(check: impl Fn(Device)) {
     for device in [Device::cpu(), Device::reference()] {
@@ -101,4 +101,31 @@ fn bounds_beyond_the_dtype_never_bind() -> Result<()> {
     apply_into(Id::Clip, &[(&x).into(), (-5).into(), 300.into()], &out)?;
     assert_eq!(out.to_vec::<u8>()?, [0, 7, 255]);
     Ok(())
+}
+
+/// Each of `x` among `values`, against a search in the list.
+fn check_isin<T: Element + PartialEq + Copy>(x: &[T], values: &[T]) {
+    on_each(|_| {
+        let (array, among) = (Array::from_slice(x).unwrap(), Array::from_slice(values).unwrap());
+        let found = array.isin(&among).unwrap().to_vec::<bool>().unwrap();
+        let expected: Vec<bool> = x.iter().map(|value| values.contains(value)).collect();
+        assert_eq!(found, expected);
+    });
+}
+
+#[test]
+fn elements_are_found_among_those_at_the_ends_of_every_dtype() {
+    let bytes: Vec<i8> = (-128..=127).collect();
+    check_isin(&bytes, &[-128, 127, 3]);
+    check_isin(&bytes, &[5]);
+    check_isin(&(0..=255).collect::<Vec<u8>>(), &[0, 255, 7, 7]);
+    let near = |i: i64| if i % 2 == 0 { i64::MIN + i } else { i64::MAX - i };
+    let far: Vec<i64> = (0..300).map(near).collect();
+    check_isin(&far, &[i64::MIN, i64::MIN + 9, i64::MIN + 4]);
+    check_isin(&far, &[i64::MAX, i64::MAX - 9, i64::MAX - 4]);
+    check_isin(&far, &[i64::MAX - 9, i64::MIN + 2]);
+    check_isin(&(0..300).map(|i| u64::MAX - i).collect::<Vec<_>>(), &[u64::MAX, u64::MAX - 77]);
+    check_isin(&(0..300).collect::<Vec<u64>>(), &[0, u64::MAX]);
+    check_isin(&(-3000..3000).collect::<Vec<i32>>(), &(-50..900).step_by(3).collect::<Vec<_>>());
+    check_isin(&[1i64, 1 << 40, 7, -(1 << 50)], &[1 << 40, -(1 << 50), 8]);
 }

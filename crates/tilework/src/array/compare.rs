@@ -1,9 +1,11 @@
 //! Comparisons of whole arrays: equal, close, among.
 
 use tilework_error::Result;
+use tilework_layout::Index;
 use tilework_ops::{DType, Number};
 
 use super::Array;
+use super::index::Indexer;
 use super::operands::{Arg, common_device};
 use super::order::{Direction, Side};
 
@@ -97,8 +99,40 @@ impl Array {
         }
         let sorted = among.to_dtype(dtype)?.ravel()?.sort(0, Direction::Ascending)?;
         let x = self.to_dtype(dtype)?;
+        if let Some(found) = by_table(&x, &sorted)? {
+            return Ok(found);
+        }
         // The first element that is not smaller is the element itself, if it is there.
         let places = sorted.searchsorted(&x, Side::Left)?.minimum(sorted.len() as i64 - 1)?;
         sorted.take(&places, 0)?.equal(&x)
     }
+}
+
+/// Integers that a table of all between the smallest and the largest may span, for each element of both
+/// arrays: it takes a byte for each, and looking one up a few passes over the elements.
+const TABLE_SPAN: usize = 4;
+
+/// Whether each element is among those of `sorted`, of the same dtype, by a table: None where they are
+/// not integers near each other, or to read two of them would be to wait for a device.
+fn by_table(x: &Array, sorted: &Array) -> Result<Option<Array>> {
+    let dtype = x.dtype();
+    if !dtype.is_integer() || !x.device.is_quick() {
+        return Ok(None);
+    }
+    let end = |at| sorted.slice(&[Index::At(at)])?.to_scalar().map(|scalar| scalar.to_number());
+    let (low, high) = (end(0)?, end(-1)?);
+    let (Number::Int(lowest), Number::Int(highest)) = (low, high) else { return Ok(None) };
+    let most = x.len().saturating_add(sorted.len()).saturating_mul(TABLE_SPAN);
+    let Some(span) = usize::try_from(highest - lowest).ok().filter(|&span| span < most) else {
+        return Ok(None);
+    };
+    // Distances from the smallest may be too large for a narrow dtype, but not for a wide one.
+    let place = |elements: &Array| match dtype.size() {
+        8 => elements.subtract(low)?.to_dtype(DType::Int64),
+        _ => elements.to_dtype(DType::Int64)?.subtract(low),
+    };
+    let table = Array::full_for("isin", x.device, &[span + 1], Number::Bool(false), DType::Bool)?;
+    table.index_set(&[Indexer::Array(&place(sorted)?)], true)?;
+    let inside = x.maximum(low)?.minimum(high)?;
+    table.take(&place(&inside)?, 0)?.logical_and(&inside.equal(x)?).map(Some)
 }
