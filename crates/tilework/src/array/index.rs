@@ -67,6 +67,11 @@ impl Array {
     }
 
     fn picked(&self, operation: &'static str, indices: &[Indexer<'_>]) -> Result<Array> {
+        if let [Indexer::Array(index)] = indices
+            && let Some(picked) = self.picked_along_first(operation, index)?
+        {
+            return Ok(picked);
+        }
         if let Some((flat, mask)) = self.under_flat_mask(indices)? {
             return flat.picked(operation, &[Indexer::Array(&mask)]);
         }

@@ -21,6 +21,7 @@ mod operands;
 mod operators;
 mod order;
 mod parts;
+mod pick;
 mod ranges;
 mod reduce;
 mod show;
