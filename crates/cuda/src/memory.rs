@@ -7,6 +7,8 @@
 //! `transfer.rs`, which fills large new blocks in a stream of copies: these are freed in the order of
 //! the other like all, which waits for the copies.
 
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tilework_backend::{Backend, Storage};
@@ -51,6 +53,10 @@ pub(crate) struct Home {
     /// Copies to new blocks, beside it.
     pub(crate) copies: Handle,
     kept: Mutex<Kept>,
+    /// Blocks whose addresses others were told, who read and write them in streams that nobody knows; and whether
+    /// there ever were any, which saves a lock where there were none.
+    shown: Mutex<HashSet<Address>>,
+    any_shown: AtomicBool,
 }
 
 /// Small blocks that nobody uses, by size.
@@ -75,8 +81,9 @@ impl Home {
     ) -> Answer<(Home, Entered<'static>)> {
         let entered = driver.enter(context, is_first)?;
         let (stream, copies) = (driver.create_stream(true)?, driver.create_stream(false)?);
-        let kept = Mutex::default();
-        Ok((Home { driver, context, is_first, stream, copies, kept }, entered))
+        let (kept, shown, any_shown) = Default::default();
+        let home = Home { driver, context, is_first, stream, copies, kept, shown, any_shown };
+        Ok((home, entered))
     }
 
     /// Makes the context that of this thread, until the answer is dropped.
@@ -86,6 +93,15 @@ impl Home {
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn shown(&self) -> MutexGuard<'_, HashSet<Address>> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether others were told of the block, which they are to be told anew of from now on.
+    fn was_shown(&self, address: Address) -> bool {
+        self.any_shown.load(Ordering::Relaxed) && self.shown().remove(&address)
     }
 
     /// A block in the order of the stream; a large one in that of another, if it is asked for.
@@ -105,9 +121,15 @@ impl Home {
     }
 
     /// # Safety
-    /// The address came from `allocate` for so many bytes, and everything that uses it is in the
+    /// The address came from `allocate` for so many bytes, and everything of ours that uses it is in the
     /// stream already.
     unsafe fn free(&self, address: Address, bytes: usize) {
+        if self.was_shown(address)
+            && let Ok(_entered) = self.enter()
+        {
+            // Whoever was told of it may still read it. A device that fails here tells the next operation.
+            let _ = self.driver.wait_for_context();
+        }
         if let Some((list, size)) = list(bytes) {
             let mut kept = self.kept();
             if kept.bytes + size <= MOST {
@@ -229,6 +251,17 @@ impl Cuda {
         let address = block.address as *mut u8;
         // SAFETY: the memory belongs to the block, which goes into the storage.
         unsafe { Storage::on_device(self.id(), address, bytes, Box::new(block)) }
+    }
+
+    /// Remembers that others were told where a storage of this device begins: they work on it in streams of their
+    /// own, and when it is freed, the host waits until they have done.
+    pub fn show(&self, storage: &Storage) -> Result<()> {
+        let home = self.home()?;
+        if !storage.is_foreign() {
+            home.any_shown.store(true, Ordering::Relaxed);
+            home.shown().insert(storage.address() as Address);
+        }
+        Ok(())
     }
 
     /// Gives memory that nobody uses back to the device.

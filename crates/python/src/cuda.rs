@@ -165,6 +165,8 @@ impl PyArray {
                 }
                 // PyTorch does not look at the stream, CuPy and Numba wait for it on the host.
                 py.detach(|| card.synchronize()).py()?;
+                // Nor does anybody say in which stream the memory is used, and when that ends.
+                card.show(self.0.storage()).py()?;
                 interface.set_item("stream", card.stream().py()?)?;
                 Ok(interface)
             }

@@ -189,6 +189,31 @@ def test_readers_of_the_array_interface_need_not_know_streams(torch: Any) -> Non
 
 
 @card
+@pytest.mark.parametrize("length", [1 << 18, 1 << 23])
+@pytest.mark.parametrize("way", ["as_tensor", "from_dlpack"])
+def test_memory_is_not_used_again_while_others_read_it(torch: Any, way: str, length: int) -> None:
+    """In streams of their own, which nobody waits for; small blocks and large ones are kept in different ways.
+
+    Several, since a card may do the work of two streams in turn.
+    """
+    for round in range(6):
+        stream = torch.cuda.Stream()
+        x = tw.full((length,), 5, dtype="float32", device="cuda")
+        read = torch.empty(length, device="cuda")
+        torch.cuda.synchronize()
+        with torch.cuda.stream(stream):
+            t = torch.as_tensor(x, device="cuda") if way == "as_tensor" else torch.from_dlpack(x)
+            torch.cuda._sleep(50_000_000)
+            read.copy_(t)
+            del t, x
+        others = [tw.full((length,), -1, dtype="float32", device="cuda") for _ in range(4)]
+        tw.cuda.synchronize()
+        torch.cuda.synchronize()
+        assert read.min().item() == read.max().item() == 5, round
+        del others
+
+
+@card
 def test_steps_backwards_need_a_copy() -> None:
     """DLPack has words for them, but PyTorch ends the process when it is given some of a card."""
     x = on_card(np.arange(6).reshape(2, 3))
