@@ -3,7 +3,8 @@
 // and tails itself: of the left operand in registers, of the right one into shared memory, as the tensor
 // cores read it. Sums are those of
 // `matmul_split.cu`. Where a block meets numbers for which the split is not exact, it begins anew with plain
-// steps. Declared before, with `matmul.cu`, `matmul_heads.cu`, `hopper.cu` and `matmul_tiles.cu`: S, f32; GROUPS; STAGES.
+// steps. Integers take two cycles of a scheduler where floating point takes one, and splitting is most of the
+// work: hence the ways below to do with few of them. Declared before, with `matmul.cu`, `matmul_heads.cu`, `hopper.cu` and `matmul_tiles.cu`: S, f32; GROUPS; STAGES.
 
 #define PITCH 40        // of a row of the left operand's tile
 #define RAW_LEFT (SIDE * PITCH)
@@ -14,39 +15,56 @@ FN u32 own_thread() { return threadIdx.x % 128; }
 FN void meet(u32 group) { asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory"); }
 FN void turn_wait(u32 group) { asm volatile("bar.sync %0, 256;" ::"r"(1 + GROUPS + group) : "memory"); }
 FN void turn_pass(u32 group) { asm volatile("bar.arrive %0, 256;" ::"r"(1 + GROUPS + (group + 1) % GROUPS) : "memory"); }
-FN void copy_four(f32* to, const f32* from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
+FN void copy_four(u32 to, const f32* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 FN void copy_one(f32* to, const f32* from, bool there) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
         ::"r"(shared_address(to)), "l"(from), "r"(there ? 4 : 0) : "memory");
 }
+// What a head leaves of a number: 12 bits, of which the tensor core cuts the last, to which rounding would do no better.
+FN u32 rest(f32 x, u32 head) { return __float_as_uint(x - __uint_as_float(head)); }
+// Adds to `tiny`, which is zero as long as no number is near enough to zero for a product to lose bits, but zero
+// itself. Infinities, NaN and overflow show in the sums: at least in those with tails.
+FN void note(f32 x, f32& tiny) {
+    f32 s;
+    asm("mul.sat.f32 %0, %1, 0f58800000;" : "=f"(s) : "f"(abs(x))); // 2^50
+    tiny += fma(-s, s, s);
+}
 // An operand's part: rows (columns) of the result, and steps along them and along k. LEFT tiles lie along k,
 // right ones along the result.
 template <bool LEFT> struct Operand {
+    static const int APART = 128 * 4 / (LEFT ? DEPTHS : SIDE); // rows of a tile from a thread's run to its next
     const f32* from;
     i64 step, deep;
     u32 rows;
     bool runs;
+    // Where runs are: of this thread's first one in a tile, from that to its next, and where it goes.
+    const f32* run;
+    i64 apart;
+    u32 to;
 
     FN Operand make(const f32* first, i64 step, i64 deep, u32 rows) {
         i64 beside = LEFT ? deep : step, apart = LEFT ? step : deep;
         bool runs = beside == 1 && apart % 4 == 0 && (u64)first % 16 == 0 && rows >= SIDE;
-        Operand o = {first, step, deep, rows, runs};
+        u32 number = own_thread() * 4, row = LEFT ? number / DEPTHS : number % SIDE, depth = LEFT ? number % DEPTHS : number / SIDE;
+        const f32* run = first + row * step + depth * deep;
+        u32 to = (LEFT ? row * PITCH + depth : number) * 4;
+        // Kept, not found anew for every tile.
+        asm("" : "+l"(run), "+r"(to));
+        Operand o = {first, step, deep, rows, runs, run, APART * apart, to};
         return o;
     }
     FN f32* place(f32* tile, int row, int depth) { return LEFT ? tile + row * PITCH + depth : tile + depth * SIDE + row; }
     __device__ __forceinline__ void bring(f32* tile, u32 begin, u32 depths) const {
-        const f32* here = from + begin * deep;
         if (runs && depths >= DEPTHS) {
+            const f32* here = run + begin * (LEFT ? 1 : deep);
+            u32 there = shared_address(tile) + to;
 #pragma unroll
-            for (int q = 0; q < SIDE * DEPTHS / 4 / 128; q++) {
-                int number = (q * 128 + own_thread()) * 4;
-                int row = LEFT ? number / DEPTHS : number % SIDE, depth = LEFT ? number % DEPTHS : number / SIDE;
-                copy_four(place(tile, row, depth), here + row * step + depth * deep);
-            }
+            for (int q = 0; q < SIDE * DEPTHS / 4 / 128; q++) copy_four(there + q * APART * (LEFT ? PITCH : SIDE) * 4, here + q * apart);
             return;
         }
+        const f32* here = from + begin * deep;
         bool along = deep == 1;
 #pragma unroll 1
         for (int q = 0; q < SIDE * DEPTHS / 128; q++) {
@@ -63,7 +81,7 @@ template <bool LEFT> struct Operand {
 extern "C" __global__ void __launch_bounds__(128 * GROUPS, 1) thin(
     const __grid_constant__ Nest<u64, 3> batch, const Product p, const f32* a, const f32* b, f32* partial) {
     extern __shared__ unsigned char memory[];
-    u32 group = threadIdx.x / 128, own = own_thread(), lane = threadIdx.x % 32, warp = own / 32, row, column;
+    u32 group = __shfl_sync(~0u, threadIdx.x / 128, 0), own = own_thread(), lane = threadIdx.x % 32, warp = own / 32, row, column;
     u32 base = (shared_address(memory) + 1023) & ~1023u;
     f32* first = (f32*)(memory + (base - shared_address(memory)));
     unsigned char* split = (unsigned char*)first + group * 2 * HEADS;
@@ -84,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(128 * GROUPS, 1) thin(
     f32 some[32], cross[32], sum[32];
 #pragma unroll
     for (int i = 0; i < 32; i++) some[i] = cross[i] = sum[i] = 0;
-    bool wild = false;
+    f32 tiny = 0;
     u64 heads = describe(base, 1024, 16), tails = heads + (HEADS >> 4);
     auto fetch = [&](int step) {
         if (step < steps) {
@@ -102,7 +120,6 @@ extern "C" __global__ void __launch_bounds__(128 * GROUPS, 1) thin(
     for (int step = 0; step < steps; step++) {
         asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
         meet(group);
-        fetch(step + STAGES - 1);
         const f32* tile = raw + step % STAGES * RAW;
         // The right operand: of each 8 of k the even ones and then the odd ones, 4 at a time.
 #pragma unroll
@@ -113,15 +130,17 @@ extern "C" __global__ void __launch_bounds__(128 * GROUPS, 1) thin(
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 f32 x = from[2 * e * SIDE];
-                wild |= is_wild(x);
+                note(x, tiny);
                 h.at[e] = head(x);
-                t.at[e] = tail(x, h.at[e]);
+                t.at[e] = rest(x, h.at[e]);
             }
             u32 to = n * 128 + (chunk ^ n % 8) * 16;
             *(Pack<u32, 4>*)(split + to) = h;
             *(Pack<u32, 4>*)(split + HEADS + to) = t;
         }
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        // Behind the fence: before it, all took longer.
+        fetch(step + STAGES - 1);
         u32 h[4][4], t[4][4];
 #pragma unroll
         for (int q = 0; q < 8; q++) {
@@ -129,9 +148,9 @@ extern "C" __global__ void __launch_bounds__(128 * GROUPS, 1) thin(
             Pack<f32, 2> x = *(const Pack<f32, 2>*)(tile + (warp * 16 + lane / 4 + half * 8) * PITCH + block * 8 + lane % 4 * 2);
 #pragma unroll
             for (int e = 0; e < 2; e++) {
-                wild |= is_wild(x.at[e]);
+                note(x.at[e], tiny);
                 h[block][e * 2 + half] = head(x.at[e]);
-                t[block][e * 2 + half] = tail(x.at[e], h[block][e * 2 + half]);
+                t[block][e * 2 + half] = rest(x.at[e], h[block][e * 2 + half]);
             }
         }
         meet(group);
@@ -155,7 +174,9 @@ extern "C" __global__ void __launch_bounds__(128 * GROUPS, 1) thin(
     }
     add_to(sum, cross);
     u32 y = warp * 16 + lane / 4, x = lane % 4 * 2;
-    if (__syncthreads_or(wild)) {
+#pragma unroll
+    for (int i = 0; i < 32; i++) tiny = fma(sum[i], 0.0f, tiny);
+    if (__syncthreads_or(tiny != 0)) {
 #pragma unroll
         for (int i = 0; i < 32; i++) sum[i] = 0;
 #pragma unroll 1
@@ -169,12 +190,18 @@ extern "C" __global__ void __launch_bounds__(128 * GROUPS, 1) thin(
         }
     }
     // All have done with their tiles.
+    Pack<f32, 4>* fours = (Pack<f32, 4>*)first + own;
 #pragma unroll
-    for (int i = 0; i < 32; i++) if (group > 0) first[((group - 1) * 32 + i) * 128 + own] = sum[i];
+    for (int i = 0; i < 32; i += 4)
+        if (group > 0) fours[((group - 1) * 8 + i / 4) * 128] = {sum[i], sum[i + 1], sum[i + 2], sum[i + 3]};
     __syncthreads();
     if (group > 0) return;
 #pragma unroll
-    for (int k = 0; k < (GROUPS - 1) * 32; k++) sum[k % 32] += first[k * 128 + own];
+    for (int k = 0; k < (GROUPS - 1) * 8; k++) {
+        Pack<f32, 4> other = fours[k * 128];
+#pragma unroll
+        for (int e = 0; e < 4; e++) sum[k % 8 * 4 + e] += other.at[e];
+    }
     partial += ((u64)blockIdx.y * p.pieces + blockIdx.z) * p.m * p.n;
 #pragma unroll
     for (int i = 0; i < 32; i += 2) {
