@@ -162,6 +162,30 @@ fn run_in(session: &Session<'_>, backend: &dyn Backend, request: &Request<'_>) -
     backend.run(session, request)
 }
 
+/// Runs requests as one step of the operation of this name: the guards of all of them are taken at once,
+/// before the first begins, so that nobody writes between one and the next.
+///
+/// `first` write only what nobody else knows yet, for `last` to read, and can be stopped as [`run`] can.
+///
+/// # Safety
+/// As for [`run`], of every request when those before it are done.
+pub unsafe fn run_after(
+    backend: &dyn Backend,
+    operation: &'static str,
+    first: &[Request<'_>],
+    last: &Request<'_>,
+) -> Result<()> {
+    let mut session = Session::new(operation);
+    session.open_all(first.iter().chain([last]), backend.id())?;
+    for request in first {
+        match session.may_stop() {
+            true => interrupt::stoppable(operation, || backend.run(&session, request))?,
+            false => backend.run(&session, request)?,
+        }
+    }
+    run_in(&session, backend, last)
+}
+
 /// How a request would be done; the same guards are taken as for doing it.
 ///
 /// # Safety

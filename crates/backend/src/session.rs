@@ -184,6 +184,25 @@ impl<'a> Session<'a> {
         self.take(here, elsewhere)
     }
 
+    /// [`open`](Self::open) for several requests, all of whose guards are taken at once.
+    pub(crate) fn open_all<'r>(
+        &mut self,
+        requests: impl Iterator<Item = &'r Request<'a>>,
+        here: DeviceId,
+    ) -> Result<()>
+    where
+        'a: 'r,
+    {
+        let mut elsewhere = None;
+        for request in requests {
+            request.each_view(&mut |storage, access, _| {
+                // With its guard also where it is new: there may be more of those than `fresh` holds.
+                self.add(storage, access, false, here, &mut elsewhere);
+            });
+        }
+        self.take(here, elsewhere)
+    }
+
     /// A session for a request all of whose blocks are new but this one, which it reads and which
     /// `outer` holds.
     pub(crate) fn within(
@@ -260,11 +279,18 @@ impl<'a> Session<'a> {
         self.operation
     }
 
-    /// Whether the request can be given up half way: it makes something new, and somebody on this
-    /// thread, which may wait, has something to say about it.
+    /// Whether the request can be given up half way: it makes something new, and somebody has
+    /// something to say about it.
     #[inline]
     pub(crate) fn is_stoppable(&self) -> bool {
-        !self.writes_shared && PATIENCE.get() == Patience::Waits && interrupt::can_stop()
+        !self.writes_shared && self.may_stop()
+    }
+
+    /// Whether somebody on this thread, which may wait, has something to say about what is not seen
+    /// by others.
+    #[inline]
+    pub(crate) fn may_stop(&self) -> bool {
+        PATIENCE.get() == Patience::Waits && interrupt::can_stop()
     }
 
     /// What this session may do with a block; None if it does not hold it.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tilework::{Array, DType, Device, Direction, Error, Indexer, s};
+use tilework::{Array, DType, Device, Direction, Error, Id, Indexer, apply_into, s};
 use tilework_conformance::on;
 
 /// All devices; where the first card cannot be used, that is said or a failure.
@@ -73,6 +73,46 @@ fn transfers_are_whole() {
             }
             writer.join().expect("no panic").expect("fill");
         });
+    }
+}
+
+/// What reads where it writes is one step too: additions of another thread meanwhile are not lost.
+#[test]
+fn writes_over_their_own_operands_lose_nothing() {
+    type Step = fn(&Array) -> Result<(), Error>;
+    let steps: [(&str, Step); 5] = [
+        ("reversed", |x| x.assign(&x.slice(&s![..;-1])?)),
+        ("reversed and multiplied", |x| {
+            apply_into(Id::Multiply, &[(&x.slice(&s![..;-1])?).into(), 1.into()], x)
+        }),
+        ("sorted", |x| x.sort_in_place(0, Direction::Descending)),
+        ("scattered", |x| {
+            let places = Array::arange_on(x.device(), 0, x.len() as i64, 1, DType::Int64)?;
+            x.index_set(&[Indexer::Array(&places)], x)
+        }),
+        ("a product", |x| {
+            let one = Array::ones_on(x.device(), &[1, 1], DType::Int64)?;
+            let column = x.reshape(&[-1, 1])?;
+            column.matmul_into(&one, &column)
+        }),
+    ];
+    for device in devices() {
+        let (n, rounds) = if device == Device::reference() { (100, 100) } else { (20_000, 300) };
+        for (name, step) in steps {
+            let x = Array::ones_on(device, &[n], DType::Int64).expect("ones");
+            std::thread::scope(|scope| {
+                let adder = scope.spawn(|| (0..rounds).try_for_each(|_| x.add_assign(256)));
+                while !adder.is_finished() {
+                    step(&x).expect(name);
+                }
+                adder.join().expect("no panic").expect("add");
+            });
+            let sums = x.to_vec::<i64>().expect("to_vec");
+            assert!(
+                sums.iter().all(|&sum| sum == 256 * rounds + 1),
+                "{name} on {device}: {sums:?}"
+            );
+        }
     }
 }
 

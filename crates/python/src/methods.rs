@@ -150,7 +150,7 @@ impl PyArray {
     fn sort(&self, py: Python<'_>, axis: isize, kind: Option<&str>) -> PyResult<()> {
         searching::known_kind("sort", kind)?;
         run(py, self.0.len().saturating_mul(16), self.0.device(), || {
-            self.0.assign(&self.0.sort(axis, Direction::Ascending)?)
+            self.0.sort_in_place(axis, Direction::Ascending)
         })
     }
 

@@ -5,7 +5,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
-use tilework::{Array, DType, Direction, Error, Number, Rng, Scalar, Side};
+use tilework::{Array, DType, Direction, Error, Index, Indexer, Number, Rng, Scalar, Side};
 
 use crate::args::{ShapeArg, register, target};
 use crate::array::{PyArray, shape_text, to_object};
@@ -301,9 +301,16 @@ impl Generator {
     /// [0, 1, 2, 3]
     #[pyo3(signature = (x, axis=0))]
     fn shuffle(&self, py: Python<'_>, x: &Bound<'_, PyAny>, axis: isize) -> PyResult<()> {
-        let target = target(x, device::current())?;
-        let PyArray(mixed) = self.permutation(py, x, axis)?;
-        run(py, target.len(), target.device(), || target.assign(&mixed))
+        let x = target(x, device::current())?;
+        let at = tilework_layout::normalize_axis("shuffle", axis, x.ndim()).py()?;
+        let (n, device) = (x.shape()[at], x.device());
+        let _scope = device.scope();
+        // Where each element goes: as `permutation` would have it, written in one step.
+        let order = run(py, effort(n, device), device, || self.0.permutation(n))?;
+        let places = run(py, effort(n, device), device, || order.argsort(0, Direction::Ascending))?;
+        let mut indices = vec![Indexer::Basic(Index::from(..)); at];
+        indices.push(Indexer::Array(&places));
+        run(py, x.len(), device, || x.index_set(&indices, &x))
     }
 
     /// The state: the seed and how many numbers have been taken.

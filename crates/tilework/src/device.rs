@@ -18,7 +18,7 @@ use tilework_layout::Layout;
 use tilework_ops::DType;
 use tilework_reference::Reference;
 
-use crate::door::{explain, run};
+use crate::door::{explain, run, run_after};
 
 /// Where an array lives and operations run: `cpu`, `reference`, `cuda:0`.
 ///
@@ -179,6 +179,16 @@ impl Device {
 
     pub(crate) fn run(self, operation: &'static str, request: &Request<'_>) -> Result<()> {
         run(*self.0, operation, request)
+    }
+
+    /// Runs requests as one step, the first of which make what the last reads.
+    pub(crate) fn run_after(
+        self,
+        operation: &'static str,
+        first: &[Request<'_>],
+        last: &Request<'_>,
+    ) -> Result<()> {
+        run_after(*self.0, operation, first, last)
     }
 
     pub(crate) fn explain(self, operation: &'static str, request: &Request<'_>) -> Result<String> {

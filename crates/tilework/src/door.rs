@@ -19,6 +19,17 @@ pub(crate) fn run(
     unsafe { tilework_backend::run(backend, operation, request) }
 }
 
+/// Runs requests as one step, the first of which make what the last reads.
+pub(crate) fn run_after(
+    backend: &dyn Backend,
+    operation: &'static str,
+    first: &[Request<'_>],
+    last: &Request<'_>,
+) -> Result<()> {
+    // SAFETY: as for `run`.
+    unsafe { tilework_backend::run_after(backend, operation, first, last) }
+}
+
 /// Runs a request that reads a held block and writes what is new.
 pub(crate) fn run_held(held: &Held<'_>, request: &Request<'_>) -> Result<()> {
     // SAFETY: as for `run`.

@@ -92,6 +92,7 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
     ("cumulative_sum", |d, x, _| done(x.cumulative_sum(d.integer()))),
     ("cumulative_prod", |d, x, _| done(x.cumulative_prod(d.integer()))),
     ("sort", |d, x, _| done(x.sort(d.integer(), Direction::Descending))),
+    ("sort_in_place", |d, x, _| done(x.sort_in_place(d.integer(), Direction::Ascending))),
     ("argsort", |d, x, _| done(x.argsort(d.integer(), Direction::Ascending))),
     ("searchsorted", |_, x, y| done(x.searchsorted(y, Side::Right))),
     ("unique", |_, x, _| done(x.unique())),

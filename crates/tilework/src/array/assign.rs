@@ -1,12 +1,11 @@
 //! Writing into arrays: fill and assign, seen through every view of the memory.
 
-use tilework_backend::Target;
 use tilework_error::{Error, Result, tuple};
 use tilework_layout::{Index, broadcast_shapes};
 use tilework_tape::Tape;
 
 use super::Array;
-use super::map::run_map;
+use super::map::run_map_into;
 use super::operands::{Arg, common_device};
 
 impl Array {
@@ -35,22 +34,21 @@ impl Array {
 
     fn store(&self, operation: &'static str, source: Arg<'_>) -> Result<()> {
         common_device(operation, &[Arg::Array(self), source])?;
-        let target = Target::shared(operation, self.borrow())?;
-        let held = match source {
-            Arg::Array(array) => self.readable(operation, array)?,
+        let trimmed = match source {
+            Arg::Array(array) => self.trimmed(operation, array)?,
             Arg::Number(_) => None,
         };
-        let source = held.as_ref().map_or(source, Arg::Array);
+        let source = trimmed.as_ref().map_or(source, Arg::Array);
         let tape = match source {
             Arg::Array(array) => Tape::cast(array.dtype(), self.dtype()),
             Arg::Number(_) => Tape::copy(self.dtype()),
         };
-        run_map(operation, self.device, &tape, &[source], self.dtype(), target)
+        run_map_into(operation, &tape, &[source], self.dtype(), self)
     }
 
-    /// What to read in the place of `source`, None if it serves as it is: a copy if it overlaps this
-    /// array, and, as NumPy permits, no leading axes of length 1 that this array does not have.
-    fn readable(&self, operation: &str, source: &Array) -> Result<Option<Array>> {
+    /// `source` without leading axes of length 1 that this array does not have, which NumPy permits; None
+    /// if there are none. An error if it does not broadcast into this array.
+    fn trimmed(&self, operation: &str, source: &Array) -> Result<Option<Array>> {
         let extra = source.ndim().saturating_sub(self.ndim());
         let (leading, shape) = source.shape().split_at(extra);
         let all = broadcast_shapes(operation, &[self.shape(), shape]);
@@ -59,11 +57,9 @@ impl Array {
             let message = format!("shape {from} does not broadcast into {to}");
             return Err(Error::shape(operation, message));
         }
-        let trimmed = match extra {
-            0 => None,
-            _ => Some(source.slice(&vec![Index::At(0); extra])?),
-        };
-        let source = trimmed.as_ref().unwrap_or(source);
-        if source.overlaps(self)? { source.copy().map(Some) } else { Ok(trimmed) }
+        match extra {
+            0 => Ok(None),
+            _ => source.slice(&vec![Index::At(0); extra]).map(Some),
+        }
     }
 }

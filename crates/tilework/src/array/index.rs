@@ -3,6 +3,8 @@
 //! The rules are NumPy's. Slices, integers and new axes are applied first, as a view; then the axes
 //! that arrays index are brought to the front, where a gather or a scatter finds them.
 
+use std::iter;
+
 use smallvec::SmallVec;
 use tilework_backend::{Gather, Indices, Request, Scatter, Target, ViewRef};
 use tilework_error::{Error, Result, tuple};
@@ -11,6 +13,7 @@ use tilework_ops::DType;
 
 use super::Array;
 use super::operands::{Arg, common_device};
+use super::snapshot::Snapshot;
 
 /// One entry of an index: something of a basic index, or an array of integers or bools.
 #[derive(Clone)]
@@ -139,18 +142,23 @@ impl Array {
         let from: Vec<isize> = (0..shape.len()).map(|k| (place + k) as isize).collect();
         let to: Vec<isize> = (0..shape.len() as isize).collect();
         let values = values.move_axes(&from, &to)?;
-        let values = if values.shares_memory(self) { values.copy()? } else { values };
-        let indices: Vec<Array> = indices
+        let target = Target::shared(operation, front.borrow())?;
+        let read: SmallVec<[&Array; 4]> = iter::once(&values).chain(&indices).collect();
+        let snapshots = read.iter().map(|array| Snapshot::if_shared(operation, array, self));
+        let snapshots: SmallVec<[Option<Snapshot<'_>>; 4]> = snapshots.collect::<Result<_>>()?;
+        let views: SmallVec<[ViewRef<'_>; 4]> = read
             .iter()
-            .map(|index| if index.shares_memory(self) { index.copy() } else { Ok(index.clone()) })
-            .collect::<Result<_>>()?;
-        let arrays: SmallVec<[ViewRef<'_>; 4]> = indices.iter().map(Array::borrow).collect();
-        let scatter = Scatter {
-            source: values.borrow(),
-            indices: Indices { arrays: &arrays, axes: &axes },
-            target: Target::shared(operation, front.borrow())?,
-        };
-        self.device.run(operation, &Request::Scatter(scatter))
+            .zip(&snapshots)
+            .map(|(array, snapshot)| snapshot.as_ref().map_or(*array, Snapshot::copy).borrow())
+            .collect();
+        let first = snapshots.iter().flatten().map(|snapshot| snapshot.request(operation));
+        let first = first.collect::<Result<SmallVec<[Request<'_>; 4]>>>()?;
+        let indices = Indices { arrays: &views[1..], axes: &axes };
+        let scatter = Request::Scatter(Scatter { source: views[0], indices, target });
+        match first.is_empty() {
+            true => self.device.run(operation, &scatter),
+            false => self.device.run_after(operation, &first, &scatter),
+        }
     }
 
     /// Elements of one axis picked by an array of integers.

@@ -6,8 +6,10 @@ use smallvec::SmallVec;
 use tilework_backend::{Matmul, MatmulKernel, Request, Target};
 use tilework_error::{Error, Result, tuple};
 use tilework_layout::{Dims, Layout, broadcast_shapes, normalize_axes, normalize_axis};
+use tilework_tape::Tape;
 
 use super::Array;
+use super::map::run_map_by;
 use super::operands::{Arg, common_device};
 
 impl Array {
@@ -42,15 +44,21 @@ impl Array {
             return Err(Error::dtype("matmul", message));
         }
         common_device("matmul", &[Arg::Array(self), Arg::Array(out)])?;
-        if self.shares_memory(out) || other.shares_memory(out) {
-            return out.assign(&self.matmul(other)?);
+        let shares = self.shares_memory(out) || other.shares_memory(out);
+        let layout = if shares { None } else { out.layout().reshape(&product.shape)? };
+        if let Some(layout) = layout {
+            let target = Target::shared("matmul", out.borrow().with_layout(&layout)?)?;
+            return product.run(MatmulKernel::Best, target);
         }
-        let layout = match out.layout().reshape(&product.shape)? {
-            Some(layout) => layout,
-            None => return out.assign(&self.matmul(other)?),
-        };
-        product
-            .run(MatmulKernel::Best, Target::shared("matmul", out.borrow().with_layout(&layout)?)?)
+        let target = Target::shared("matmul", out.borrow())?;
+        let made = Array::unset("matmul", self.device, &product.shape, out.dtype())?;
+        let made_here = Target::shared("matmul", made.borrow())?;
+        let first = [product.request(MatmulKernel::Best, made_here)?];
+        let result = product.without_added_axes(made.clone())?;
+        let (tape, from) = (Tape::copy(out.dtype()), [Arg::Array(&result)]);
+        run_map_by("matmul", &tape, &from, out.dtype(), target, |copy| {
+            self.device.run_after("matmul", &first, copy)
+        })
     }
 
     /// [`Array::matmul`], but float32 is multiplied as three bfloat16 pieces where the CPU has a
@@ -203,12 +211,16 @@ impl<'a> Product<'a> {
     }
 
     fn run<'b>(&'b self, kernel: MatmulKernel, output: Target<'b>) -> Result<()> {
+        self.a.device.run("matmul", &self.request(kernel, output)?)
+    }
+
+    fn request<'b>(&'b self, kernel: MatmulKernel, output: Target<'b>) -> Result<Request<'b>> {
         let view = |array: &'b Array, layout: &'b Option<Layout>| match layout {
             Some(layout) => array.borrow().with_layout(layout),
             None => Ok(array.borrow()),
         };
         let (a, b) = (view(&self.a, &self.a_layout)?, view(&self.b, &self.b_layout)?);
-        self.a.device.run("matmul", &Request::Matmul(Matmul { a, b, output, kernel }))
+        Ok(Request::Matmul(Matmul { a, b, output, kernel }))
     }
 
     fn final_shape(&self) -> Dims {

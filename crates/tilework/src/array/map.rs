@@ -14,6 +14,7 @@ use tilework_tape::{Action, Builder, Per, Slot, Tape};
 
 use super::Array;
 use super::operands::{Arg, check_natural, common_device, common_shape, in_range, result_type};
+use super::snapshot::Snapshot;
 use crate::device::Device;
 
 /// Equality of shapes, which are too short for a call of `memcmp`.
@@ -40,7 +41,8 @@ pub fn apply(id: Id, operands: &[Arg<'_>]) -> Result<Array> {
         check_natural(row, operands, computes)?;
         let (device, tape) = (array.device, Tape::call(id, computes));
         let mut fresh = device.allocate(row.name, array.shape(), row.result(computes), false)?;
-        ask(row.name, device, tape, operands, &[], computes, fresh.target())?;
+        let run = |map: &Request<'_>| device.run(row.name, map);
+        ask(row.name, tape, operands, &[], computes, fresh.target(), run)?;
         return Ok(Array::from_fresh(fresh, device));
     }
     settled(row, operands, |computes, device, shape| {
@@ -91,14 +93,7 @@ pub fn apply_into(id: Id, operands: &[Arg<'_>], out: &Array) -> Result<()> {
             return Err(Error::dtype(row.name, message));
         }
         let tape = then_cast(tape_of(id, operands, computes), out.dtype());
-        let held = unaliased(operands, out)?;
-        let operands: SmallVec<[Arg<'_>; 3]> = operands
-            .iter()
-            .zip(&held)
-            .map(|(given, held)| held.as_ref().map_or(*given, Arg::Array))
-            .collect();
-        let target = Target::shared(row.name, out.borrow())?;
-        run_map(row.name, device, &tape, &operands, computes, target)
+        run_map_into(row.name, &tape, operands, computes, out)
     })
 }
 
@@ -116,17 +111,6 @@ fn squared<'a>(id: Id, operands: &'a [Arg<'_>]) -> Option<&'a Array> {
         }
         _ => None,
     }
-}
-
-/// Copies of the operands that overlap the target other than element by element.
-fn unaliased(operands: &[Arg<'_>], out: &Array) -> Result<SmallVec<[Option<Array>; 3]>> {
-    operands
-        .iter()
-        .map(|operand| match operand {
-            Arg::Array(array) if array.overlaps(out)? => array.copy().map(Some),
-            _ => Ok(None),
-        })
-        .collect()
 }
 
 /// Settles what an operation needs to know before it begins, and goes on with it: what it computes
@@ -207,6 +191,40 @@ pub(super) fn then_cast(tape: Cow<'static, Tape>, dtype: DType) -> Cow<'static, 
     Cow::Owned(tape.into_owned().then(Action::Cast, dtype))
 }
 
+/// Broadcasts the operands to an array that others may see, and asks its device. Operands that overlap it
+/// other than element by element are copied first, in the same step.
+pub(super) fn run_map_into(
+    operation: &'static str,
+    tape: &Tape,
+    operands: &[Arg<'_>],
+    computes: DType,
+    out: &Array,
+) -> Result<()> {
+    let target = Target::shared(operation, out.borrow())?;
+    let mut overlap = false;
+    for operand in operands {
+        overlap |= matches!(operand, Arg::Array(array) if array.overlaps(out)?);
+    }
+    if !overlap {
+        return run_map(operation, out.device, tape, operands, computes, target);
+    }
+    let snapshots = operands.iter().map(|operand| match operand {
+        Arg::Array(array) if array.overlaps(out)? => Snapshot::new(operation, array).map(Some),
+        _ => Ok(None),
+    });
+    let snapshots: SmallVec<[Option<Snapshot<'_>>; 3]> = snapshots.collect::<Result<_>>()?;
+    let read: SmallVec<[Arg<'_>; 3]> = operands
+        .iter()
+        .zip(&snapshots)
+        .map(|(given, snapshot)| snapshot.as_ref().map_or(*given, |made| Arg::Array(made.copy())))
+        .collect();
+    let first = snapshots.iter().flatten().map(|snapshot| snapshot.request(operation));
+    let first = first.collect::<Result<SmallVec<[Request<'_>; 3]>>>()?;
+    run_map_by(operation, tape, &read, computes, target, |map| {
+        out.device.run_after(operation, &first, map)
+    })
+}
+
 /// Broadcasts the operands to the target and asks the device.
 pub(super) fn run_map(
     operation: &'static str,
@@ -215,6 +233,18 @@ pub(super) fn run_map(
     operands: &[Arg<'_>],
     computes: DType,
     output: Target<'_>,
+) -> Result<()> {
+    run_map_by(operation, tape, operands, computes, output, |map| device.run(operation, map))
+}
+
+/// Broadcasts the operands to the target, and has the request run.
+pub(super) fn run_map_by(
+    operation: &'static str,
+    tape: &Tape,
+    operands: &[Arg<'_>],
+    computes: DType,
+    output: Target<'_>,
+    run: impl FnOnce(&Request<'_>) -> Result<()>,
 ) -> Result<()> {
     let shape = output.layout().shape();
     let spreads =
@@ -228,21 +258,21 @@ pub(super) fn run_map(
             });
         }
     }
-    ask(operation, device, tape, operands, &layouts, computes, output)
+    ask(operation, tape, operands, &layouts, computes, output, run)
 }
 
-/// Asks the device, with the operands through other layouts where there are some. Always inlined,
+/// Makes the request, with the operands through other layouts where there are some. Always inlined,
 /// since a target that is handed on must lie in memory first, and waiting for that shows in small
 /// operations.
 #[inline(always)]
 fn ask(
     operation: &'static str,
-    device: Device,
     tape: &Tape,
     operands: &[Arg<'_>],
     layouts: &[Option<Layout>],
     computes: DType,
     output: Target<'_>,
+    run: impl FnOnce(&Request<'_>) -> Result<()>,
 ) -> Result<()> {
     let layout = |k: usize| layouts.get(k).and_then(Option::as_ref);
     // Operations have up to three operands; arrays of each length are cheaper than a growing one.
@@ -264,7 +294,7 @@ fn ask(
             &three
         }
     };
-    device.run(operation, &Request::Map(Map { tape, inputs, output }))
+    run(&Request::Map(Map { tape, inputs, output }))
 }
 
 /// An operand as a request has it, an array through another layout if one is given. Always inlined,

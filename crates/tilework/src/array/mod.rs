@@ -25,6 +25,7 @@ mod pick;
 mod ranges;
 mod reduce;
 mod show;
+mod snapshot;
 mod textbook;
 mod view;
 

@@ -1,11 +1,13 @@
 //! Order: sort, argsort, searchsorted, unique.
 
-use tilework_backend::{Request, Search, Sort};
+use tilework_backend::{Request, Search, Sort, Target};
 use tilework_error::{Error, Result, tuple};
 use tilework_layout::{Index, normalize_axis};
 use tilework_ops::DType;
+use tilework_tape::Tape;
 
 use super::Array;
+use super::map::run_map_by;
 use super::operands::{Arg, common_device};
 
 /// The direction of an order.
@@ -50,6 +52,28 @@ impl Array {
     /// ```
     pub fn sort(&self, axis: isize, direction: Direction) -> Result<Array> {
         self.sorted("sort", axis, direction, false)
+    }
+
+    /// Puts the elements in order along an axis, as [`Array::sort`] does, in their place.
+    ///
+    /// ```
+    /// use tilework::{Array, Direction};
+    /// let x = Array::from_slice(&[3, 1, 2])?;
+    /// x.sort_in_place(0, Direction::Ascending)?;
+    /// assert_eq!(x.to_vec::<i32>()?, [1, 2, 3]);
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn sort_in_place(&self, axis: isize, direction: Direction) -> Result<()> {
+        let axis = normalize_axis("sort", axis, self.ndim())?;
+        let target = Target::shared("sort", self.borrow())?;
+        let sorted = Array::unset("sort", self.device, self.shape(), self.dtype())?;
+        let output = Target::shared("sort", sorted.borrow())?;
+        let descending = direction == Direction::Descending;
+        let request = Sort { input: self.borrow(), axis, descending, output, indices: false };
+        let (tape, from) = (Tape::copy(self.dtype()), [Arg::Array(&sorted)]);
+        run_map_by("sort", &tape, &from, self.dtype(), target, |copy| {
+            self.device.run_after("sort", &[Request::Sort(request)], copy)
+        })
     }
 
     /// The indices that would sort the array along an axis.
