@@ -1,8 +1,8 @@
 //! Sums of products by Einstein's notation.
 //!
-//! Operands are taken one after the other into a running product: labels that nobody needs any
-//! more are summed, labels that two operands share become batches or the inner axis of a matrix
-//! product. Nothing larger than the operands and their pairwise products is made.
+//! Two operands at a time become one, those first whose product is smallest beside them: labels that
+//! nobody needs any more are summed, labels that both have become batches or the inner axis of a matrix
+//! product.
 
 use tilework_error::{Error, Result, tuple};
 
@@ -67,18 +67,15 @@ pub fn einsum(subscripts: &str, operands: &[&Array]) -> Result<Array> {
     for (labels, array) in parsed.iter().zip(operands) {
         queue.push(simple(&array.to_dtype(dtype)?, labels, &lengths)?);
     }
-    let mut product: Option<Labelled> = None;
-    while !queue.is_empty() {
-        let next = queue.remove(0);
+    while let Some((first, second)) = next_pair(&queue, &output) {
+        let (b, a) = (queue.remove(second), queue.remove(first));
         let needed = |label: Label| {
             output.contains(&label) || queue.iter().any(|later| later.labels.contains(&label))
         };
-        product = Some(match product {
-            None => next,
-            Some(product) => contract(product, next, &needed)?,
-        });
+        let product = contract(a, b, &needed)?;
+        queue.insert(first, product);
     }
-    let Some(product) = product else {
+    let Some(product) = queue.pop() else {
         return Err(Error::value("einsum", "there is no operand"));
     };
     let product = summed(product, &|label| output.contains(&label))?;
@@ -197,6 +194,28 @@ fn summed(from: Labelled, wanted: &dyn Fn(Label) -> bool) -> Result<Labelled> {
     }
     let kept = labels.iter().copied().filter(|&label| wanted(label)).collect();
     Ok(Labelled { array: array.sum(&over[..])?.to_dtype(array.dtype())?, labels: kept })
+}
+
+/// Which two operands to multiply next: those whose product adds the fewest elements, and of these the
+/// pair with the fewest multiplications. None if there are no two left.
+fn next_pair(queue: &[Labelled], output: &[Label]) -> Option<(usize, usize)> {
+    let pairs = (1..queue.len()).flat_map(|second| (0..second).map(move |first| (first, second)));
+    pairs.min_by_key(|&(first, second)| {
+        let (a, b) = (&queue[first], &queue[second]);
+        let (mut made, mut work) = (1i128, 1i128);
+        let new = |label: &Label| !a.labels.contains(label);
+        let axes = |of: &Labelled| -> Vec<(Label, usize)> {
+            of.labels.iter().copied().zip(of.array.shape().iter().copied()).collect()
+        };
+        for (label, n) in axes(a).into_iter().chain(axes(b).into_iter().filter(|(l, _)| new(l))) {
+            let others = || (0..queue.len()).filter(|&k| k != first && k != second);
+            let needed = output.contains(&label)
+                || others().any(|other| queue[other].labels.contains(&label));
+            made = made.saturating_mul(if needed { n as i128 } else { 1 });
+            work = work.saturating_mul(n as i128);
+        }
+        (made.saturating_sub((a.array.len() + b.array.len()) as i128), work)
+    })
 }
 
 /// The product of two, summed over labels that nobody needs any more.
