@@ -95,39 +95,66 @@ impl Array {
                 format!("{} pairs of widths for shape {}", widths.len(), tuple(self.shape()));
             return Err(Error::value("pad", message));
         }
-        if let PadMode::Constant(value) = mode {
-            let grown = |(size, (before, after)): (&usize, &(usize, usize))| {
-                size.checked_add(*before).and_then(|size| size.checked_add(*after))
-            };
-            let shape: Option<Dims> = self.shape().iter().zip(widths).map(grown).collect();
-            let shape = shape.ok_or_else(|| Error::shape("pad", "an axis would be too long"))?;
-            let result = Array::full_for("pad", self.device, &shape, value, self.dtype())?;
-            let mut inside = result.layout().clone();
-            for (axis, (before, _)) in widths.iter().enumerate() {
-                inside = inside.narrow(axis.cast_signed(), *before, self.shape()[axis])?;
+        let grown = |(size, (before, after)): (&usize, &(usize, usize))| {
+            size.checked_add(*before).and_then(|size| size.checked_add(*after))
+        };
+        let shape: Option<Dims> = self.shape().iter().zip(widths).map(grown).collect();
+        let shape = shape.ok_or_else(|| Error::shape("pad", "an axis would be too long"))?;
+        let empty = |axis: &usize| self.shape()[*axis] == 0 && shape[*axis] > 0;
+        let result = match mode {
+            PadMode::Constant(value) => {
+                Array::full_for("pad", self.device, &shape, value, self.dtype())?
             }
-            result.with_layout(inside)?.assign(self)?;
+            _ => match (0..self.ndim()).find(empty) {
+                None => Array::unset("pad", self.device, &shape, self.dtype())?,
+                Some(axis) => {
+                    let message = format!("axis {axis} has no element to repeat");
+                    return Err(Error::value("pad", message));
+                }
+            },
+        };
+        // The result without its margins, but for axes before this one.
+        let within = |first: usize| {
+            let axes = widths.iter().zip(self.shape()).enumerate().skip(first);
+            axes.into_iter().try_fold(result.layout().clone(), |layout, (axis, (width, &size))| {
+                layout.narrow(axis as isize, width.0, size)
+            })
+        };
+        result.with_layout(within(0)?)?.assign(self)?;
+        if matches!(mode, PadMode::Constant(_)) {
             return Ok(result);
         }
-        let mut result = self.clone();
         for (axis, &(before, after)) in widths.iter().enumerate() {
-            let size = self.shape()[axis];
-            if before == 0 && after == 0 {
-                continue;
+            let (size, inside) = (self.shape()[axis], result.with_layout(within(axis)?)?);
+            for (start, len) in [(0, before), (before + size, after)] {
+                if len > 0 {
+                    let first = start as i64 - before as i64;
+                    let source = inside.margin_source(axis, first, len, mode)?;
+                    let margin = within(axis + 1)?.narrow(axis as isize, start, len)?;
+                    let margin = result.with_layout(margin)?;
+                    margin.assign(&source).map_err(|error| error.of("pad"))?;
+                }
             }
-            if size == 0 {
-                return Err(Error::value("pad", format!("axis {axis} has no element to repeat")));
-            }
-            let grown = before.checked_add(size).and_then(|grown| grown.checked_add(after));
-            let grown = grown.ok_or_else(|| Error::shape("pad", "an axis would be too long"))?;
-            let sources =
-                (0..grown).map(|k| source_of(k as i64 - before as i64, size as i64, mode));
-            let picks = collected("pad", grown, sources)?;
-            result = Array::from_slice_on(self.device, &picks)
-                .and_then(|picks| result.take(&picks, axis as isize))
-                .map_err(|error| error.of("pad"))?;
         }
-        result.apart_from(self)
+        Ok(result)
+    }
+
+    /// What stands at `len` places of a padded axis from place `first` on, counted from where this array
+    /// begins: a view where the elements follow each other in either direction, or are all one.
+    fn margin_source(&self, axis: usize, first: i64, len: usize, mode: PadMode) -> Result<Array> {
+        let size = self.shape()[axis];
+        let source = |k: i64| source_of(first + k, size as i64, mode);
+        let (begin, end) = (source(0), source(len as i64 - 1));
+        let one = mode == PadMode::Edge || size == 1;
+        let run = if one { 1 } else { begin.abs_diff(end) as usize + 1 };
+        if !one && run != len {
+            let picks = collected("pad", len, (0..len as i64).map(source))?;
+            let picks = Array::from_slice_on(self.device, &picks)?;
+            return self.take(&picks, axis as isize).map_err(|error| error.of("pad"));
+        }
+        let layout = self.layout().narrow(axis as isize, begin.min(end) as usize, run)?;
+        let view = self.with_layout(layout)?;
+        if begin > end { view.flip(Some(&[axis as isize])) } else { Ok(view) }
     }
 
     /// This array if it has memory of its own, a copy if it shares that of another.
