@@ -1,5 +1,6 @@
 //! Random arrays: a seed and a place make a number, the same on every device.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tilework_backend::{Random, Request};
@@ -9,6 +10,9 @@ use tilework_ops::{DType, Distribution};
 
 use crate::array::{Array, Direction};
 use crate::device::Device;
+
+/// The most numbers of a sample that are looked up in a set, which then takes a few megabytes.
+const FEW: usize = 1 << 20;
 
 /// A stream of random numbers. Each call takes the next numbers of the stream.
 ///
@@ -121,6 +125,32 @@ impl Rng {
     pub fn permutation(&self, n: usize) -> Result<Array> {
         self.draw("permutation", Distribution::Bits, &[n], DType::UInt64)?
             .argsort(0, Direction::Ascending)
+    }
+
+    /// So many different ones of the numbers 0 .. n in random order, as int64.
+    ///
+    /// ```
+    /// use tilework::Rng;
+    /// let picks = Rng::new(7).sample(1 << 40, 3)?.to_vec::<i64>()?;
+    /// assert!(picks[0] != picks[1] && picks[1] != picks[2] && picks[2] != picks[0]);
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn sample(&self, n: usize, count: usize) -> Result<Array> {
+        if count > n {
+            let message = format!("{count} of {n} without replacement");
+            return Err(Error::value("sample", message));
+        }
+        if count > FEW.min(n / 32) || i64::try_from(n).is_err() {
+            let order = self.permutation(n).map_err(|error| error.of("sample"))?;
+            return order.slice(&[(..count).into()])?.copy();
+        }
+        // Few of many: the first ones that are different, which seldom takes a second draw.
+        let (mut seen, mut picks) = (HashSet::with_capacity(count), Vec::with_capacity(count));
+        while picks.len() < count {
+            let drawn = self.integers(0, n as i64, &[count - picks.len()])?.to_vec::<i64>()?;
+            picks.extend(drawn.into_iter().filter(|&pick| seen.insert(pick)));
+        }
+        Array::from_slice_on(Device::current(), &picks)
     }
 
     fn draw(

@@ -161,6 +161,7 @@ fn errors_name_the_operation_that_was_asked_for() {
         ("linspace", Array::linspace(0.0..=1.0, huge, DType::Float64)),
         ("uniform", rng.uniform(&[huge], DType::Float64)),
         ("permutation", rng.permutation(huge)),
+        ("sample", rng.sample(huge, huge)),
         ("repeat", x.repeat(huge, 0)),
         ("repeat", x.repeat_each(&[0, 0, huge], 0)),
         ("tile", x.tile(&[1 << 59, 1])),

@@ -208,6 +208,10 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
         const COUNTS: [usize; 4] = [0, 1, 50, usize::MAX];
         done(Rng::from_state(u64::MAX, u64::MAX).permutation(COUNTS[d.roll(4)]))
     }),
+    ("sample", |d, _, _| {
+        const COUNTS: [usize; 4] = [0, 1, 50, usize::MAX];
+        done(Rng::from_state(u64::MAX, u64::MAX).sample(COUNTS[d.roll(4)], COUNTS[d.roll(4)]))
+    }),
     ("parse", |d, _, _| {
         const NAMES: [&str; 8] =
             ["cpu", "", ":", "cpu:0", "cuda:", "cuda:-1", "cuda:99999999999", "é"];
