@@ -171,6 +171,26 @@ impl Number {
         Ok(self.cast(dtype))
     }
 
+    /// Its value in `dtype` where it is written to an element by `operation`: as [`Number::to_scalar`], but a
+    /// float is cut to an integer, which must fit.
+    pub fn to_element(self, operation: &str, dtype: DType) -> Result<Scalar> {
+        let (Number::Float(x), Ok(limits)) = (self, dtype.iinfo()) else {
+            return self.to_scalar(operation, dtype);
+        };
+        if x.is_nan() {
+            return Err(Error::value(operation, format!("NaN is not a value of {dtype}")));
+        }
+        // The end itself may have no float, the power of two behind it has.
+        let (least, end) = (limits.min as f64, (limits.max + 1) as f64);
+        if x.trunc() < least || x.trunc() >= end {
+            return Err(Error::overflow(
+                operation,
+                format!("{x:?} is out of bounds for {dtype} ({} to {})", limits.min, limits.max),
+            ));
+        }
+        Ok(self.cast(dtype))
+    }
+
     /// Its value in `dtype` by the definition of casts, whatever is lost.
     pub fn cast(self, dtype: DType) -> Scalar {
         with_element!(dtype, T => Scalar::new(match self {

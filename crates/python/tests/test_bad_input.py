@@ -33,6 +33,8 @@ tw.tensordot(x, x, axes=((0, 1), (0,))) :: ValueError
 tw.tensordot(x, x, axes="ab") :: TypeError
 tw.vecdot(x, tw.zeros((3, 5))) :: ValueError
 tw.einsum("ij,jk", x, x) :: ValueError
+tw.matmul(tw.eye(2), tw.eye(2), method="quick") :: ValueError
+tw.matmul(tw.eye(2), tw.eye(2), out=tw.eye(2), method="pieces") :: ValueError
 tw.einsum("ij,", x) :: ValueError
 tw.einsum("i3", x) :: ValueError
 tw.einsum(5, x) :: TypeError
@@ -210,7 +212,20 @@ tw.full(2, "a") :: TypeError
 tw.full(2, 300, dtype="uint8") :: OverflowError
 tw.full(2, -1, dtype="uint8") :: OverflowError
 tw.full(2, x) :: (TypeError, ValueError)
-tw.full(2, float("inf"), dtype="int32") :: (ValueError, OverflowError)
+tw.full(2, float("inf"), dtype="int32") :: OverflowError
+tw.full(2, 300.0, dtype="uint8") :: OverflowError
+tw.full(2, float("nan"), dtype="uint8") :: ValueError
+tw.asarray(300.0, dtype="uint8") :: OverflowError
+tw.asarray([1e30], dtype="int64") :: OverflowError
+tw.asarray([float("nan"), 1], dtype="int8") :: ValueError
+tw.zeros(2, dtype="uint8").__setitem__(slice(None), [300, 1]) :: OverflowError
+tw.zeros(2, dtype="uint8").__setitem__([0, 1], (300, 1)) :: OverflowError
+tw.zeros(2, dtype="int64").__setitem__(slice(None), [2**63, 1]) :: OverflowError
+tw.zeros(2, dtype="uint8").__setitem__(0, -1.0) :: OverflowError
+tw.zeros(2, dtype="int8").__setitem__(slice(None), [float("nan"), 1]) :: ValueError
+tw.zeros(2, dtype="int8").__setitem__(slice(None), [1j, 1]) :: TypeError
+tw.arange(300, 301, dtype="uint8") :: OverflowError
+tw.arange(-5, 3, dtype="uint8") :: OverflowError
 tw.eye(-1) :: (ValueError, OverflowError)
 tw.eye(2**31, 2**31) :: MemoryError
 tw.arange(0, 10, 0) :: (ValueError, ZeroDivisionError)

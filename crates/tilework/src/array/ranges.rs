@@ -154,6 +154,12 @@ fn arange_integers(
     let count = usize::try_from(count)
         .map_err(|_| Error::out_of_memory("arange", format!("{count} elements")))?;
     let last = start + step * (count as i128 - 1).max(0);
+    if dtype.is_integer() {
+        // As in NumPy the first two must fit; what counts on from there wraps.
+        for number in [start, start + step].into_iter().take(count) {
+            Number::Int(number).to_scalar("arange", dtype)?;
+        }
+    }
     let unsigned = dtype == DType::UInt64;
     let fits = |x: i128| i64::try_from(x).is_ok() || unsigned && u64::try_from(x).is_ok();
     if let Some(number) = [start, last].into_iter().find(|&number| !fits(number)) {
