@@ -5,6 +5,7 @@ import io
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -185,3 +186,26 @@ def test_maps_are_of_files_with_one_array(archive: Path, tmp_path: Path) -> None
 def test_broken_archives(archive: Path, cut: int) -> None:
     with pytest.raises(ValueError, match="load"):
         tw.load(io.BytesIO(archive.read_bytes()[:-cut]))
+
+
+def test_an_archive_that_is_asked_while_it_is_read_says_so() -> None:
+    class Asking(io.BytesIO):
+        archive: Any = None
+
+        def read(self, size: int | None = -1, /) -> bytes:
+            if self.archive is not None:
+                self.archive["b"]
+            return super().read(size)
+
+    file = Asking()
+    tw.savez(file, a=tw.arange(10_000), b=tw.ones(3))
+    file.seek(0)
+    archive = tw.load(file)
+    file.archive = archive
+    with pytest.raises(RuntimeError, match="in the middle of reading"):
+        archive["a"]
+    file.archive = None
+    assert archive["b"].tolist() == [1, 1, 1]
+    archive.close()
+    with pytest.raises(ValueError, match="closed"):
+        archive["a"]

@@ -3,9 +3,11 @@
 use std::fs::File;
 use std::io::{BufReader, Cursor, Read};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
 
-use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use tilework::{Array, Npz, Result};
@@ -54,9 +56,14 @@ impl Source {
 pub struct NpzFile {
     /// None when it is closed.
     archive: Mutex<Option<Source>>,
+    /// The thread that reads, which must not wait for itself: reading may run Python's code.
+    reader: Mutex<Option<ThreadId>>,
     names: Vec<String>,
     raised: Raised,
 }
+
+/// How long a thread that waits for another one to read does not look for signals.
+const PATIENCE: Duration = Duration::from_millis(1);
 
 impl NpzFile {
     /// The archive at a path, which stays open.
@@ -86,7 +93,28 @@ impl NpzFile {
     fn new(opened: Result<Source>, raised: Raised) -> PyResult<NpzFile> {
         let archive = raised.or(opened.map_err(|error| error.of("load")))?;
         let names = archive.names().to_vec();
-        Ok(NpzFile { archive: Mutex::new(Some(archive)), names, raised })
+        Ok(NpzFile { archive: Mutex::new(Some(archive)), reader: Mutex::new(None), names, raised })
+    }
+
+    /// The archive, once no other thread reads it; signals are heard meanwhile.
+    fn open(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Option<Source>>> {
+        loop {
+            match self.archive.try_lock() {
+                Ok(archive) => return Ok(archive),
+                Err(TryLockError::Poisoned(error)) => return Ok(error.into_inner()),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            if *self.reader() == Some(thread::current().id()) {
+                let message = "load: this thread is in the middle of reading from the archive";
+                return Err(PyRuntimeError::new_err(message));
+            }
+            py.detach(|| thread::sleep(PATIENCE));
+            py.check_signals()?;
+        }
+    }
+
+    fn reader(&self) -> MutexGuard<'_, Option<ThreadId>> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The name of an array that a key means: also with the ending that members of archives have.
@@ -123,10 +151,12 @@ impl NpzFile {
             return Err(PyKeyError::new_err(format!("{} is not in the archive", key.repr()?)));
         };
         let _scope = device::current().scope();
-        let read = detached(py, || {
-            let mut archive = self.archive.lock().unwrap_or_else(PoisonError::into_inner);
-            archive.as_mut().map(|archive| archive.read(name))
-        });
+        let mut archive = self.open(py)?;
+        *self.reader() = Some(thread::current().id());
+        let source = archive.as_mut();
+        let read = detached(py, || source.map(|source| source.read(name)));
+        *self.reader() = None;
+        drop(archive);
         match read {
             Some(array) => self.raised.or(array.map_err(|error| error.of("load"))).map(PyArray),
             None => Err(PyValueError::new_err("load: the archive is closed")),
@@ -214,10 +244,10 @@ impl NpzFile {
     /// >>> tw.savez(file, x=tw.zeros(2))
     /// >>> _ = file.seek(0)
     /// >>> tw.load(file).close()
-    fn close(&self, py: Python<'_>) {
-        let closed =
-            detached(py, || self.archive.lock().unwrap_or_else(PoisonError::into_inner).take());
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let closed = self.open(py)?.take();
         drop(closed);
+        Ok(())
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -225,8 +255,8 @@ impl NpzFile {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
-        self.close(py);
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.close(py)
     }
 
     fn __repr__(&self) -> String {
