@@ -5,7 +5,7 @@
 
 use std::ffi::c_int;
 
-use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PySlice, PyTuple};
@@ -17,7 +17,7 @@ use crate::class;
 use crate::convert;
 use crate::errors::OrRaise;
 use crate::operand::Operand;
-use crate::run::{result_len, run};
+use crate::run::{at_once, result_len, run};
 
 /// One entry of a key.
 enum Entry {
@@ -81,7 +81,18 @@ unsafe fn basic_key(key: *mut ffi::PyObject, basics: &mut Basics) -> bool {
 /// Slots of the class that try the short way first.
 pub const SHORTENED: &[(c_int, ffi::binaryfunc)] = &[(ffi::Py_mp_subscript, subscript)];
 
-/// The short way of `x[...]`: a view.
+/// Whether a key names one element: integers alone, as many as there are axes.
+fn names_an_element(basics: &[Index], view: &Array) -> bool {
+    view.ndim() == 0 && basics.iter().all(|index| matches!(index, Index::At(_)))
+}
+
+/// An element as a number is one: what is written to the array afterwards does not change it. `x[0, ...]` is a
+/// view, as in NumPy.
+pub fn element(py: Python<'_>, view: &Array) -> PyResult<Array> {
+    run(py, 1, view.device(), || view.copy().map_err(|error| error.of("index")))
+}
+
+/// The short way of `x[...]`: a view, or an element.
 unsafe extern "C" fn subscript(
     object: *mut ffi::PyObject,
     key: *mut ffi::PyObject,
@@ -93,7 +104,11 @@ unsafe extern "C" fn subscript(
             let array = class::array_at(object)?;
             basic_key(key, &mut basics).then_some(array)?
         };
-        array.slice(&basics).ok()
+        let view = array.slice(&basics).ok()?;
+        match names_an_element(&basics, &view) {
+            true => at_once(1, view.device(), || view.copy()),
+            false => Some(view),
+        }
     };
     // SAFETY: as above.
     unsafe { class::through(ffi::Py_mp_subscript, [object, key], view) }
@@ -225,16 +240,11 @@ fn picked_len(array: &Array, indexers: &[Indexer<'_>]) -> usize {
     rest.saturating_mul(result_len(&shapes))
 }
 
-/// A number that is written to elements: as NumPy, a float is cut to an integer, but an integer
-/// must fit.
+/// A number that is written to elements: as NumPy, a float is cut to an integer, which must fit.
 pub fn for_writing(operation: &str, number: Number, dtype: DType) -> PyResult<Number> {
     match number {
-        Number::Float(value) if dtype.is_integer() => {
-            if !value.is_finite() {
-                let message = format!("{operation}: {value} is not a value of {dtype}");
-                return Err(PyValueError::new_err(message));
-            }
-            Ok(number.cast(dtype).to_number())
+        Number::Float(_) if dtype.is_integer() => {
+            number.to_element(operation, dtype).map(|element| element.to_number()).py()
         }
         _ => Ok(number),
     }
@@ -246,7 +256,11 @@ impl PyArray {
         let array = &slf.get().0;
         let mut basics = Basics::new();
         let Some(entries) = key(index, array.device(), &mut basics)? else {
-            return array.slice(&basics).py().map(PyArray);
+            let view = array.slice(&basics).py()?;
+            return match names_an_element(&basics, &view) {
+                true => element(slf.py(), &view).map(PyArray),
+                false => Ok(PyArray(view)),
+            };
         };
         let indexers = indexers(&entries);
         let elements = array.len().max(picked_len(array, &indexers));
@@ -261,7 +275,15 @@ impl PyArray {
         let array = &slf.get().0;
         let mut basics = Basics::new();
         let entries = key(index, array.device(), &mut basics)?;
-        let Some(mut value) = Operand::of(value, array.device())? else {
+        // Numbers in lists must fit as single ones must.
+        let written = match convert::is_sequence(value) {
+            true => {
+                let list = convert::asarray_near(value, Some(array.dtype()), array.device())?;
+                Some(Operand::Made(list))
+            }
+            false => Operand::of(value, array.device())?,
+        };
+        let Some(mut value) = written else {
             let kind = value.get_type().name()?;
             return Err(PyTypeError::new_err(format!("set: {kind} is not an array or a number")));
         };
@@ -272,12 +294,16 @@ impl PyArray {
         match entries {
             None => {
                 let target = array.slice(&basics).py()?;
-                run(slf.py(), target.len(), array.device(), || target.assign(source))
+                run(slf.py(), target.len(), array.device(), || {
+                    target.assign(source).map_err(|error| error.of("set"))
+                })
             }
             Some(entries) => {
                 let indexers = indexers(&entries);
                 let elements = array.len().max(picked_len(array, &indexers));
-                run(slf.py(), elements, array.device(), || array.index_set(&indexers, source))
+                run(slf.py(), elements, array.device(), || {
+                    array.index_set(&indexers, source).map_err(|error| error.of("set"))
+                })
             }
         }
     }

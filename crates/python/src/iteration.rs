@@ -1,4 +1,4 @@
-//! `iter(x)`: the parts of an array along its first axis.
+//! `iter(x)`: the parts of an array along its first axis; of one axis its elements.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,6 +8,7 @@ use tilework::Array;
 
 use crate::array::PyArray;
 use crate::errors::OrRaise;
+use crate::indexing::element;
 
 /// The parts of an array along its first axis, one by one.
 #[pyclass(frozen, name = "ArrayIterator", module = "tilework")]
@@ -29,14 +30,15 @@ impl PyArrayIter {
         slf
     }
 
-    fn __next__(&self) -> PyResult<PyArray> {
+    fn __next__(&self, py: Python<'_>) -> PyResult<PyArray> {
         let at = self.next.fetch_add(1, Ordering::Relaxed);
         if at >= self.array.shape()[0] {
             // Stay past the end, whatever is asked.
             self.next.store(self.array.shape()[0], Ordering::Relaxed);
             return Err(PyStopIteration::new_err(()));
         }
-        self.array.slice(&[at.into()]).py().map(PyArray)
+        let part = self.array.slice(&[at.into()]).py()?;
+        if part.ndim() == 0 { element(py, &part).map(PyArray) } else { Ok(PyArray(part)) }
     }
 
     fn __length_hint__(&self) -> usize {

@@ -15,6 +15,7 @@ use crate::array::PyArray;
 use crate::dtype::DTypeArg;
 use crate::errors::OrRaise;
 use crate::functions::manipulation::reshaped;
+use crate::indexing::element;
 use crate::memory::may_be_written;
 use crate::run::run;
 
@@ -309,13 +310,13 @@ impl Flat {
         slf
     }
 
-    fn __next__(&self) -> PyResult<Option<PyArray>> {
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyArray>> {
         let place = self.next.fetch_add(1, Ordering::Relaxed);
         if place >= self.array.len() {
             self.next.store(self.array.len(), Ordering::Relaxed);
             return Ok(None);
         }
-        self.at(place).map(|one| Some(PyArray(one)))
+        element(py, &self.at(place)?).map(|one| Some(PyArray(one)))
     }
 
     fn __getitem__<'py>(
@@ -324,7 +325,7 @@ impl Flat {
         key: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if let Some(place) = self.place(key)? {
-            return PyArray(self.at(place)?).into_bound_py_any(py);
+            return PyArray(element(py, &self.at(place)?)?).into_bound_py_any(py);
         }
         let part = self.line(py)?.get_item(key)?;
         // What NumPy gives is a copy, whatever the strides.

@@ -1,6 +1,7 @@
 """Corners of the standard's functions: axes of size zero, integers of any size, empty complex
 arrays, a device scope that is never left. Each was wrong once."""
 
+import random
 import subprocess
 import sys
 
@@ -108,3 +109,26 @@ def test_casts_of_complex_numbers(device: tw.device) -> None:
     assert tw.astype(z, "bool").tolist() == [True, False]
     assert tw.astype(z, "complex64").dtype == "complex64"
     assert tw.astype(tw.imag(z), "int8").tolist() == [2, 0]
+
+
+def test_an_element_is_a_copy_and_a_view_is_asked_for(device: tw.device) -> None:
+    x = tw.arange(4)
+    x[0], x[3] = x[3], x[0]
+    assert x.tolist() == [3, 1, 2, 0]
+    old, kept = x[0], list(x)
+    x[0] = 7
+    x[1] += 5
+    assert (old.item(), [k.item() for k in kept], x.tolist()) == (3, [3, 1, 2, 0], [7, 6, 2, 0])
+    m = tw.eye(3)
+    pivot, flat, np_index = m[1, 1], m.flat[0], m[np.int64(2), 2]
+    m[...] = 5
+    assert pivot.item() == flat.item() == np_index.item() == 1 and next(m.flat).item() == 5
+    view = m[1, 1, ...]
+    view += 1
+    row = m[1]
+    row[0] = 9
+    assert m[1].tolist() == [9, 6, 5] and not tw.shares_memory(m[0, 0], m) and tw.shares_memory(m[0, 0, ...], m)
+    order = list(range(50))
+    shuffled = tw.asarray(order)
+    random.Random(3).shuffle(shuffled)
+    assert sorted(shuffled.tolist()) == order and shuffled.tolist() != order
