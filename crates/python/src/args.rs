@@ -60,7 +60,7 @@ impl<'py> FromPyObject<'_, 'py> for Length {
 
 fn length(number: isize) -> PyResult<usize> {
     usize::try_from(number)
-        .map_err(|_| PyValueError::new_err(format!("shape: {number} is not a length")))
+        .map_err(|_| PyValueError::new_err(format!("{number} is not a length: it is negative")))
 }
 
 /// What an object is, for messages.

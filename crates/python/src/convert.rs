@@ -69,7 +69,7 @@ fn shared(object: &Bound<'_, PyAny>, host: Device) -> PyResult<Option<Array>> {
 
 /// Whether an object is a sequence of elements: a list, a tuple, a range, a deque. Text and what has
 /// memory of its own to share is not.
-fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
+pub fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
     if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
         return true;
     }
@@ -161,13 +161,9 @@ fn of_numbers(
     })
 }
 
-/// A number in a dtype that was asked for: floats are cut, integers must fit.
+/// A number in a dtype that was asked for: floats are cut to integers, which must fit.
 fn element(number: Number, dtype: DType) -> tilework::Result<tilework::Scalar> {
-    match number {
-        Number::Int(_) => number.to_scalar("asarray", dtype),
-        Number::Complex(_) if !dtype.is_complex() => number.to_scalar("asarray", dtype),
-        _ => Ok(number.cast(dtype)),
-    }
+    number.to_element("asarray", dtype)
 }
 
 /// The dtype of numbers of Python that stand together.
@@ -264,7 +260,7 @@ fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
 /// >>> tw.asarray([[1, 2], [3, 4]], dtype="float32").shape
 /// (2, 2)
 #[pyfunction]
-#[pyo3(signature = (obj, /, *, dtype=None, device=None, copy=None, order=None))]
+#[pyo3(signature = (obj, /, dtype=None, *, device=None, copy=None, order=None))]
 pub fn asarray(
     py: Python<'_>,
     obj: &Bound<'_, PyAny>,
@@ -299,7 +295,30 @@ pub fn asarray(
     }
 }
 
-/// An argument that is or becomes an array, on its device or where new arrays are made.
+/// The device where arguments of one operation meet: that of the first array of ours among them, else
+/// where new arrays are made. Numbers, lists and memory of the host go there.
+pub fn meeting<'a, 'py: 'a>(objects: impl IntoIterator<Item = &'a Bound<'py, PyAny>>) -> Device {
+    let ours = objects.into_iter().find_map(|object| class::ours(object));
+    ours.map_or_else(device::current, Array::device)
+}
+
+/// The arguments of one operation as arrays, on the device where they [meet](meeting); another array of ours,
+/// or of a card, stays where it is.
+pub fn together<const N: usize>(objects: [&Bound<'_, PyAny>; N]) -> PyResult<[Array; N]> {
+    let arrays = all_together(objects)?;
+    Ok(arrays.try_into().unwrap_or_else(|_| unreachable!("as many arrays as objects")))
+}
+
+/// [`together`] for any number of arguments.
+pub fn all_together<'a, 'py: 'a>(
+    objects: impl IntoIterator<Item = &'a Bound<'py, PyAny>> + Clone,
+) -> PyResult<Vec<Array>> {
+    let device = meeting(objects.clone());
+    objects.into_iter().map(|object| asarray_near(object, None, device)).collect()
+}
+
+/// An argument that is or becomes an array, on its device or where new arrays are made: for operations
+/// of one array, since of several [`together`] knows where they meet.
 pub struct ArrayArg(pub Array);
 
 impl<'py> FromPyObject<'_, 'py> for ArrayArg {

@@ -120,8 +120,12 @@ impl PyArray {
     /// >>> tw.asarray([10, 20, 30]).take([2, 0]).tolist()
     /// [30, 10]
     #[pyo3(signature = (indices, /, axis=None))]
-    fn take(&self, py: Python<'_>, indices: ArrayArg, axis: Option<isize>) -> PyResult<PyArray> {
-        searching::take(py, ArrayArg(self.0.clone()), indices, axis)
+    fn take(
+        slf: &Bound<'_, Self>,
+        indices: &Bound<'_, PyAny>,
+        axis: Option<isize>,
+    ) -> PyResult<PyArray> {
+        searching::take(slf.py(), slf.as_any(), indices, axis)
     }
 
     /// Each element repeated.
@@ -179,8 +183,8 @@ impl PyArray {
     /// >>> tw.asarray([1, 3, 5]).searchsorted(4).item()
     /// 2
     #[pyo3(signature = (v, /, side="left"))]
-    fn searchsorted(&self, py: Python<'_>, v: &Bound<'_, PyAny>, side: &str) -> PyResult<PyArray> {
-        searching::searchsorted(py, ArrayArg(self.0.clone()), v, side, None)
+    fn searchsorted(slf: &Bound<'_, Self>, v: &Bound<'_, PyAny>, side: &str) -> PyResult<PyArray> {
+        searching::searchsorted(slf.py(), slf.as_any(), v, side, None)
     }
 
     /// Elements held between two bounds.
@@ -226,13 +230,13 @@ impl PyArray {
         self.conj(py)
     }
 
-    /// Matrix product.
+    /// Product of matrices or vectors; of more axes the sum over the last one and the last but one of `other`.
     ///
     /// >>> import tilework as tw
     /// >>> tw.asarray([1, 2, 3]).dot(tw.asarray([4, 5, 6])).item()
     /// 32
     #[pyo3(signature = (other, /))]
-    fn dot<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
-        linalg::matmul(slf.py(), slf.as_any(), other, None)
+    fn dot(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<PyArray> {
+        linalg::dot(slf.py(), slf.as_any(), other)
     }
 }

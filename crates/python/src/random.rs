@@ -1,6 +1,8 @@
 //! `tilework.random`: streams of random numbers, the same on every device (normal ones to their last
 //! bits).
 
+use std::iter;
+
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -9,7 +11,7 @@ use tilework::{Array, DType, Direction, Error, Index, Indexer, Number, Rng, Scal
 
 use crate::args::{ShapeArg, register, target};
 use crate::array::{PyArray, shape_text, to_object};
-use crate::convert::ArrayArg;
+use crate::convert::{ArrayArg, asarray_near, meeting};
 use crate::device;
 use crate::dtype::DTypeArg;
 use crate::errors::OrRaise;
@@ -175,6 +177,7 @@ impl Generator {
         size: Option<ShapeArg>,
         dtype: Option<DTypeArg>,
     ) -> PyResult<Py<PyAny>> {
+        let _scope = meeting([loc, scale].into_iter().flatten()).scope();
         let (loc, scale) = (parameter("normal", loc, 0.0)?, parameter("normal", scale, 1.0)?);
         if !holds(py, &scale, |scale| scale.greater_equal(0.0))? {
             return Err(PyValueError::new_err("normal: a scale is negative or no number"));
@@ -197,6 +200,7 @@ impl Generator {
         size: Option<ShapeArg>,
         dtype: Option<DTypeArg>,
     ) -> PyResult<Py<PyAny>> {
+        let _scope = meeting([low, high].into_iter().flatten()).scope();
         let (low, high) = (parameter("uniform", low, 0.0)?, parameter("uniform", high, 1.0)?);
         let device = device::current();
         let width = match (&low, &high) {
@@ -271,24 +275,32 @@ impl Generator {
         a: &Bound<'_, PyAny>,
         size: Option<ShapeArg>,
         replace: bool,
-        p: Option<ArrayArg>,
+        p: Option<&Bound<'_, PyAny>>,
         axis: isize,
     ) -> PyResult<Py<PyAny>> {
+        let device = meeting(iter::once(a).chain(p));
+        let _scope = device.scope();
         let pool = match a.extract::<i64>() {
-            Ok(n) => {
-                let n = n.max(0);
-                let device = device::current();
-                run(py, n as usize, device, || Array::arange_on(device, 0, n, 1, DType::Int64))?
-            }
-            Err(_) => a.extract::<ArrayArg>()?.0,
+            Ok(_) => None,
+            Err(_) => Some(asarray_near(a, None, device)?),
         };
-        let at = tilework_layout::normalize_axis("choice", axis, pool.ndim()).py()?;
+        let axes = pool.as_ref().map_or(1, Array::ndim);
+        let at = tilework_layout::normalize_axis("choice", axis, axes).py()?;
+        let n = match &pool {
+            Some(pool) => pool.shape()[at],
+            None => a.extract::<i64>()?.max(0) as usize,
+        };
         let shape = size.as_ref().map_or(&[][..], |ShapeArg(shape)| shape);
-        let _scope = pool.device().scope();
-        let picks = self.picks(py, pool.shape()[at], shape, replace, p.as_ref())?;
-        let elements = len_along(&pool, axis, picks.len());
-        let told = |error: Error| error.of("choice");
-        let chosen = run(py, elements, pool.device(), || pool.take(&picks, axis).map_err(told))?;
+        let p = p.map(|p| asarray_near(p, None, device)).transpose()?;
+        let picks = self.picks(py, n, shape, replace, p.as_ref())?;
+        let chosen = match pool {
+            None => picks,
+            Some(pool) => {
+                let elements = len_along(&pool, axis, picks.len());
+                let told = |error: Error| error.of("choice");
+                run(py, elements, device, || pool.take(&picks, axis).map_err(told))?
+            }
+        };
         sized(py, chosen, size.is_some())
     }
 
@@ -310,7 +322,7 @@ impl Generator {
         let places = run(py, effort(n, device), device, || order.argsort(0, Direction::Ascending))?;
         let mut indices = vec![Indexer::Basic(Index::from(..)); at];
         indices.push(Indexer::Array(&places));
-        run(py, x.len(), device, || x.index_set(&indices, &x))
+        run(py, x.len(), device, || x.index_set(&indices, &x).map_err(|error| error.of("shuffle")))
     }
 
     /// The state: the seed and how many numbers have been taken.
@@ -341,7 +353,7 @@ impl Generator {
         n: usize,
         shape: &[usize],
         replace: bool,
-        p: Option<&ArrayArg>,
+        p: Option<&Array>,
     ) -> PyResult<Array> {
         let wrong = |message: &str| Err(PyValueError::new_err(format!("choice: {message}")));
         if n == 0 {
@@ -357,10 +369,12 @@ impl Generator {
             order.slice(&[(..count).into()])?.reshape(&lengths)
         };
         let device = device::current();
-        let Some(ArrayArg(p)) = p else {
+        let Some(p) = p else {
             return match replace {
                 true => draw_once(py, "choice", shape, |shape| self.0.integers(0, n as i64, shape)),
-                false => run(py, effort(n, device), device, || first(self.0.permutation(n)?)),
+                false => run(py, effort(count, device), device, || {
+                    self.0.sample(n, count)?.reshape(&lengths)
+                }),
             };
         };
         let least = if replace { 1 } else { count };

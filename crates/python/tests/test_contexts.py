@@ -195,3 +195,41 @@ def test_options_that_are_set_hold_for_all_threads() -> None:
     finally:
         tw.set_printoptions(**before)
     assert seen == [3]
+
+
+# What has no device goes to that of the array it meets, on whichever side it is.
+MEETINGS = [
+    ("add", tw.add),
+    ("take", tw.take),
+    ("take_along_axis", tw.take_along_axis),
+    ("concat", lambda x, y: tw.concat([x, y])),
+    ("stack", lambda x, y: tw.stack([x, y])),
+    ("broadcast_arrays", lambda x, y: tw.broadcast_arrays(x, y)[0]),
+    ("meshgrid", lambda x, y: tw.meshgrid(x, y)[0]),
+    ("isclose", tw.isclose),
+    ("einsum", lambda x, y: tw.einsum("i,i->i", x, y)),
+    ("where", lambda x, y: tw.where([True, False], x, y)),
+    ("where of lists", lambda x, y: tw.where(x, [1, 2], y)),
+    ("diff", lambda x, y: tw.diff(x, prepend=y)),
+    ("diff and more", lambda x, y: tw.diff(x, append=y, prepend=[0])),
+    ("searchsorted", tw.searchsorted),
+    ("isin", tw.isin),
+    ("matmul", tw.matmul),
+    ("outer", tw.outer),
+    ("normal", lambda x, y: tw.random.default_rng(1).normal(x, y)),
+    ("uniform", lambda x, y: tw.random.default_rng(1).uniform(x, y, (3, 2))),
+    ("choice", lambda x, y: tw.random.default_rng(1).choice(x, 5, p=y)),
+]
+
+
+@pytest.mark.parametrize("meets", [pytest.param(f, id=name) for name, f in MEETINGS])
+@pytest.mark.parametrize("other", [list, np.asarray, tuple])
+def test_what_has_no_device_goes_where_the_array_is(
+    meets: Callable[..., tw.Array], other: Callable[[list[int]], object]
+) -> None:
+    ours = tw.asarray([0, 1], device="reference")
+    loose = other([0, 1])
+    for x, y in [(ours, loose), (loose, ours)]:
+        assert str(meets(x, y).device) == "reference"
+    assert str(ours.take(other([1, 0])).device) == "reference"
+    assert tw.allclose(ours, loose) and tw.array_equal(loose, ours) and not tw.allclose(1.0, ours)

@@ -1,11 +1,12 @@
 """The standard's namespace, name by name: presence, and signatures as `inspect` shows them.
 
 The table is that of the array API standard 2025.12. A function of ours may take more keywords
-(`out=`), never fewer, other or differently ordered arguments.
+(`out=`), and keywords by their place where NumPy does; never fewer, other or differently ordered arguments.
 """
 
 import inspect
 
+import numpy as np
 import pytest
 
 import tilework as tw
@@ -191,12 +192,37 @@ def test_function(line: str) -> None:
     name, rest = line.split("(", 1)
     ours = list(inspect.signature(getattr(tw, name)).parameters.values())
     # NumPy's own arguments may come on top.
-    more = {"out", "order", "decimals"} | ({"kind"} if "sort" in name else set())
+    more = {"out", "order", "decimals", "method"} | ({"kind"} if "sort" in name else set())
     ours = [p for p in ours if p.name not in more]
     theirs = parameters("(" + rest)
-    assert [(p.name, p.kind, p.default) for p in ours] == [
-        (p.name, p.kind, p.default) for p in theirs
-    ]
+    fixed = [p for p in theirs if p.kind != p.KEYWORD_ONLY]
+    # Of these the place is the standard's, of keywords the name; defaults may come on top.
+    assert [(p.name, p.kind) for p in ours[: len(fixed)]] == [(p.name, p.kind) for p in fixed]
+    assert {p.name for p in ours} == {p.name for p in theirs}
+    kinds = {p.name: p.kind for p in ours}
+    defaults = {p.name: p.default for p in ours}
+    for p in theirs:
+        assert p.default in (p.empty, defaults[p.name])
+        assert p.kind == kinds[p.name] or p.kind == p.KEYWORD_ONLY and kinds[p.name] == p.POSITIONAL_OR_KEYWORD
+
+
+SPELLINGS = """
+sum(x, 0) :: mean(x, 1) :: max(x, 0) :: min(x, 1) :: prod(x, 0, "float32") :: any(x, 0) :: all(x, 1) :: std(x, 0) :: var(x, 1)
+argmax(x, 1) :: argmin(x, 0) :: sort(x, 0) :: argsort(x, 0) :: concat([x, x], 1) :: stack([x, x], 1) :: flip(x, 1)
+roll(x, 1, 0) :: repeat(x, 2, 0) :: take(x, [0], 1) :: take_along_axis(x, argsort(x, 1), 1) :: tensordot(x, x, 2)
+tril(x, 1) :: triu(x, -1) :: zeros((2,), "int8") :: ones((2,), "int8") :: full(2, 1, "int8") :: zeros_like(x, "int8")
+ones_like(x, "int8") :: full_like(x, 3, "int8") :: asarray([1], "int8") :: arange(0, 3, 1, "int8") :: eye(3, 3, 1, "int8")
+linspace(0, 1) :: linspace(0, 1, 4, False) :: squeeze(x[None]) :: where(x > 1)[0] :: searchsorted(x[0], x[1], "right")
+diff(x, 1) :: diff(x, 2, 0) :: isclose(x, x, 1e-3, 1e-3) :: reshape(x, (3, 2), "F") :: split(x, 2, 0)[1] :: round(x, 1)
+"""
+
+
+@pytest.mark.parametrize("call", [call.strip() for line in SPELLINGS.split("\n") for call in line.split("::") if call])
+def test_arguments_may_stand_where_numpy_has_them(call: str) -> None:
+    n = np.asarray([[2.5, 0.0, 1.25], [0.5, 3.0, 1.0]])
+    theirs = eval(call, {**vars(np), "x": n})
+    ours = eval(call, {**vars(tw), "x": tw.asarray(n)})
+    assert ours.dtype == str(theirs.dtype) and ours.tolist() == theirs.tolist()
 
 
 @pytest.mark.parametrize("name", CONSTANTS + DTYPES + EXTRAS)

@@ -68,6 +68,39 @@ def test_einsum(device: tw.device) -> None:
         )
 
 
+def test_einsum_makes_nothing_large(device: tw.device) -> None:
+    rng = np.random.default_rng(SEED)
+    a, b, c = (rng.integers(-3, 4, (300, 300)) for _ in range(3))
+    v = rng.integers(-3, 4, 300)
+    ours = [tw.asarray(n) for n in (a, b, c, v)]
+    for text, operands in [("ij,kl,jk->il", (0, 1, 2)), ("ij,kl,jk,l->i", (0, 1, 2, 3)), ("ij,jk,k->i", (0, 1, 3))]:
+        wanted = np.einsum(text, *((a, b, c, v)[k] for k in operands), optimize=True)
+        got = tw.einsum(text, *(ours[k] for k in operands), optimize="greedy")
+        assert (np.asarray(got.to_device("cpu")) == wanted).all()
+
+
+def test_products_in_pieces_are_as_accurate(host: tw.device) -> None:
+    rng = np.random.default_rng(SEED)
+    a, b = (rng.standard_normal((300, 300)).astype("float32") for _ in range(2))
+    exact = a.astype("float64") @ b.astype("float64")
+    errors = [np.abs(np.asarray(tw.matmul(a, b, method=method)) - exact).max() for method in ("best", "pieces")]
+    assert errors[1] <= 1.5 * errors[0] < 1e-3
+    with np.errstate(invalid="ignore"):
+        a[0, 0] = np.inf
+        assert np.array_equal(np.asarray(tw.matmul(a, b, method="pieces"))[0], (a @ b)[0], equal_nan=True)
+
+
+def test_dot_is_numpys(device: tw.device) -> None:
+    rng = np.random.default_rng(SEED)
+    for _ in range(200):
+        n = int(rng.integers(1, 4))
+        a = rng.integers(-3, 4, [*rng.integers(1, 4, rng.integers(0, 3)), n])
+        b = rng.integers(-3, 4, [*rng.integers(1, 4, rng.integers(0, 3)), n, int(rng.integers(1, 4))])
+        b = [b, b[..., 0] if b.ndim == 2 else b, b.reshape(-1)[0]][rng.integers(3)]
+        same(lambda: tw.asarray(a).dot(tw.asarray(b)), lambda: a.dot(b))
+    assert tw.asarray([1.0, 2.0]).dot(2).tolist() == [2.0, 4.0]
+
+
 PRODUCTS = {
     "matmul": lambda a, b, xp: xp.matmul(a, b),
     "vecdot": lambda a, b, xp: xp.vecdot(a, b),
@@ -323,6 +356,11 @@ def test_choice_and_shuffle_along_axes(device: tw.device) -> None:
     rng.shuffle(x, axis=1)
     assert tw.sort(x, axis=1).tolist() == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
     assert (x[1] - x[0]).tolist() == [4] * 4
+    for n, count in [(10**12, 1000), (40_000, 1200), (40_000, 30_000), (7, 7)]:
+        few = rng.choice(n, count, replace=False)
+        assert len(set(few.tolist())) == count and 0 <= int(few.min()) <= int(few.max()) < n
+    seen = [rng.choice(64, 2, replace=False).tolist() for _ in range(3000)]
+    assert {first for first, _ in seen} == {second for _, second in seen} == set(range(64))
     with pytest.raises(ValueError, match="sums to 1.1"):
         rng.choice(2, p=[0.5, 0.6])
     with pytest.raises(TypeError):

@@ -39,7 +39,7 @@ fn number(object: &Bound<'_, PyAny>, operation: &str) -> PyResult<Number> {
 /// >>> tw.empty((2, 3)).shape
 /// (2, 3)
 #[pyfunction]
-#[pyo3(signature = (shape, *, dtype=None, device=None))]
+#[pyo3(signature = (shape, dtype=None, *, device=None))]
 fn empty(
     py: Python<'_>,
     shape: ShapeArg,
@@ -56,7 +56,7 @@ fn empty(
 /// >>> tw.zeros(3, dtype=tw.int8).tolist()
 /// [0, 0, 0]
 #[pyfunction]
-#[pyo3(signature = (shape, *, dtype=None, device=None))]
+#[pyo3(signature = (shape, dtype=None, *, device=None))]
 fn zeros(
     py: Python<'_>,
     shape: ShapeArg,
@@ -74,7 +74,7 @@ fn zeros(
 /// >>> tw.ones(2).tolist()
 /// [1.0, 1.0]
 #[pyfunction]
-#[pyo3(signature = (shape, *, dtype=None, device=None))]
+#[pyo3(signature = (shape, dtype=None, *, device=None))]
 fn ones(
     py: Python<'_>,
     shape: ShapeArg,
@@ -90,7 +90,7 @@ fn ones(
 /// >>> tw.full(2, 7).tolist()
 /// [7, 7]
 #[pyfunction]
-#[pyo3(signature = (shape, fill_value, *, dtype=None, device=None))]
+#[pyo3(signature = (shape, fill_value, dtype=None, *, device=None))]
 fn full(
     py: Python<'_>,
     shape: ShapeArg,
@@ -129,7 +129,7 @@ fn like(x: &Array, dtype: Option<DTypeArg>, device: Option<DeviceArg>) -> (DType
 /// >>> tw.empty_like(tw.asarray([1, 2]), dtype="float32").dtype
 /// dtype('float32')
 #[pyfunction]
-#[pyo3(signature = (x, /, *, dtype=None, device=None))]
+#[pyo3(signature = (x, /, dtype=None, *, device=None))]
 fn empty_like(
     py: Python<'_>,
     x: ArrayArg,
@@ -146,7 +146,7 @@ fn empty_like(
 /// >>> tw.zeros_like(tw.asarray([1.5, 2.5])).tolist()
 /// [0.0, 0.0]
 #[pyfunction]
-#[pyo3(signature = (x, /, *, dtype=None, device=None))]
+#[pyo3(signature = (x, /, dtype=None, *, device=None))]
 fn zeros_like(
     py: Python<'_>,
     x: ArrayArg,
@@ -163,7 +163,7 @@ fn zeros_like(
 /// >>> tw.ones_like(tw.asarray([[5, 6]])).tolist()
 /// [[1, 1]]
 #[pyfunction]
-#[pyo3(signature = (x, /, *, dtype=None, device=None))]
+#[pyo3(signature = (x, /, dtype=None, *, device=None))]
 fn ones_like(
     py: Python<'_>,
     x: ArrayArg,
@@ -180,7 +180,7 @@ fn ones_like(
 /// >>> tw.full_like(tw.asarray([5, 6]), 9).tolist()
 /// [9, 9]
 #[pyfunction]
-#[pyo3(signature = (x, /, fill_value, *, dtype=None, device=None))]
+#[pyo3(signature = (x, /, fill_value, dtype=None, *, device=None))]
 fn full_like(
     py: Python<'_>,
     x: ArrayArg,
@@ -199,7 +199,7 @@ fn full_like(
 /// >>> tw.arange(2, 8, 2).tolist()
 /// [2, 4, 6]
 #[pyfunction]
-#[pyo3(signature = (start, /, stop=None, step=None, *, dtype=None, device=None), text_signature = "(start, /, stop=None, step=1, *, dtype=None, device=None)")]
+#[pyo3(signature = (start, /, stop=None, step=None, dtype=None, *, device=None), text_signature = "(start, /, stop=None, step=1, dtype=None, *, device=None)")]
 fn arange(
     py: Python<'_>,
     start: &Bound<'_, PyAny>,
@@ -245,15 +245,15 @@ fn arange(
 /// >>> tw.linspace(0.0, 1.0, 5).tolist()
 /// [0.0, 0.25, 0.5, 0.75, 1.0]
 #[pyfunction]
-#[pyo3(signature = (start, stop, /, num, *, dtype=None, device=None, endpoint=true))]
+#[pyo3(signature = (start, stop, /, num=Length(50), endpoint=true, *, dtype=None, device=None), text_signature = "(start, stop, /, num=50, endpoint=True, *, dtype=None, device=None)")]
 fn linspace(
     py: Python<'_>,
     start: &Bound<'_, PyAny>,
     stop: &Bound<'_, PyAny>,
     num: Length,
+    endpoint: bool,
     dtype: Option<DTypeArg>,
     device: Option<DeviceArg>,
-    endpoint: bool,
 ) -> PyResult<PyArray> {
     let (start, stop) = (number(start, "linspace")?, number(stop, "linspace")?);
     let Length(num) = num;
@@ -285,7 +285,7 @@ fn linspace(
 /// >>> tw.eye(2, dtype=tw.int8).tolist()
 /// [[1, 0], [0, 1]]
 #[pyfunction]
-#[pyo3(signature = (n_rows, n_cols=None, /, *, k=Diagonal(0), dtype=None, device=None), text_signature = "(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None)")]
+#[pyo3(signature = (n_rows, n_cols=None, /, k=Diagonal(0), dtype=None, *, device=None), text_signature = "(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None)")]
 fn eye(
     py: Python<'_>,
     n_rows: Length,
@@ -309,7 +309,7 @@ fn eye(
 /// >>> tw.tril(tw.asarray([[1, 2], [3, 4]])).tolist()
 /// [[1, 0], [3, 4]]
 #[pyfunction]
-#[pyo3(signature = (x, /, *, k=Diagonal(0)), text_signature = "(x, /, *, k=0)")]
+#[pyo3(signature = (x, /, k=Diagonal(0)), text_signature = "(x, /, k=0)")]
 fn tril(py: Python<'_>, x: ArrayArg, k: Diagonal) -> PyResult<PyArray> {
     run(py, x.0.len(), x.0.device(), || x.0.tril(k.0)).map(PyArray)
 }
@@ -320,7 +320,7 @@ fn tril(py: Python<'_>, x: ArrayArg, k: Diagonal) -> PyResult<PyArray> {
 /// >>> tw.triu(tw.asarray([[1, 2], [3, 4]]), k=1).tolist()
 /// [[0, 2], [0, 0]]
 #[pyfunction]
-#[pyo3(signature = (x, /, *, k=Diagonal(0)), text_signature = "(x, /, *, k=0)")]
+#[pyo3(signature = (x, /, k=Diagonal(0)), text_signature = "(x, /, k=0)")]
 fn triu(py: Python<'_>, x: ArrayArg, k: Diagonal) -> PyResult<PyArray> {
     run(py, x.0.len(), x.0.device(), || x.0.triu(k.0)).map(PyArray)
 }
@@ -346,8 +346,8 @@ fn meshgrid<'py>(
             return Err(PyValueError::new_err(message));
         }
     };
-    let arrays: Vec<ArrayArg> = arrays.extract()?;
-    let arrays: Vec<&Array> = arrays.iter().map(|array| &array.0).collect();
+    let arrays = convert::all_together(&arrays.iter().collect::<Vec<_>>())?;
+    let arrays: Vec<&Array> = arrays.iter().collect();
     let Some(first) = arrays.first() else { return Ok(PyTuple::empty(py)) };
     let size = arrays.iter().fold(1usize, |size, array| size.saturating_mul(array.len()));
     let grids = run(py, size, first.device(), || tilework::meshgrid(&arrays, indexing))?;

@@ -312,7 +312,7 @@ impl PyArray {
             let out = out.as_ref().filter(|out| !out.is_none());
             if name == "matmul" && inputs.len() == 2 {
                 let (a, b) = (inputs.get_item(0)?, inputs.get_item(1)?);
-                return crate::functions::linalg::matmul(py, &a, &b, out);
+                return crate::functions::linalg::matmul(py, &a, &b, out, "best");
             }
             if let Some(id) = of_numpy(&name).filter(|id| id.row().arity == inputs.len()) {
                 let inputs: SmallVec<[Bound<'py, PyAny>; 3]> = inputs.iter().collect();

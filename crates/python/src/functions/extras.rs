@@ -8,7 +8,7 @@ use tilework::{Array, Nan, Number, PadMode, Scalar};
 
 use crate::args::{Integers, ShapeArg, register};
 use crate::array::{PyArray, PyNumber};
-use crate::convert::ArrayArg;
+use crate::convert::{ArrayArg, together};
 use crate::errors::OrRaise;
 use crate::operand;
 use crate::run::{result_len, run, volume};
@@ -19,7 +19,7 @@ use crate::run::{result_len, run, volume};
 /// >>> tw.softmax(tw.asarray([0.0, 0.0])).tolist()
 /// [0.5, 0.5]
 #[pyfunction]
-#[pyo3(signature = (x, /, *, axis=-1), text_signature = "(x, /, *, axis=-1)")]
+#[pyo3(signature = (x, /, axis=-1), text_signature = "(x, /, axis=-1)")]
 fn softmax(py: Python<'_>, x: ArrayArg, axis: isize) -> PyResult<PyArray> {
     run(py, x.0.len(), x.0.device(), || x.0.softmax(axis)).map(PyArray)
 }
@@ -34,17 +34,18 @@ fn nan(equal: bool) -> Nan {
 /// >>> tw.isclose(tw.asarray([1.0, 2.0]), tw.asarray([1.0 + 1e-9, 3.0])).tolist()
 /// [True, False]
 #[pyfunction]
-#[pyo3(signature = (x1, x2, /, *, rtol=1e-5, atol=1e-8, equal_nan=false))]
+#[pyo3(signature = (x1, x2, /, rtol=1e-5, atol=1e-8, equal_nan=false))]
 fn isclose(
     py: Python<'_>,
-    x1: ArrayArg,
-    x2: ArrayArg,
+    x1: &Bound<'_, PyAny>,
+    x2: &Bound<'_, PyAny>,
     rtol: f64,
     atol: f64,
     equal_nan: bool,
 ) -> PyResult<PyArray> {
-    let work = || x1.0.isclose(&x2.0, rtol, atol, nan(equal_nan));
-    run(py, result_len(&[x1.0.shape(), x2.0.shape()]), x1.0.device(), work).map(PyArray)
+    let [x1, x2] = together([x1, x2])?;
+    let work = || x1.isclose(&x2, rtol, atol, nan(equal_nan));
+    run(py, result_len(&[x1.shape(), x2.shape()]), x1.device(), work).map(PyArray)
 }
 
 /// Whether all elements are equal up to `atol + rtol * |x2|`.
@@ -53,17 +54,18 @@ fn isclose(
 /// >>> tw.allclose(tw.asarray([1.0]), tw.asarray([1.0 + 1e-9]))
 /// True
 #[pyfunction]
-#[pyo3(signature = (x1, x2, /, *, rtol=1e-5, atol=1e-8, equal_nan=false))]
+#[pyo3(signature = (x1, x2, /, rtol=1e-5, atol=1e-8, equal_nan=false))]
 fn allclose(
     py: Python<'_>,
-    x1: ArrayArg,
-    x2: ArrayArg,
+    x1: &Bound<'_, PyAny>,
+    x2: &Bound<'_, PyAny>,
     rtol: f64,
     atol: f64,
     equal_nan: bool,
 ) -> PyResult<bool> {
-    let work = || x1.0.allclose(&x2.0, rtol, atol, nan(equal_nan));
-    run(py, result_len(&[x1.0.shape(), x2.0.shape()]), x1.0.device(), work)
+    let [x1, x2] = together([x1, x2])?;
+    let work = || x1.allclose(&x2, rtol, atol, nan(equal_nan));
+    run(py, result_len(&[x1.shape(), x2.shape()]), x1.device(), work)
 }
 
 /// Whether two arrays have one shape and equal elements.
@@ -72,9 +74,15 @@ fn allclose(
 /// >>> tw.array_equal(tw.asarray([1, 2]), tw.asarray([1.0, 2.0]))
 /// True
 #[pyfunction]
-#[pyo3(signature = (x1, x2, /, *, equal_nan=false))]
-fn array_equal(py: Python<'_>, x1: ArrayArg, x2: ArrayArg, equal_nan: bool) -> PyResult<bool> {
-    run(py, x1.0.len(), x1.0.device(), || x1.0.array_equal(&x2.0, nan(equal_nan)))
+#[pyo3(signature = (x1, x2, /, equal_nan=false))]
+fn array_equal(
+    py: Python<'_>,
+    x1: &Bound<'_, PyAny>,
+    x2: &Bound<'_, PyAny>,
+    equal_nan: bool,
+) -> PyResult<bool> {
+    let [x1, x2] = together([x1, x2])?;
+    run(py, x1.len(), x1.device(), || x1.array_equal(&x2, nan(equal_nan)))
 }
 
 /// A margin around an array: a number, a pair (before, after), or one pair for each axis; filled

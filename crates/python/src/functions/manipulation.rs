@@ -9,7 +9,7 @@ use tilework::{Array, DType, Error, Order};
 use crate::args::{Integers, Length, ShapeArg, register};
 use crate::array::PyArray;
 use crate::class;
-use crate::convert::ArrayArg;
+use crate::convert::{ArrayArg, all_together};
 use crate::device;
 use crate::errors::{DeviceError, OrRaise};
 use crate::layout;
@@ -29,7 +29,7 @@ fn arrays_of(object: &Bound<'_, PyAny>, operation: &str) -> PyResult<Vec<Array>>
     let items = object
         .try_iter()
         .map_err(|_| PyTypeError::new_err(format!("{operation}: takes a tuple of arrays")))?;
-    items.map(|item| Ok(item?.extract::<ArrayArg>()?.0)).collect()
+    all_together(&items.collect::<PyResult<Vec<_>>>()?)
 }
 
 /// Arrays one after the other along an axis; flattened first if the axis is None.
@@ -38,7 +38,7 @@ fn arrays_of(object: &Bound<'_, PyAny>, operation: &str) -> PyResult<Vec<Array>>
 /// >>> tw.concat([tw.asarray([1, 2]), tw.asarray([3])]).tolist()
 /// [1, 2, 3]
 #[pyfunction]
-#[pyo3(signature = (arrays, /, *, axis=Some(0)), text_signature = "(arrays, /, *, axis=0)")]
+#[pyo3(signature = (arrays, /, axis=Some(0)), text_signature = "(arrays, /, axis=0)")]
 fn concat(py: Python<'_>, arrays: &Bound<'_, PyAny>, axis: Option<isize>) -> PyResult<PyArray> {
     let arrays = arrays_of(arrays, "concat")?;
     let arrays: Vec<&Array> = arrays.iter().collect();
@@ -60,7 +60,7 @@ fn concat(py: Python<'_>, arrays: &Bound<'_, PyAny>, axis: Option<isize>) -> PyR
 /// >>> tw.stack([tw.asarray([1, 2]), tw.asarray([3, 4])]).shape
 /// (2, 2)
 #[pyfunction]
-#[pyo3(signature = (arrays, /, *, axis=0))]
+#[pyo3(signature = (arrays, /, axis=0))]
 fn stack(py: Python<'_>, arrays: &Bound<'_, PyAny>, axis: isize) -> PyResult<PyArray> {
     let arrays = arrays_of(arrays, "stack")?;
     let arrays: Vec<&Array> = arrays.iter().collect();
@@ -90,8 +90,8 @@ fn broadcast_arrays<'py>(
     py: Python<'py>,
     arrays: &Bound<'py, PyTuple>,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    let arrays: Vec<ArrayArg> = arrays.extract()?;
-    let arrays: Vec<&Array> = arrays.iter().map(|array| &array.0).collect();
+    let arrays = all_together(&arrays.iter().collect::<Vec<_>>())?;
+    let arrays: Vec<&Array> = arrays.iter().collect();
     tuple(py, tilework::broadcast_arrays(&arrays).py()?)
 }
 
@@ -151,9 +151,9 @@ fn expand_dims(x: ArrayArg, axis: Integers) -> PyResult<PyArray> {
 /// >>> tw.squeeze(tw.zeros((2, 1, 3)), 1).shape
 /// (2, 3)
 #[pyfunction]
-#[pyo3(signature = (x, /, axis))]
-fn squeeze(x: ArrayArg, axis: Integers) -> PyResult<PyArray> {
-    x.0.squeeze(Some(&axis.0)).py().map(PyArray)
+#[pyo3(signature = (x, /, axis=None))]
+fn squeeze(x: ArrayArg, axis: Option<Integers>) -> PyResult<PyArray> {
+    x.0.squeeze(axis.as_ref().map(|axis| &axis.0[..])).py().map(PyArray)
 }
 
 /// Reversed along axes, or along all; a view.
@@ -162,7 +162,7 @@ fn squeeze(x: ArrayArg, axis: Integers) -> PyResult<PyArray> {
 /// >>> tw.flip(tw.asarray([1, 2, 3])).tolist()
 /// [3, 2, 1]
 #[pyfunction]
-#[pyo3(signature = (x, /, *, axis=None))]
+#[pyo3(signature = (x, /, axis=None))]
 fn flip(x: ArrayArg, axis: Option<Integers>) -> PyResult<PyArray> {
     x.0.flip(axis.as_ref().map(|axis| &axis.0[..])).py().map(PyArray)
 }
@@ -196,7 +196,7 @@ fn permute_dims(x: ArrayArg, axes: Integers) -> PyResult<PyArray> {
 /// >>> tw.reshape(tw.arange(6), (2, -1)).shape
 /// (2, 3)
 #[pyfunction]
-#[pyo3(signature = (x, /, shape, *, order="C", copy=None))]
+#[pyo3(signature = (x, /, shape, order="C", *, copy=None))]
 fn reshape(
     py: Python<'_>,
     x: ArrayArg,
@@ -240,7 +240,7 @@ pub fn reshaped(
 /// >>> tw.repeat(tw.asarray([1, 2]), 2).tolist()
 /// [1, 1, 2, 2]
 #[pyfunction]
-#[pyo3(signature = (x, repeats, /, *, axis=None))]
+#[pyo3(signature = (x, repeats, /, axis=None))]
 pub fn repeat(
     py: Python<'_>,
     x: ArrayArg,
@@ -306,7 +306,7 @@ fn tile(py: Python<'_>, x: ArrayArg, repetitions: ShapeArg) -> PyResult<PyArray>
 /// >>> tw.roll(tw.asarray([1, 2, 3]), 1).tolist()
 /// [3, 1, 2]
 #[pyfunction]
-#[pyo3(signature = (x, /, shift, *, axis=None))]
+#[pyo3(signature = (x, /, shift, axis=None))]
 fn roll(py: Python<'_>, x: ArrayArg, shift: Integers, axis: Option<Integers>) -> PyResult<PyArray> {
     run(py, x.0.len(), x.0.device(), || {
         let Some(Integers(axes)) = &axis else {
@@ -337,7 +337,7 @@ fn roll(py: Python<'_>, x: ArrayArg, shift: Integers, axis: Option<Integers>) ->
 /// >>> [part.tolist() for part in tw.split(tw.arange(4), 2)]
 /// [[0, 1], [2, 3]]
 #[pyfunction]
-#[pyo3(signature = (x, indices_or_sections, /, *, axis=0))]
+#[pyo3(signature = (x, indices_or_sections, /, axis=0))]
 fn split<'py>(
     py: Python<'py>,
     x: ArrayArg,
@@ -364,28 +364,24 @@ fn split<'py>(
 /// >>> tw.diff(tw.asarray([1, 4, 9])).tolist()
 /// [3, 5]
 #[pyfunction]
-#[pyo3(signature = (x, /, *, axis=-1, n=Length(1), prepend=None, append=None), text_signature = "(x, /, *, axis=-1, n=1, prepend=None, append=None)")]
+#[pyo3(signature = (x, /, n=Length(1), axis=-1, prepend=None, append=None), text_signature = "(x, /, n=1, axis=-1, prepend=None, append=None)")]
 fn diff(
     py: Python<'_>,
-    x: ArrayArg,
-    axis: isize,
+    x: &Bound<'_, PyAny>,
     n: Length,
-    prepend: Option<ArrayArg>,
-    append: Option<ArrayArg>,
+    axis: isize,
+    prepend: Option<&Bound<'_, PyAny>>,
+    append: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyArray> {
     let Length(n) = n;
+    // Where no differences are taken nothing is joined for them, as in NumPy.
+    let (prepend, append) = if n == 0 { (None, None) } else { (prepend, append) };
+    let parts = all_together([prepend, Some(x), append].into_iter().flatten())?;
+    let parts: Vec<&Array> = parts.iter().collect();
     // Every time is about as long as the first.
-    run(py, x.0.len().saturating_mul(n.max(1)), x.0.device(), || {
-        if n == 0 {
-            // No differences are taken, so nothing is joined for them, as in NumPy.
-            return x.0.diff(n, axis);
-        }
-        let parts = [prepend.as_ref(), Some(&x), append.as_ref()];
-        let parts: Vec<&Array> = parts.into_iter().flatten().map(|part| &part.0).collect();
-        match parts[..] {
-            [one] => one.diff(n, axis),
-            _ => tilework::concat(&parts, axis)?.diff(n, axis),
-        }
+    run(py, total(&parts).saturating_mul(n.max(1)), parts[0].device(), || match parts[..] {
+        [one] => one.diff(n, axis),
+        _ => tilework::concat(&parts, axis)?.diff(n, axis),
     })
     .map(PyArray)
 }

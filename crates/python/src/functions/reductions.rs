@@ -71,7 +71,7 @@ macro_rules! plain {
     ($($(#[$doc:meta])* $name:ident $fold:ident)*) => {$(
         $(#[$doc])*
         #[pyfunction]
-        #[pyo3(signature = (x, /, *, axis=None, keepdims=false))]
+        #[pyo3(signature = (x, /, axis=None, *, keepdims=false))]
         pub fn $name(
             py: Python<'_>,
             x: ArrayArg,
@@ -87,7 +87,7 @@ macro_rules! with_dtype {
     ($($(#[$doc:meta])* $name:ident $fold:ident)*) => {$(
         $(#[$doc])*
         #[pyfunction]
-        #[pyo3(signature = (x, /, *, axis=None, dtype=None, keepdims=false))]
+        #[pyo3(signature = (x, /, axis=None, dtype=None, *, keepdims=false))]
         pub fn $name(
             py: Python<'_>,
             x: ArrayArg,
@@ -105,7 +105,7 @@ macro_rules! places {
     ($($(#[$doc:meta])* $name:ident $fold:ident)*) => {$(
         $(#[$doc])*
         #[pyfunction]
-        #[pyo3(signature = (x, /, *, axis=None, keepdims=false))]
+        #[pyo3(signature = (x, /, axis=None, *, keepdims=false))]
         pub fn $name(
             py: Python<'_>,
             x: ArrayArg,
@@ -121,7 +121,7 @@ macro_rules! spreads {
     ($($(#[$doc:meta])* $name:ident $public:literal $root:literal)*) => {$(
         $(#[$doc])*
         #[pyfunction]
-        #[pyo3(name = $public, signature = (x, /, *, axis=None, correction=0.0, keepdims=false))]
+        #[pyo3(name = $public, signature = (x, /, axis=None, *, correction=0.0, keepdims=false))]
         pub fn $name(
             py: Python<'_>,
             x: ArrayArg,

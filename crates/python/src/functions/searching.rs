@@ -1,5 +1,6 @@
 //! Searching, sorting, sets, and picking by indices.
 
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -8,9 +9,7 @@ use tilework::{Array, Direction, Side, Unique};
 use super::manipulation::tuple;
 use crate::args::register;
 use crate::array::PyArray;
-use crate::class;
-use crate::convert::ArrayArg;
-use crate::device;
+use crate::convert::{ArrayArg, asarray_near, meeting, together};
 use crate::operand::Operand;
 use crate::run::{len_along, result_len, run};
 
@@ -20,20 +19,26 @@ use crate::run::{len_along, result_len, run};
 /// >>> tw.where(tw.asarray([True, False]), 1, 2).tolist()
 /// [1, 2]
 #[pyfunction]
-#[pyo3(name = "where", signature = (condition, x1, x2, /))]
-fn where_(
-    py: Python<'_>,
-    condition: ArrayArg,
-    x1: &Bound<'_, PyAny>,
-    x2: &Bound<'_, PyAny>,
-) -> PyResult<PyArray> {
-    let mask = condition.0;
-    let (Some(x1), Some(x2)) = (Operand::of(x1, mask.device())?, Operand::of(x2, mask.device())?)
-    else {
+#[pyo3(name = "where", signature = (condition, x1=None, x2=None, /))]
+fn where_<'py>(
+    py: Python<'py>,
+    condition: &Bound<'py, PyAny>,
+    x1: Option<&Bound<'py, PyAny>>,
+    x2: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (x1, x2) = match (x1, x2) {
+        (Some(x1), Some(x2)) => (x1, x2),
+        (None, None) => return Ok(nonzero(py, condition.extract()?)?.into_any()),
+        _ => return Err(PyTypeError::new_err("where: chooses between two, or finds what is true")),
+    };
+    let device = meeting([condition, x1, x2]);
+    let mask = asarray_near(condition, None, device)?;
+    let (Some(x1), Some(x2)) = (Operand::of(x1, device)?, Operand::of(x2, device)?) else {
         return Err(PyTypeError::new_err("where: chooses between arrays or numbers"));
     };
     let elements = result_len(&[mask.shape(), x1.shape(), x2.shape()]);
-    run(py, elements, mask.device(), || tilework::select(&mask, x1.arg(), x2.arg())).map(PyArray)
+    let chosen = run(py, elements, device, || tilework::select(&mask, x1.arg(), x2.arg()))?;
+    PyArray(chosen).into_bound_py_any(py)
 }
 
 /// The indices of elements that are not zero, one array for each axis.
@@ -65,13 +70,13 @@ fn argwhere(py: Python<'_>, x: ArrayArg) -> PyResult<PyArray> {
 /// >>> tw.searchsorted(tw.asarray([1, 3, 5]), 3, side="right").item()
 /// 2
 #[pyfunction]
-#[pyo3(signature = (x1, x2, /, *, side="left", sorter=None))]
+#[pyo3(signature = (x1, x2, /, side="left", sorter=None))]
 pub fn searchsorted(
     py: Python<'_>,
-    x1: ArrayArg,
+    x1: &Bound<'_, PyAny>,
     x2: &Bound<'_, PyAny>,
     side: &str,
-    sorter: Option<ArrayArg>,
+    sorter: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyArray> {
     let side = match side {
         "left" => Side::Left,
@@ -81,22 +86,25 @@ pub fn searchsorted(
             return Err(PyValueError::new_err(message));
         }
     };
-    let Some(values) = Operand::of(x2, x1.0.device())? else {
+    let device = meeting([x1, x2].into_iter().chain(sorter));
+    let sorted = asarray_near(x1, None, device)?;
+    let sorter = sorter.map(|order| asarray_near(order, None, device)).transpose()?;
+    let Some(values) = Operand::of(x2, device)? else {
         return Err(PyTypeError::new_err("searchsorted: looks for an array or a number"));
     };
-    run(py, x1.0.len() + values.len(), x1.0.device(), || {
+    run(py, sorted.len() + values.len(), device, || {
         let values = match &values {
             // A number takes the dtype of what it is looked for in.
             Operand::Number(number) => {
-                let dtype = number.promote(x1.0.dtype());
-                Array::full_on(x1.0.device(), &[], *number, dtype)
+                let dtype = number.promote(sorted.dtype());
+                Array::full_on(device, &[], *number, dtype)
                     .map_err(|error| error.of("searchsorted"))?
             }
-            other => other.to_array(x1.0.device())?,
+            other => other.to_array(device)?,
         };
         match &sorter {
-            Some(order) => x1.0.take(&order.0, 0)?.searchsorted(&values, side),
-            None => x1.0.searchsorted(&values, side),
+            Some(order) => sorted.take(order, 0)?.searchsorted(&values, side),
+            None => sorted.searchsorted(&values, side),
         }
     })
     .map(PyArray)
@@ -108,7 +116,7 @@ pub fn searchsorted(
 /// >>> tw.sort(tw.asarray([3, 1, 2]), descending=True).tolist()
 /// [3, 2, 1]
 #[pyfunction]
-#[pyo3(signature = (x, /, *, axis=-1, descending=false, stable=true, kind=None), text_signature = "(x, /, *, axis=-1, descending=False, stable=True, kind=None)")]
+#[pyo3(signature = (x, /, axis=-1, *, descending=false, stable=true, kind=None), text_signature = "(x, /, axis=-1, *, descending=False, stable=True, kind=None)")]
 fn sort(
     py: Python<'_>,
     x: ArrayArg,
@@ -129,7 +137,7 @@ fn sort(
 /// >>> tw.argsort(tw.asarray([3, 1, 2])).tolist()
 /// [1, 2, 0]
 #[pyfunction]
-#[pyo3(signature = (x, /, *, axis=-1, descending=false, stable=true, kind=None), text_signature = "(x, /, *, axis=-1, descending=False, stable=True, kind=None)")]
+#[pyo3(signature = (x, /, axis=-1, *, descending=false, stable=true, kind=None), text_signature = "(x, /, axis=-1, *, descending=False, stable=True, kind=None)")]
 pub fn argsort(
     py: Python<'_>,
     x: ArrayArg,
@@ -170,21 +178,22 @@ fn sorting(x: &Array) -> usize {
 /// >>> tw.take(tw.asarray([10, 20, 30]), tw.asarray([2, 0])).tolist()
 /// [30, 10]
 #[pyfunction]
-#[pyo3(signature = (x, indices, /, *, axis=None))]
+#[pyo3(signature = (x, indices, /, axis=None))]
 pub fn take(
     py: Python<'_>,
-    x: ArrayArg,
-    indices: ArrayArg,
+    x: &Bound<'_, PyAny>,
+    indices: &Bound<'_, PyAny>,
     axis: Option<isize>,
 ) -> PyResult<PyArray> {
+    let [x, indices] = together([x, indices])?;
     let elements = match axis {
-        Some(axis) => len_along(&x.0, axis, indices.0.len()),
+        Some(axis) => len_along(&x, axis, indices.len()),
         // The flat array may have to be made first.
-        None => x.0.len().max(indices.0.len()),
+        None => x.len().max(indices.len()),
     };
-    run(py, elements, x.0.device(), || match axis {
-        Some(axis) => x.0.take(&indices.0, axis),
-        None => x.0.ravel()?.take(&indices.0, 0),
+    run(py, elements, x.device(), || match axis {
+        Some(axis) => x.take(&indices, axis),
+        None => x.ravel()?.take(&indices, 0),
     })
     .map(PyArray)
 }
@@ -195,15 +204,16 @@ pub fn take(
 /// >>> tw.take_along_axis(tw.asarray([[3, 1], [2, 4]]), tw.asarray([[1], [0]])).tolist()
 /// [[1], [2]]
 #[pyfunction]
-#[pyo3(signature = (x, indices, /, *, axis=-1), text_signature = "(x, indices, /, *, axis=-1)")]
+#[pyo3(signature = (x, indices, /, axis=-1), text_signature = "(x, indices, /, axis=-1)")]
 fn take_along_axis(
     py: Python<'_>,
-    x: ArrayArg,
-    indices: ArrayArg,
+    x: &Bound<'_, PyAny>,
+    indices: &Bound<'_, PyAny>,
     axis: isize,
 ) -> PyResult<PyArray> {
-    let elements = result_len(&[x.0.shape(), indices.0.shape()]);
-    run(py, elements, x.0.device(), || x.0.take_along_axis(&indices.0, axis)).map(PyArray)
+    let [x, indices] = together([x, indices])?;
+    let elements = result_len(&[x.shape(), indices.shape()]);
+    run(py, elements, x.device(), || x.take_along_axis(&indices, axis)).map(PyArray)
 }
 
 /// Whether each element of `x1` is among those of `x2`, or is not.
@@ -219,8 +229,7 @@ fn isin(
     x2: &Bound<'_, PyAny>,
     invert: bool,
 ) -> PyResult<PyArray> {
-    let ours = class::ours(x1).or_else(|| class::ours(x2));
-    let device = ours.map_or_else(device::current, Array::device);
+    let device = meeting([x1, x2]);
     let (Some(x1), Some(x2)) = (Operand::of(x1, device)?, Operand::of(x2, device)?) else {
         return Err(PyTypeError::new_err("isin: compares arrays or numbers"));
     };
