@@ -155,4 +155,4 @@ slow: ## Exhaustive checks of the vector mathematics, many more random formulas 
 
 clean: ## Removes what was built.
 	$(CARGO) clean
-	rm -rf $(VENV) dist
+	rm -rf $(VENV) dist cuda-bundle

@@ -195,7 +195,7 @@ impl PyArray {
         self.0.real_view().py().map(PyArray)
     }
 
-    /// The imaginary parts: a view of a complex array, zeros for a real one.
+    /// The imaginary parts: a view of a complex array, zeros that cannot be written for a real one.
     ///
     /// >>> import tilework as tw
     /// >>> tw.asarray([1 + 2j]).imag.tolist()
@@ -205,7 +205,10 @@ impl PyArray {
         if self.0.dtype().is_complex() {
             return self.0.imag_view().py().map(PyArray);
         }
-        run(py, self.0.len(), self.0.device(), || self.0.imag()).map(PyArray)
+        run(py, 1, self.0.device(), || {
+            Array::zeros_on(self.0.device(), &[], self.0.dtype())?.broadcast_to(self.0.shape())
+        })
+        .map(PyArray)
     }
 
     /// Whether the elements lie in row-major order without gaps.

@@ -204,17 +204,14 @@ fn cuda_synchronize(py: Python<'_>, device: DeviceArg) -> PyResult<()> {
     py.detach(|| card.synchronize()).py()
 }
 
-/// Adds the functions to the module.
 /// Where pip installs what kernels are compiled with; the module itself may lie elsewhere.
 fn installed(py: Python<'_>) -> PyResult<PathBuf> {
     let version = py.version_info();
-    let folder = match cfg!(windows) {
-        true => "Lib/site-packages".to_owned(),
-        false => format!("lib/python{}.{}/site-packages", version.major, version.minor),
-    };
+    let folder = format!("lib/python{}.{}/site-packages", version.major, version.minor);
     Ok(py.import("sys")?.getattr("prefix")?.extract::<PathBuf>()?.join(folder))
 }
 
+/// Adds the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     tilework_cuda::packages_are_in(installed(module.py())?);
     module.add_function(wrap_pyfunction!(cuda_memory_info, module)?)?;

@@ -111,6 +111,22 @@ def test_casts_of_complex_numbers(device: tw.device) -> None:
     assert tw.astype(tw.imag(z), "int8").tolist() == [2, 0]
 
 
+def test_margins_are_numbers_pairs_or_lists_of_them(device: tw.device) -> None:
+    n = np.arange(6).reshape(2, 3)
+    for widths in (1, [2], (1, 2), [1, 2], [[1, 2], [0, 1]], ((1, 2), (0, 1)), [(1, 1)], [[1], [2]], np.array([[1, 0], [0, 2]])):
+        assert tw.pad(tw.asarray(n), widths).tolist() == np.pad(n, widths).tolist()
+    for wrong in ([1, 2, 3], [[1, 2, 3], [0, 1]], "a", [[]]):
+        with pytest.raises((TypeError, ValueError)):
+            tw.pad(tw.asarray(n), wrong)
+
+
+def test_imaginary_parts_of_real_numbers_are_not_written(device: tw.device) -> None:
+    x = tw.ones((2, 3), dtype="float32")
+    assert x.imag.tolist() == [[0] * 3] * 2 and x.imag.dtype == tw.float32
+    with pytest.raises(ValueError):
+        x.imag[0] = 5
+
+
 def test_an_element_is_a_copy_and_a_view_is_asked_for(device: tw.device) -> None:
     x = tw.arange(4)
     x[0], x[3] = x[3], x[0]

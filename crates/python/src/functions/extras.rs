@@ -100,14 +100,20 @@ fn pad(
     mode: &str,
     constant_values: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyArray> {
+    let wrong =
+        || PyTypeError::new_err("pad: widths are a number, a pair, or one pair for each axis");
+    let pair = |widths: &[isize]| match *widths {
+        [one] => Ok((one, one)),
+        [before, after] => Ok((before, after)),
+        _ => Err(wrong()),
+    };
     let widths: Vec<(isize, isize)> = if let Ok(one) = pad_width.extract::<isize>() {
         vec![(one, one); x.0.ndim()]
-    } else if let Ok(pair) = pad_width.extract::<(isize, isize)>() {
-        vec![pair; x.0.ndim()]
+    } else if let Ok(widths) = pad_width.extract::<Vec<isize>>() {
+        vec![pair(&widths)?; x.0.ndim()]
     } else {
-        let pairs: Vec<(isize, isize)> = pad_width.extract().map_err(|_| {
-            PyTypeError::new_err("pad: widths are a number, a pair, or one pair for each axis")
-        })?;
+        let rows: Vec<Vec<isize>> = pad_width.extract().map_err(|_| wrong())?;
+        let pairs = rows.iter().map(|row| pair(row)).collect::<PyResult<Vec<_>>>()?;
         if let [one] = pairs[..] { vec![one; x.0.ndim()] } else { pairs }
     };
     let natural = |&(before, after): &(isize, isize)| {
