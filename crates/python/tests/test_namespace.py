@@ -212,7 +212,7 @@ argmax(x, 1) :: argmin(x, 0) :: sort(x, 0) :: argsort(x, 0) :: concat([x, x], 1)
 roll(x, 1, 0) :: repeat(x, 2, 0) :: take(x, [0], 1) :: take_along_axis(x, argsort(x, 1), 1) :: tensordot(x, x, 2)
 tril(x, 1) :: triu(x, -1) :: zeros((2,), "int8") :: ones((2,), "int8") :: full(2, 1, "int8") :: zeros_like(x, "int8")
 ones_like(x, "int8") :: full_like(x, 3, "int8") :: asarray([1], "int8") :: arange(0, 3, 1, "int8") :: eye(3, 3, 1, "int8")
-linspace(0, 1) :: linspace(0, 1, 4, False) :: squeeze(x[None]) :: where(x > 1)[0] :: searchsorted(x[0], x[1], "right")
+linspace(0, 1) :: linspace(0, 1, 4, False) :: squeeze(x[None]) :: searchsorted(x[0], x[1], "right")
 diff(x, 1) :: diff(x, 2, 0) :: isclose(x, x, 1e-3, 1e-3) :: reshape(x, (3, 2), "F") :: split(x, 2, 0)[1] :: round(x, 1)
 """
 

@@ -65,7 +65,7 @@ ARGUMENTS = {
     "edgeitems": "builtins.int | None", "linewidth": "builtins.int | None",
     "suppress": "builtins.bool | None", "sign": "builtins.str | None",
     "floatmode": "builtins.str | None", "seed": "builtins.int | Generator | None",
-    "decimals": "builtins.int", "operands": "_ArrayLike", "subscripts": "builtins.str",
+    "decimals": "builtins.int", "optimize": "object", "operands": "_ArrayLike", "subscripts": "builtins.str",
     "api_version": "builtins.str | None", "max_version": "builtins.tuple[builtins.int, builtins.int] | None",
     "dl_device": "builtins.tuple[builtins.int, builtins.int] | None",
     "n_rows": "builtins.int", "n_cols": "builtins.int | None", "indexing": 'Literal["xy", "ij"]',

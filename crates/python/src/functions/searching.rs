@@ -1,6 +1,5 @@
 //! Searching, sorting, sets, and picking by indices.
 
-use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -19,26 +18,20 @@ use crate::run::{len_along, result_len, run};
 /// >>> tw.where(tw.asarray([True, False]), 1, 2).tolist()
 /// [1, 2]
 #[pyfunction]
-#[pyo3(name = "where", signature = (condition, x1=None, x2=None, /))]
-fn where_<'py>(
-    py: Python<'py>,
-    condition: &Bound<'py, PyAny>,
-    x1: Option<&Bound<'py, PyAny>>,
-    x2: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let (x1, x2) = match (x1, x2) {
-        (Some(x1), Some(x2)) => (x1, x2),
-        (None, None) => return Ok(nonzero(py, condition.extract()?)?.into_any()),
-        _ => return Err(PyTypeError::new_err("where: chooses between two, or finds what is true")),
-    };
+#[pyo3(name = "where", signature = (condition, x1, x2, /))]
+fn where_(
+    py: Python<'_>,
+    condition: &Bound<'_, PyAny>,
+    x1: &Bound<'_, PyAny>,
+    x2: &Bound<'_, PyAny>,
+) -> PyResult<PyArray> {
     let device = meeting([condition, x1, x2]);
     let mask = asarray_near(condition, None, device)?;
     let (Some(x1), Some(x2)) = (Operand::of(x1, device)?, Operand::of(x2, device)?) else {
         return Err(PyTypeError::new_err("where: chooses between arrays or numbers"));
     };
     let elements = result_len(&[mask.shape(), x1.shape(), x2.shape()]);
-    let chosen = run(py, elements, device, || tilework::select(&mask, x1.arg(), x2.arg()))?;
-    PyArray(chosen).into_bound_py_any(py)
+    run(py, elements, device, || tilework::select(&mask, x1.arg(), x2.arg())).map(PyArray)
 }
 
 /// The indices of elements that are not zero, one array for each axis.
