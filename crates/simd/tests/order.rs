@@ -18,7 +18,8 @@ fn check<E>(sorters: [Option<Sorter<E>>; 3], number: impl Fn(u64) -> E)
 where
     E: Copy + Ord + std::fmt::Debug,
 {
-    let lengths = (0..70).chain([127, 128, 129, 255, 256, 257, 300, 1000, 4095, 4097, 70_000]);
+    // Every number of registers and of odd integers that a network sorts, and some beyond.
+    let lengths = (0..300).chain([511, 513, 1000, 4095, 4097, 70_000]);
     for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
         let Some(sorter) = sorters[level as usize] else { continue };
         for count in lengths.clone() {
@@ -55,6 +56,16 @@ where
                 assert!(parted[..below].iter().all(|&x| x < pivot), "{name}: {count}");
                 parted.sort_unstable();
                 assert!(parted == want, "{name}: {count} at {level:?}");
+                let mut parted = data.clone();
+                // SAFETY: as above.
+                let (below, above) = unsafe {
+                    (sorter.part_around)(data.as_ptr(), parted.as_mut_ptr(), count, pivot)
+                };
+                parted[below..count - above].fill(pivot);
+                assert!(parted[..below].iter().all(|&x| x < pivot), "{name}: {count}");
+                assert!(parted[count - above..].iter().all(|&x| x > pivot), "{name}: {count}");
+                parted.sort_unstable();
+                assert!(parted == want, "{name} around: {count} at {level:?}");
             }
         }
     }

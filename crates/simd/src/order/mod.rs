@@ -28,6 +28,14 @@ pub struct Sorter<E> {
     /// # Safety
     /// The CPU has the level; `from` may be read, `to` written, for `count` integers; no overlap.
     pub part: unsafe fn(from: *const E, to: *mut E, count: usize, pivot: E) -> usize,
+    /// Parts `count` integers at `from` by a pivot that is frequent: those below it at the beginning
+    /// of `to`, those above at its end; between them may be anything, as many as are equal. How many
+    /// are below, and above.
+    ///
+    /// # Safety
+    /// As for `part`.
+    pub part_around:
+        unsafe fn(from: *const E, to: *mut E, count: usize, pivot: E) -> (usize, usize),
 }
 
 /// What each level has for `u32`.
@@ -55,8 +63,6 @@ pub const SORT_U64: [Option<Sorter<u64>>; 3] = {
 trait Integer: Copy + Ord {
     /// The largest.
     const MAX: Self;
-    /// The next larger one, if there is one.
-    fn next(self) -> Option<Self>;
 }
 
 /// A register of unsigned integers.
@@ -85,6 +91,16 @@ trait Keys: Copy {
     /// Two rows of a matrix of which the lanes are columns, after its blocks of one element (those
     /// that `bit` parts) beside the diagonal have changed places.
     unsafe fn turned(self, other: Self, bit: usize) -> (Self, Self);
-    /// Lanes below the pivot first, the others behind, each in order; and how many are below.
-    unsafe fn parted(self, pivot: Self) -> (Self, usize);
+    /// Writes the lanes below the pivot from `low` on and the others up to `end`, each in order;
+    /// how many are below. The room between is a whole number of registers, and what is left of it
+    /// may hold anything.
+    unsafe fn part_to(self, pivot: Self, low: *mut Self::Elem, end: *mut Self::Elem) -> usize;
+    /// Writes the lanes below the pivot from `low` on and those above up to `end`, each in order; how
+    /// many are below and above. There is room for two registers at least, as for `part_to`.
+    unsafe fn part_around_to(
+        self,
+        pivot: Self,
+        low: *mut Self::Elem,
+        end: *mut Self::Elem,
+    ) -> (usize, usize);
 }

@@ -15,20 +15,27 @@ pub(super) const NETWORK: usize = 16;
 /// registers of them; the level is available.
 #[inline(always)]
 pub(super) unsafe fn small<V: Keys>(from: *const V::Elem, to: *mut V::Elem, count: usize) {
+    // Where squares of lanes are small, the next multiple of them takes less than rows do.
+    let columns_are_faster = V::LANES == 8;
     // SAFETY: the same contract.
     unsafe {
         match count.div_ceil(V::LANES) {
             0 => {}
             1 => network::<V, 1>(from, to, count),
             2 => network::<V, 2>(from, to, count),
-            3..=4 => network::<V, 4>(from, to, count),
-            5..=8 => network::<V, 8>(from, to, count),
+            3 => network::<V, 3>(from, to, count),
+            4 => network::<V, 4>(from, to, count),
+            5 => network::<V, 5>(from, to, count),
+            6 if !columns_are_faster => network::<V, 6>(from, to, count),
+            6..=8 => network::<V, 8>(from, to, count),
+            9..=10 => network::<V, 10>(from, to, count),
+            11..=12 if !columns_are_faster => network::<V, 12>(from, to, count),
             _ => network::<V, NETWORK>(from, to, count),
         }
     }
 }
 
-/// Sorts `N` registers, a power of two: each by itself, then bitonic merges.
+/// Sorts `N` registers.
 ///
 /// # Safety
 /// As [`small`]; `count` is at least 1 and at most `N` registers' lanes.
@@ -61,7 +68,7 @@ unsafe fn network<V: Keys, const N: usize>(from: *const V::Elem, to: *mut V::Ele
     }
 }
 
-/// Sorts registers, fewer than there are lanes: each by itself, then all.
+/// Sorts any number of registers up to 16: each by itself, then bitonic merges of more and more.
 ///
 /// # Safety
 /// The level is available.
@@ -217,36 +224,39 @@ unsafe fn turn_blocks<V: Keys, const N: usize>(rows: &mut [V; N], bit: usize) {
     }
 }
 
-/// Merges neighbouring ascending runs of `RUN` registers.
+/// Merges neighbouring ascending runs of `RUN` registers; of the last pair the second may be shorter,
+/// or missing.
 ///
 /// # Safety
 /// The level is available.
 #[inline(always)]
 unsafe fn merge_runs<V: Keys, const N: usize, const RUN: usize>(rows: &mut [V; N]) {
-    for pair in rows.chunks_exact_mut(2 * RUN) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            // The second run backwards, against the first.
-            let (_, second) = pair.split_at_mut(RUN);
-            second.reverse();
-            for row in second {
-                *row = row.swapped(V::LANES - 1);
-            }
-            let mut distance = RUN;
-            while distance > 0 {
-                for block in pair.chunks_exact_mut(2 * distance) {
-                    for i in 0..distance {
-                        let (a, b) = (block[i], block[i + distance]);
-                        block[i] = a.min(b);
-                        block[i + distance] = a.max(b);
-                    }
-                }
-                distance /= 2;
-            }
-            for row in pair {
-                *row = merged(*row, V::LANES);
-            }
+    if RUN >= N {
+        return;
+    }
+    let mut start = 0;
+    while start + RUN < N {
+        // The first run backwards, against the second: registers that the second lacks, as if they
+        // held the largest integer, then stay behind all others and need no comparison.
+        rows[start..start + RUN].reverse();
+        for row in &mut rows[start..start + RUN] {
+            // SAFETY: the caller's promise.
+            *row = unsafe { row.swapped(V::LANES - 1) };
         }
+        start += 2 * RUN;
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        compare_all::<V, N, RUN>(rows, RUN, 0);
+        compare_all::<V, N, RUN>(rows, RUN / 2, 0);
+        compare_all::<V, N, RUN>(rows, RUN / 4, 0);
+        compare_all::<V, N, RUN>(rows, RUN / 8, 0);
+    }
+    // A last run without a second one is in order already.
+    let merged_rows = if N % (2 * RUN) <= RUN { N - N % (2 * RUN) } else { N };
+    for row in &mut rows[..merged_rows] {
+        // SAFETY: the caller's promise.
+        *row = unsafe { merged(*row, V::LANES) };
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) unsafe fn sort<V: Keys>(
         let done = moved == to_other;
         // SAFETY: `start..start + len` lies in both arrays, by induction; the rest is the
         // caller's promise.
-        let below = unsafe {
+        let parts = unsafe {
             let (from, to) = (here.add(start), there.add(start));
             let target = if done { from } else { to };
             if len <= NETWORK * V::LANES {
@@ -41,37 +41,23 @@ pub(super) unsafe fn sort<V: Keys>(
                 }
                 None
             } else {
-                let pivot = pivot::<V>(from, len);
-                let below = part::<V>(from, to, len, pivot);
+                let (pivot, repeats) = pivot::<V>(from, len);
+                let below = if repeats { 0 } else { part::<V>(from, to, len, pivot) };
+                // One that is frequent, or the least, leaves those equal to it where they belong.
                 if below > 0 {
-                    Some(below)
-                } else if let Some(next) = pivot.next() {
-                    // The pivot is the least: those equal to it are in their places.
-                    let equal = part::<V>(from, to, len, next);
-                    if done {
-                        from.copy_from_nonoverlapping(to, equal);
-                    }
-                    start += equal;
-                    len -= equal;
-                    moved = !moved;
-                    turns -= 1;
-                    if len > 0 {
-                        continue;
-                    }
-                    None
+                    Some((below, len - below))
                 } else {
-                    // All are the largest integer.
-                    if !done {
-                        to.copy_from_nonoverlapping(from, len);
-                    }
-                    None
+                    let (below, above) = part_around::<V>(from, to, len, pivot);
+                    let equal = len - below - above;
+                    std::slice::from_raw_parts_mut(target.add(below), equal).fill(pivot);
+                    Some((below, above))
                 }
             }
         };
-        if let Some(below) = below {
+        if let Some((below, above)) = parts {
             turns -= 1;
             moved = !moved;
-            let (low, high) = ((start, below), (start + below, len - below));
+            let (low, high) = ((start, below), (start + len - above, above));
             let (next, later) = if low.1 < high.1 { (low, high) } else { (high, low) };
             waiting[waits] = (later.0, later.1, moved, turns);
             waits += 1;
@@ -85,12 +71,13 @@ pub(super) unsafe fn sort<V: Keys>(
     }
 }
 
-/// An element near the middle: the median of some, evenly spread.
+/// An element near the middle, the median of some, evenly spread; and whether another of those is
+/// equal to it.
 ///
 /// # Safety
 /// `count` integers, more than a network sorts, may be read; the level is available.
 #[inline(always)]
-unsafe fn pivot<V: Keys>(from: *const V::Elem, count: usize) -> V::Elem {
+unsafe fn pivot<V: Keys>(from: *const V::Elem, count: usize) -> (V::Elem, bool) {
     const SAMPLE: usize = 64;
     let mut sample = [V::Elem::MAX; SAMPLE];
     let wanted = if count < 1 << 12 { SAMPLE / 4 } else { SAMPLE };
@@ -102,7 +89,9 @@ unsafe fn pivot<V: Keys>(from: *const V::Elem, count: usize) -> V::Elem {
     let at = sample.as_mut_ptr();
     // SAFETY: the sample has `wanted` elements, no more than a network sorts.
     unsafe { small::<V>(at, at, wanted) };
-    sample[wanted / 2]
+    let middle = wanted / 2;
+    let pivot = sample[middle];
+    (pivot, sample[middle - 1] == pivot || sample[middle + 1] == pivot)
 }
 
 /// See [`super::Sorter::part`].
@@ -116,37 +105,91 @@ pub(super) unsafe fn part<V: Keys>(
     count: usize,
     pivot: V::Elem,
 ) -> usize {
-    // SAFETY: `low..high` are the places not yet written, as many as elements not yet read;
-    // whole registers are written at both of its ends, and there is room for two of them until
-    // the last, which fills it exactly.
+    // SAFETY: `low..high` are the places not yet written, as many as elements not yet read, and
+    // after the odd ones a multiple of whole registers.
     unsafe {
         let pivot = V::splat(pivot);
-        let (mut low, mut high) = (0, count);
         let odd = count % V::LANES;
-        if odd > 0 {
-            let (parted, below) = V::load_first(from, odd).parted(pivot);
-            parted.store_first(to, below);
-            // Lanes beyond the odd ones hold the largest integer and stand behind the others.
-            let rest = odd - below;
-            let mut last = [V::Elem::MAX; 64];
-            parted.store(last.as_mut_ptr());
-            to.add(high - rest).copy_from_nonoverlapping(last.as_ptr().add(below), rest);
-            (low, high) = (below, high - rest);
-        }
+        let (mut low, above) = few::<V>(from, odd, to, to.add(count), |x, low, end| {
+            let below = x.part_to(pivot, low, end);
+            (below, V::LANES - below)
+        });
+        let mut high = count - above;
         let mut at = odd;
-        while high - low > V::LANES {
-            let (parted, below) = V::load(from.add(at)).parted(pivot);
-            parted.store(to.add(low));
-            parted.store(to.add(high - V::LANES));
+        while at < count {
+            let below = V::load(from.add(at)).part_to(pivot, to.add(low), to.add(high));
             low += below;
             high -= V::LANES - below;
             at += V::LANES;
         }
-        if high > low {
-            let (parted, below) = V::load(from.add(at)).parted(pivot);
-            parted.store(to.add(low));
-            low += below;
-        }
         low
+    }
+}
+
+/// See [`super::Sorter::part_around`].
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub(super) unsafe fn part_around<V: Keys>(
+    from: *const V::Elem,
+    to: *mut V::Elem,
+    count: usize,
+    pivot: V::Elem,
+) -> (usize, usize) {
+    // SAFETY: `low..high` are the places not yet written, at least as many as elements not yet
+    // read: two whole registers until the last one.
+    unsafe {
+        let pivot = V::splat(pivot);
+        let (mut low, mut high, mut at) = (0, count, 0);
+        while at + 2 * V::LANES <= count {
+            let row = V::load(from.add(at));
+            let (below, above) = row.part_around_to(pivot, to.add(low), to.add(high));
+            low += below;
+            high -= above;
+            at += V::LANES;
+        }
+        while at < count {
+            let left = V::LANES.min(count - at);
+            let (below, above) =
+                few::<V>(from.add(at), left, to.add(low), to.add(high), |x, l, e| {
+                    x.part_around_to(pivot, l, e)
+                });
+            low += below;
+            high -= above;
+            at += left;
+        }
+        (low, count - high)
+    }
+}
+
+/// Does what `store` does for `count` integers, up to a register of them, and writes no more than
+/// what belongs there: some from `low` on, some up to `end`. How many of both.
+///
+/// # Safety
+/// `count` integers may be read at `from`; what `store` says how many of may be written; the level
+/// is available.
+#[inline(always)]
+unsafe fn few<V: Keys>(
+    from: *const V::Elem,
+    count: usize,
+    low: *mut V::Elem,
+    end: *mut V::Elem,
+    store: impl Fn(V, *mut V::Elem, *mut V::Elem) -> (usize, usize),
+) -> (usize, usize) {
+    if count == 0 {
+        return (0, 0);
+    }
+    // SAFETY: the room has two registers, and one to read on behind them; the rest is the caller's
+    // promise.
+    unsafe {
+        let mut room = [V::Elem::MAX; 48];
+        let at = room.as_mut_ptr();
+        let (below, padded) = store(V::load_first(from, count), at, at.add(2 * V::LANES));
+        // Lanes beyond the count hold the largest integer, and stand behind the others.
+        let above = padded.saturating_sub(V::LANES - count);
+        V::load(at).store_first(low, below);
+        V::load(at.add(2 * V::LANES - padded)).store_first(end.sub(above), above);
+        (below, above)
     }
 }

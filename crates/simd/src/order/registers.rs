@@ -11,10 +11,6 @@ macro_rules! integers {
     ($($type:ident)*) => {$(
         impl Integer for $type {
             const MAX: $type = $type::MAX;
-            #[inline(always)]
-            fn next(self) -> Option<$type> {
-                self.checked_add(1)
-            }
         }
     )*};
 }
@@ -24,7 +20,7 @@ integers!(u32 u64);
 macro_rules! avx512 {
     ($name:ident, $elem:ident, $lanes:literal, $mask:ident, $numbers:expr,
      $set1:ident $loadu:ident $storeu:ident $mask_loadu:ident $mask_storeu:ident $min:ident $max:ident
-     $permute:ident $mask_permute:ident $test:ident $mask_max:ident $less:ident $compress:ident $expand:ident) => {
+     $permute:ident $mask_permute:ident $test:ident $mask_max:ident $less:ident $greater:ident $compress:ident) => {
         /// A register of AVX-512.
         #[derive(Clone, Copy)]
         #[repr(transparent)]
@@ -109,15 +105,33 @@ macro_rules! avx512 {
             }
 
             #[inline(always)]
-            unsafe fn parted(self, pivot: Self) -> (Self, usize) {
-                // SAFETY: the caller has AVX-512.
+            unsafe fn part_to(self, pivot: Self, low: *mut $elem, end: *mut $elem) -> usize {
+                // SAFETY: the caller has AVX-512 and room for a register.
                 unsafe {
-                    let below = $less(self.0, pivot.0);
-                    let count = below.count_ones();
-                    let behind = (u32::MAX << count) as $mask;
-                    let low = $compress(below, self.0);
-                    let high = $compress(!below, self.0);
-                    ($name($expand(low, behind, high)), count as usize)
+                    let is_below = $less(self.0, pivot.0);
+                    let below = is_below.count_ones() as usize;
+                    let above = $lanes - below;
+                    $name($compress(is_below, self.0)).store(low);
+                    $name($compress(!is_below, self.0)).store_first(end.sub(above), above);
+                    below
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn part_around_to(
+                self,
+                pivot: Self,
+                low: *mut $elem,
+                end: *mut $elem,
+            ) -> (usize, usize) {
+                // SAFETY: the caller has AVX-512 and room for a register.
+                unsafe {
+                    let is_below = $less(self.0, pivot.0);
+                    let is_above = $greater(self.0, pivot.0);
+                    let above = is_above.count_ones() as usize;
+                    $name($compress(is_below, self.0)).store(low);
+                    $name($compress(is_above, self.0)).store_first(end.sub(above), above);
+                    (is_below.count_ones() as usize, above)
                 }
             }
         }
@@ -128,14 +142,14 @@ avx512!(U32x16, u32, 16, __mmask16,
     _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
     _mm512_set1_epi32 _mm512_loadu_si512 _mm512_storeu_si512 _mm512_mask_loadu_epi32
     _mm512_mask_storeu_epi32 _mm512_min_epu32 _mm512_max_epu32 _mm512_permutexvar_epi32
-    _mm512_mask_permutexvar_epi32     _mm512_test_epi32_mask _mm512_mask_max_epu32 _mm512_cmplt_epu32_mask _mm512_maskz_compress_epi32
-    _mm512_mask_expand_epi32);
+    _mm512_mask_permutexvar_epi32 _mm512_test_epi32_mask _mm512_mask_max_epu32 _mm512_cmplt_epu32_mask
+    _mm512_cmpgt_epu32_mask _mm512_maskz_compress_epi32);
 
 avx512!(U64x8, u64, 8, __mmask8, _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7),
     _mm512_set1_epi64 _mm512_loadu_si512 _mm512_storeu_si512 _mm512_mask_loadu_epi64
     _mm512_mask_storeu_epi64 _mm512_min_epu64 _mm512_max_epu64 _mm512_permutexvar_epi64
-    _mm512_mask_permutexvar_epi64     _mm512_test_epi64_mask _mm512_mask_max_epu64 _mm512_cmplt_epu64_mask _mm512_maskz_compress_epi64
-    _mm512_mask_expand_epi64);
+    _mm512_mask_permutexvar_epi64 _mm512_test_epi64_mask _mm512_mask_max_epu64 _mm512_cmplt_epu64_mask
+    _mm512_cmpgt_epu64_mask _mm512_maskz_compress_epi64);
 
 /// For each set of lanes: those first, the others behind.
 static PARTED: [[u32; 8]; 256] = {
@@ -183,6 +197,33 @@ impl U32x8 {
     unsafe fn first(count: usize) -> __m256i {
         // SAFETY: the caller has AVX2.
         unsafe { _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), Self::numbers()) }
+    }
+
+    /// The lanes that are less than those of another.
+    ///
+    /// # Safety
+    /// AVX2 is available.
+    #[inline(always)]
+    unsafe fn below(self, other: U32x8) -> u8 {
+        // SAFETY: the caller has AVX2.
+        unsafe {
+            // There is no unsigned comparison: not below is to be the greater of both.
+            let not_below = _mm256_cmpeq_epi32(_mm256_max_epu32(self.0, other.0), self.0);
+            !_mm256_movemask_ps(_mm256_castsi256_ps(not_below)) as u8
+        }
+    }
+
+    /// Some lanes first, the others behind, each in order.
+    ///
+    /// # Safety
+    /// AVX2 is available.
+    #[inline(always)]
+    unsafe fn parted(self, first: u8) -> U32x8 {
+        // SAFETY: the caller has AVX2; a set has eight bits, as many rows as the table has.
+        unsafe {
+            let lanes = _mm256_loadu_si256(PARTED[usize::from(first)].as_ptr().cast());
+            U32x8(_mm256_permutevar8x32_epi32(self.0, lanes))
+        }
     }
 }
 
@@ -268,14 +309,26 @@ impl Keys for U32x8 {
     }
 
     #[inline(always)]
-    unsafe fn parted(self, pivot: Self) -> (Self, usize) {
-        // SAFETY: the caller has AVX2; a mask has eight bits, as many rows as the table has.
+    unsafe fn part_to(self, pivot: Self, low: *mut u32, end: *mut u32) -> usize {
+        // SAFETY: the caller has AVX2; where there is room for more than one register there is for
+        // two, so that neither overwrites what the other has to say.
         unsafe {
-            // There is no unsigned comparison: not below is to be the greater of both.
-            let not_below = _mm256_cmpeq_epi32(_mm256_max_epu32(self.0, pivot.0), self.0);
-            let below = !_mm256_movemask_ps(_mm256_castsi256_ps(not_below)) as u8;
-            let lanes = _mm256_loadu_si256(PARTED[usize::from(below)].as_ptr().cast());
-            (U32x8(_mm256_permutevar8x32_epi32(self.0, lanes)), below.count_ones() as usize)
+            let below = self.below(pivot);
+            let parted = self.parted(below);
+            parted.store(low);
+            parted.store(end.sub(8));
+            below.count_ones() as usize
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn part_around_to(self, pivot: Self, low: *mut u32, end: *mut u32) -> (usize, usize) {
+        // SAFETY: the caller has AVX2, and room for two registers.
+        unsafe {
+            let (below, not_above) = (self.below(pivot), !pivot.below(self));
+            self.parted(below).store(low);
+            self.parted(not_above).store(end.sub(8));
+            (below.count_ones() as usize, not_above.count_zeros() as usize)
         }
     }
 }
@@ -300,9 +353,20 @@ macro_rules! sorter {
                 // SAFETY: the same contract.
                 unsafe { quick::part::<$register>(from, to, count, pivot) }
             }
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn part_around(
+                from: *const $elem,
+                to: *mut $elem,
+                count: usize,
+                pivot: $elem,
+            ) -> (usize, usize) {
+                // SAFETY: the same contract.
+                unsafe { quick::part_around::<$register>(from, to, count, pivot) }
+            }
         }
 
-        pub(super) const $name: Sorter<$elem> = Sorter { sort: $module::sort, part: $module::part };
+        pub(super) const $name: Sorter<$elem> =
+            Sorter { sort: $module::sort, part: $module::part, part_around: $module::part_around };
     };
 }
 
