@@ -44,12 +44,17 @@ fn element(dtype: DType, random: &mut Rng) -> Scalar {
 
 fn input(layout: Layout, dtype: DType, seed: u64) -> View {
     let mut random = Rng(seed);
+    filled(layout, dtype, |_| element(dtype, &mut random))
+}
+
+/// A view of the elements that `f` makes of the places in memory.
+fn filled(layout: Layout, dtype: DType, mut f: impl FnMut(usize) -> Scalar) -> View {
     let len = layout.span().map_or(0, |(_, high)| high + 1);
     let storage = Storage::host(Cpu::ID, (len * dtype.size()).max(1), true).unwrap();
     {
         let mut bytes = UserWrite::new("test", &storage).unwrap();
         for i in 0..len {
-            let scalar = element(dtype, &mut random);
+            let scalar = f(i);
             bytes[i * dtype.size()..(i + 1) * dtype.size()].copy_from_slice(scalar.bytes());
         }
     }
@@ -135,6 +140,81 @@ fn every_dtype_and_length() {
     for dtype in DType::ALL {
         for n in [1, 2, 3, 8, 17, 64, 500, 513, 3000] {
             check(&input(Layout::contiguous(&[n]).unwrap(), dtype, n as u64), 0, &format!("{n}"));
+        }
+    }
+}
+
+/// The element at a place of so many, by a pattern.
+type Pattern = fn(DType, usize, usize, &mut Rng) -> Scalar;
+
+fn int(dtype: DType, value: u64) -> Scalar {
+    Number::Int(value.into()).cast(dtype)
+}
+
+/// Elements that repeat, that are in order here and there, that differ in few bits.
+const PATTERNS: [(&str, Pattern); 11] = [
+    ("one", |dtype, _, _, _| int(dtype, 3)),
+    ("two values", |dtype, _, _, random| int(dtype, random.next() % 2)),
+    ("ten values", |dtype, _, _, random| int(dtype, random.next() % 10)),
+    ("rare others", |dtype, _, _, random| match random.next() % 50 {
+        0 => element(dtype, random),
+        other => int(dtype, other % 2),
+    }),
+    ("half NaN", |dtype, _, _, random| match random.next() % 2 {
+        0 if dtype.is_inexact() => Number::Float(f64::NAN).cast(dtype),
+        _ => element(dtype, random),
+    }),
+    ("half zeros", |dtype, _, _, random| match random.next() % 4 {
+        0 => Number::Float(0.0).cast(dtype),
+        1 => Number::Float(-0.0).cast(dtype),
+        _ => element(dtype, random),
+    }),
+    ("ascending", |dtype, i, _, _| int(dtype, i as u64 / 3)),
+    ("descending", |dtype, i, n, _| int(dtype, (n - i) as u64)),
+    ("organ pipe", |dtype, i, n, _| int(dtype, i.min(n - i) as u64)),
+    ("a tail", |dtype, i, n, random| match i + 5 < n {
+        true => int(dtype, i as u64),
+        false => int(dtype, random.next() % n as u64),
+    }),
+    // What an integer of key and index has no room for decides.
+    ("high and low bits", |dtype, _, _, random| {
+        let high = (random.next() % 3) << 61;
+        let bits = high | (random.next() % 7) << 40 | (random.next() % 5);
+        match dtype.kind() {
+            Kind::Bool => int(dtype, bits % 2),
+            _ => Scalar::from_bytes(dtype, &[bits.to_ne_bytes(); 2].concat()),
+        }
+    }),
+];
+
+#[test]
+fn every_pattern_of_every_dtype() {
+    for dtype in DType::ALL {
+        for (name, pattern) in PATTERNS {
+            for n in [2, 5, 127, 129, 257, 513, 3000] {
+                let mut random = Rng(n as u64);
+                let of = |i| pattern(dtype, i, n, &mut random);
+                let view = filled(Layout::contiguous(&[n]).unwrap(), dtype, of);
+                check(&view, 0, &format!("{n} {name}"));
+            }
+            let n = 600;
+            let mut random = Rng(7);
+            let of = |i| pattern(dtype, i, 3 * n, &mut random);
+            let steps = filled(Layout::new(&[n], &[3], 0).unwrap(), dtype, of);
+            check(&steps, 0, &format!("{n} {name} in steps"));
+        }
+    }
+}
+
+#[test]
+fn every_pattern_of_long_lines() {
+    let n = 70_001;
+    for dtype in [DType::Float32, DType::Int64, DType::Int16] {
+        for (name, pattern) in PATTERNS {
+            let mut random = Rng(n as u64);
+            let of = |i| pattern(dtype, i, n, &mut random);
+            let view = filled(Layout::contiguous(&[n]).unwrap(), dtype, of);
+            check(&view, 0, &format!("{n} {name}"));
         }
     }
 }

@@ -48,6 +48,17 @@ where
                     assert!(*got == want, "{name}: {count} at {level:?}");
                 }
                 let Some(&pivot) = data.get(count / 2) else { continue };
+                for cut in [0, 1, count / 3, count / 2, count] {
+                    let mut runs = data.clone();
+                    let (a, b) = runs.split_at_mut(cut);
+                    a.sort_unstable();
+                    b.sort_unstable();
+                    let mut merged = data.clone();
+                    let to = merged.as_mut_ptr();
+                    // SAFETY: as above; both runs are `count` integers together.
+                    unsafe { (sorter.merge)(a.as_ptr(), a.len(), b.as_ptr(), b.len(), to) };
+                    assert!(merged == want, "{name}: {count} cut at {cut} at {level:?}");
+                }
                 let mut parted = data.clone();
                 // SAFETY: as above.
                 let below =

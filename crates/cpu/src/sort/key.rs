@@ -19,40 +19,43 @@ pub(super) trait Bits: Pod + Ord + Send + Sync {
     const ONES: Self;
     /// What sorts them by vectors, for each instruction set.
     const SORTERS: [Option<Sorter<Self>>; 3];
+    /// An integer that vectors sort, no narrower.
+    type Lane: Bits;
+    /// As a lane.
+    fn widened(self) -> Self::Lane;
+    /// Of a lane.
+    fn narrowed(lane: Self::Lane) -> Self;
     /// The eight bits from bit `shift` on.
     fn digit(self, shift: u32) -> usize;
-    /// Together with an index: a key of at most half the bits above it.
-    fn with_index<K: Bits>(key: K, index: usize) -> Self;
-    /// The index of [`Bits::with_index`].
-    fn index(self) -> i64;
     /// Widened.
     fn to_u128(self) -> u128;
     /// Zero bits above the highest that is set.
     fn leading_zeros(self) -> u32;
     /// The bits in which the two differ, added to those of `seen`.
     fn differences(self, other: Self, seen: Self) -> Self;
-    /// The next larger one, if there is one.
-    fn next(self) -> Option<Self>;
+    /// Of the lowest bits of another.
+    fn of(bits: usize) -> Self;
 }
 
 macro_rules! bits {
-    ($($type:ident $sorters:expr;)*) => {$(
+    ($($type:ident $lane:ident $sorters:expr;)*) => {$(
         impl Bits for $type {
             const BITS: u32 = $type::BITS;
             const ZERO: $type = 0;
             const ONES: $type = $type::MAX;
             const SORTERS: [Option<Sorter<$type>>; 3] = $sorters;
+            type Lane = $lane;
+            #[inline(always)]
+            fn widened(self) -> $lane {
+                self.into()
+            }
+            #[inline(always)]
+            fn narrowed(lane: $lane) -> $type {
+                lane as $type
+            }
             #[inline(always)]
             fn digit(self, shift: u32) -> usize {
                 (self >> shift) as usize & 0xff
-            }
-            #[inline(always)]
-            fn with_index<K: Bits>(key: K, index: usize) -> $type {
-                (key.to_u128() as $type) << ($type::BITS / 2) | index as $type
-            }
-            #[inline(always)]
-            fn index(self) -> i64 {
-                (self & ($type::MAX >> ($type::BITS / 2))) as i64
             }
             #[inline(always)]
             fn to_u128(self) -> u128 {
@@ -66,19 +69,19 @@ macro_rules! bits {
             fn differences(self, other: $type, seen: $type) -> $type {
                 seen | (self ^ other)
             }
-            fn next(self) -> Option<$type> {
-                self.checked_add(1)
+            fn of(bits: usize) -> $type {
+                bits as $type
             }
         }
     )*};
 }
 
 bits! {
-    u8 [None; 3];
-    u16 [None; 3];
-    u32 SORT_U32;
-    u64 SORT_U64;
-    u128 [None; 3];
+    u8 u32 [None; 3];
+    u16 u32 [None; 3];
+    u32 u32 SORT_U32;
+    u64 u64 SORT_U64;
+    u128 u128 [None; 3];
 }
 
 /// An element that can be sorted.
@@ -98,7 +101,7 @@ pub(super) trait Reversible: Key {
     /// Like [`Key::key`], but -0.0 comes just before 0.0 (after, if flipped).
     fn spread_key(raw: Self::Raw, flip: Self::Bits) -> Self::Bits;
 
-    /// The element of a spread key; some NaN for that of NaN.
+    /// The element of a spread key; the usual NaN for that of NaN.
     fn restore(key: Self::Bits, flip: Self::Bits) -> Self::Raw;
 
     /// The spread keys of zeros of both signs, ascending.
@@ -106,6 +109,12 @@ pub(super) trait Reversible: Key {
 
     /// Whether it is zero, of either sign.
     fn is_zero(raw: Self::Raw) -> bool;
+
+    /// Whether it is NaN.
+    fn is_nan(raw: Self::Raw) -> bool;
+
+    /// Whether it is NaN of other bits than the usual one.
+    fn is_unusual(raw: Self::Raw) -> bool;
 }
 
 impl Key for bool {
@@ -130,6 +139,12 @@ impl Reversible for bool {
         [flip; 2]
     }
     fn is_zero(_: u8) -> bool {
+        false
+    }
+    fn is_nan(_: u8) -> bool {
+        false
+    }
+    fn is_unusual(_: u8) -> bool {
         false
     }
 }
@@ -157,6 +172,12 @@ macro_rules! integers {
                 [Self::key(0, flip); 2]
             }
             fn is_zero(_: $type) -> bool {
+                false
+            }
+            fn is_nan(_: $type) -> bool {
+                false
+            }
+            fn is_unusual(_: $type) -> bool {
                 false
             }
         }
@@ -200,9 +221,11 @@ macro_rules! floats {
             #[inline(always)]
             fn restore(key: $bits, flip: $bits) -> $type {
                 const SIGN: $bits = 1 << ($bits::BITS - 1);
+                let nan = key == $bits::MAX;
                 let key = key ^ flip;
                 let all_if_positive = (key as $signed >> ($bits::BITS - 1)) as $bits;
-                $type::from_bits(key ^ (!all_if_positive | SIGN))
+                let bits = key ^ (!all_if_positive | SIGN);
+                $type::from_bits(if nan { $type::NAN.to_bits() } else { bits })
             }
             fn zero_keys(flip: $bits) -> [$bits; 2] {
                 let mut keys = [1 << ($bits::BITS - 1), 0]
@@ -213,6 +236,14 @@ macro_rules! floats {
             #[inline(always)]
             fn is_zero(raw: $type) -> bool {
                 raw.to_bits() << 1 == 0
+            }
+            #[inline(always)]
+            fn is_nan(raw: $type) -> bool {
+                raw.to_bits() << 1 > $infinity << 1
+            }
+            #[inline(always)]
+            fn is_unusual(raw: $type) -> bool {
+                Self::is_nan(raw) & (raw.to_bits() != $type::NAN.to_bits())
             }
         }
     )*};

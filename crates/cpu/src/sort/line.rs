@@ -1,30 +1,31 @@
-//! Sorts one line, stably.
+//! Sorts one line of values, stably.
 //!
 //! Values are sorted as their keys and had back from them; elements that share a key (NaN, zeros of
-//! both signs) are put back in the order they came in. Indices are sorted together with keys, in
-//! one integer where both fit. Both need room, which [`Line::room`] and [`argsort_room`] measure, so
-//! that whoever calls can have it before the first result is written. Called by the drivers in
-//! `sort/mod.rs`, once for each line.
+//! both signs) are put back in the order they came in. Complex numbers are fetched by their sorted
+//! indices. Both need room, which [`Line::room`] measures, so that whoever calls can have it before
+//! the first result is written. Called by the drivers in `sort/mod.rs`, once for each line.
 
 use std::ops::Range;
 
-use bytemuck::{bytes_of, cast_slice_mut};
+use bytemuck::cast_slice_mut;
+use smallvec::{SmallVec, smallvec};
 use tilework_ops::{Complex, bf16, f16};
 
 use super::key::{Bits, Key, Reversible};
 use super::quick::{Make, Take};
-use super::{Row, quick, radix};
-use crate::isa::Isa;
+use super::runs::Runs;
+use super::{Block, Row, count, indices, quick, radix};
+use crate::isa::{Isa, Work, with_isa};
 use crate::pool;
 
 /// Elements of one piece of work that goes over all of a line.
-const PIECE: usize = 1 << 16;
+pub(super) const PIECE: usize = 1 << 16;
+
+/// Elements that are looked at together.
+const TOGETHER: usize = 256;
 
 /// How the elements of a dtype are sorted.
 pub(super) trait Line: Key {
-    /// A key together with an index; keys too wide for any integer have another way.
-    type Pair: Bits;
-
     /// Bytes that sorting `len` values takes.
     fn room(len: usize) -> usize;
 
@@ -34,11 +35,10 @@ pub(super) trait Line: Key {
 }
 
 macro_rules! reversible {
-    ($($type:ty, $pair:ty;)*) => {$(
+    ($($type:ty)*) => {$(
         impl Line for $type {
-            type Pair = $pair;
             fn room(len: usize) -> usize {
-                2 * len * size_of::<Self::Bits>()
+                (2 * len * size_of::<Lane<$type>>()).max(count::ROOM)
             }
             fn sort(line: Row<Self::Raw>, out: Row<Self::Raw>, flip: Self::Bits, work: &mut [u8]) {
                 sort_by_keys::<$type>(line, out, flip, work);
@@ -47,21 +47,21 @@ macro_rules! reversible {
     )*};
 }
 
-reversible! {
-    bool, u64; i8, u64; i16, u64; i32, u64; i64, u128;
-    u8, u64; u16, u64; u32, u64; u64, u128;
-    f16, u64; bf16, u64; f32, u64; f64, u128;
-}
+reversible!(bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64);
 
 macro_rules! by_indices {
     ($($type:ty)*) => {$(
         impl Line for $type {
-            type Pair = u128;
             fn room(len: usize) -> usize {
-                argsort_room::<$type>(len)
+                len * size_of::<i64>() + indices::room::<$type>(len)
             }
             fn sort(line: Row<Self::Raw>, out: Row<Self::Raw>, flip: Self::Bits, work: &mut [u8]) {
-                argsort::<$type>(line, flip, work, |i, index| out.put(i, line.get(index as usize)));
+                let (work, order) = work.split_at_mut(indices::room::<$type>(line.len()));
+                let order = cast_slice_mut::<u8, i64>(order);
+                // SAFETY: the row is used no longer than the slice is borrowed.
+                let places = unsafe { Row::new(order.as_mut_ptr(), 1, order.len()) };
+                indices::argsort::<$type>(line, flip, work, places);
+                out.fill_from(0..line.len(), order, |index| line.get(index as usize));
             }
         }
     )*};
@@ -69,10 +69,13 @@ macro_rules! by_indices {
 
 by_indices!(Complex<f32> Complex<f64>);
 
+/// The integer that elements are sorted as.
+type Lane<T> = <<T as Key>::Bits as Bits>::Lane;
+
 /// Sorts the integers that `make` makes by their bits from `low` on, and hands them to `take`;
 /// `data` and `other` are room for them. Those bits below must be in order already, and differ in
 /// all elements.
-fn sort_integers<E: Bits>(
+pub(super) fn sort_integers<E: Bits>(
     data: &mut [E],
     other: &mut [E],
     low: u32,
@@ -80,27 +83,29 @@ fn sort_integers<E: Bits>(
     take: &Take<'_, E>,
 ) {
     let Some(sorter) = E::SORTERS[Isa::current() as usize] else {
-        let len = data.len();
         quick::make_all(data, make);
-        radix::sort(data, other, low);
-        return pool::for_ranges(len, PIECE, &|range| take(range.clone(), &data[range]));
+        return quick::hand_on(sort_made(data, other, low), take);
     };
     // SAFETY: the current instruction set is available.
     unsafe { quick::sort(sorter, data, other, make, take) }
 }
 
-/// Makes `f` of the places and values of some elements.
-#[inline(always)]
-fn each_of<R: Copy, B>(line: Row<R>, range: Range<usize>, to: &mut [B], f: impl Fn(usize, R) -> B) {
-    if let Some(elements) = line.slice(range.clone()) {
-        for ((to, &x), i) in to.iter_mut().zip(elements).zip(range) {
-            *to = f(i, x);
-        }
-    } else {
-        for (to, i) in to.iter_mut().zip(range) {
-            *to = f(i, line.get(i));
-        }
+/// Sorts integers like [`sort_integers`] that are there already: the array that the outcome is in.
+pub(super) fn sort_made<'a, E: Bits>(
+    data: &'a mut [E],
+    other: &'a mut [E],
+    low: u32,
+) -> &'a mut [E] {
+    assert_eq!(data.len(), other.len());
+    if let Some(runs) = Runs::few(data) {
+        return runs.merge(data, other);
     }
+    let Some(sorter) = E::SORTERS[Isa::current() as usize] else {
+        return radix::sort(data, other, low);
+    };
+    // SAFETY: the current instruction set is available, and both have as many integers.
+    unsafe { (sorter.sort)(data.as_mut_ptr(), other.as_mut_ptr(), false, data.len()) };
+    data
 }
 
 fn sort_by_keys<T: Reversible>(
@@ -109,96 +114,153 @@ fn sort_by_keys<T: Reversible>(
     flip: T::Bits,
     work: &mut [u8],
 ) {
-    let (keys, other) = cast_slice_mut::<u8, T::Bits>(work).split_at_mut(line.len());
-    let make = |range: Range<usize>, keys: &mut [T::Bits]| {
-        each_of(line, range, keys, |_, raw| T::spread_key(raw, flip));
-    };
-    let take = |range: Range<usize>, keys: &[T::Bits]| {
-        out.fill_from(range, keys, |key| T::restore(key, flip));
-    };
-    sort_integers(keys, other, 0, &make, &take);
+    let len = line.len();
+    if !count::sort::<T>(line, out, flip, work) {
+        let keys = &mut cast_slice_mut::<u8, Lane<T>>(work)[..2 * len];
+        let (keys, other) = keys.split_at_mut(len);
+        let make = |range: Range<usize>, keys: &mut [Lane<T>]| {
+            with_isa(Isa::current(), ToKeys::<T> { line, range, keys, flip });
+        };
+        let take = |range: Range<usize>, keys: &[Lane<T>]| {
+            with_isa(Isa::current(), FromKeys::<T> { keys, out, range, flip });
+        };
+        sort_integers(keys, other, 0, &make, &take);
+    }
     if T::SHARES {
-        put_back::<T>(line, out, keys, flip);
+        put_back::<T>(line, out, flip);
     }
 }
 
-/// Writes elements that share a key in the order they came in; `keys` are sorted.
-fn put_back<T: Reversible>(line: Row<T::Raw>, out: Row<T::Raw>, keys: &[T::Bits], flip: T::Bits) {
-    let nan = <T::Bits as Bits>::ONES;
-    let numbers = keys.partition_point(|&key| key < nan);
+/// Makes keys of elements.
+struct ToKeys<'a, T: Reversible> {
+    line: Row<T::Raw>,
+    range: Range<usize>,
+    keys: &'a mut [Lane<T>],
+    flip: T::Bits,
+}
+
+impl<T: Reversible> Work for ToKeys<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let flip = self.flip;
+        self.line.each_of(self.range, self.keys, |_, raw| T::spread_key(raw, flip).widened());
+    }
+}
+
+/// Makes elements of keys.
+struct FromKeys<'a, T: Reversible> {
+    keys: &'a [Lane<T>],
+    out: Row<T::Raw>,
+    range: Range<usize>,
+    flip: T::Bits,
+}
+
+impl<T: Reversible> Work for FromKeys<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let flip = self.flip;
+        let restore = |key| T::restore(T::Bits::narrowed(key), flip);
+        self.out.fill_from(self.range, self.keys, restore);
+    }
+}
+
+/// Writes elements that share a key in the order they came in; those of `out` are sorted.
+fn put_back<T: Reversible>(line: Row<T::Raw>, out: Row<T::Raw>, flip: T::Bits) {
+    let before = |bound: &dyn Fn(T::Bits) -> bool| {
+        out.partition_point(|raw| bound(T::spread_key(raw, flip)))
+    };
     // Zeros of one sign only need nothing: equal keys are then equal bits.
     let [low, high] = T::zero_keys(flip);
-    let first_zero = keys.partition_point(|&key| key < low);
-    let middle = keys.partition_point(|&key| key < high);
-    let last = keys.partition_point(|&key| key <= high);
-    let mixed = first_zero < middle && middle < last;
-    if mixed {
-        refill(line, out, first_zero..last, T::is_zero);
+    let first = before(&|key| key < low);
+    let middle = before(&|key| key < high);
+    let last = before(&|key| key <= high);
+    if first < middle && middle < last {
+        refill(line, out, first..last, T::is_zero);
     }
     // Most NaN have the bits that their key gives back.
-    let (usual, is_nan) = (T::restore(nan, flip), |raw| T::key(raw, flip) == nan);
-    let is_other = |raw: T::Raw| is_nan(raw) & (bytes_of(&raw) != bytes_of(&usual));
-    if numbers < keys.len() && (0..line.len()).any(|i| is_other(line.get(i))) {
-        refill(line, out, numbers..keys.len(), is_nan);
+    let numbers = before(&|key| key < T::Bits::ONES);
+    let mut unusual = false;
+    if numbers < line.len() {
+        with_isa(Isa::current(), AnyUnusual::<T> { line, found: &mut unusual });
+    }
+    if unusual {
+        refill(line, out, numbers..line.len(), T::is_nan);
+    }
+}
+
+/// Finds whether there is NaN of other bits than the usual one.
+struct AnyUnusual<'a, T: Reversible> {
+    line: Row<T::Raw>,
+    found: &'a mut bool,
+}
+
+impl<T: Reversible> Work for AnyUnusual<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let line = self.line;
+        *self.found = match line.slice(0..line.len()) {
+            Some(elements) => elements.chunks(TOGETHER).any(|elements| {
+                elements.iter().fold(false, |seen, &raw| seen | T::is_unusual(raw))
+            }),
+            None => (0..line.len()).any(|i| T::is_unusual(line.get(i))),
+        };
     }
 }
 
 /// Writes those elements of which something holds, as many as there are places, in their order.
-fn refill<R: Copy>(line: Row<R>, out: Row<R>, mut places: Range<usize>, holds: impl Fn(R) -> bool) {
-    for i in 0..line.len() {
-        if places.is_empty() {
-            break;
-        }
-        let raw = line.get(i);
-        // Written whether it holds or not, where that does no harm: the next one that does comes here too.
-        out.put(places.start, raw);
-        places.start += usize::from(holds(raw));
-    }
-}
-
-/// Whether a key of `T` and an index below `len` fit into its pair.
-fn fits_pair<T: Line>(len: usize) -> bool {
-    let half = T::Pair::BITS / 2;
-    T::Bits::BITS <= half && len as u64 <= u64::MAX >> (64 - half)
-}
-
-/// Bytes that sorting the indices of `len` elements takes.
-pub(super) fn argsort_room<T: Line>(len: usize) -> usize {
-    let each = if fits_pair::<T>(len) { 2 * size_of::<T::Pair>() } else { size_of::<[u128; 2]>() };
-    len * each
-}
-
-/// Calls `put` with places and the indices of the elements that belong there; `work` has as many
-/// bytes as there is room asked for.
-pub(super) fn argsort<T: Line>(
-    line: Row<T::Raw>,
-    flip: T::Bits,
-    work: &mut [u8],
-    put: impl Fn(usize, i64) + Sync,
+fn refill<R: Copy + Send>(
+    line: Row<R>,
+    out: Row<R>,
+    places: Range<usize>,
+    holds: impl Fn(R) -> bool + Copy + Sync,
 ) {
-    if fits_pair::<T>(line.len()) {
-        let (pairs, other) = cast_slice_mut::<u8, T::Pair>(work).split_at_mut(line.len());
-        let make = |range: Range<usize>, pairs: &mut [T::Pair]| {
-            each_of(line, range, pairs, |i, raw| T::Pair::with_index(T::key(raw, flip), i));
-        };
-        let take = |range: Range<usize>, pairs: &[T::Pair]| {
-            range.zip(pairs).for_each(|(i, pair)| put(i, pair.index()));
-        };
-        return sort_integers(pairs, other, T::Pair::BITS / 2, &make, &take);
-    }
-    let pairs = cast_slice_mut::<u8, [u128; 2]>(work);
-    each_of(line, 0..line.len(), pairs, |i, raw| [T::key(raw, flip).to_u128(), i as u128]);
-    // Indices differ, so there are no ties whose order could be lost. A long line sorts for seconds
-    // in one go: it asks now and then whether to go on.
-    let mut compared = 0u32;
-    pairs.sort_unstable_by(|a, b| {
-        compared = compared.wrapping_add(1);
-        if compared.is_multiple_of(1 << 16) {
-            pool::check();
-        }
-        a.cmp(b)
+    let len = line.len();
+    let piece = |number: usize| number * PIECE..len.min((number + 1) * PIECE);
+    let mut starts: SmallVec<[usize; 1]> = smallvec![places.start; len.div_ceil(PIECE)];
+    let counts = Block(starts.as_mut_ptr());
+    // Where a piece begins is known from those before it.
+    pool::run(starts.len() - 1, &|number| {
+        // SAFETY: each piece has a place of its own, behind the first.
+        let count = unsafe { &mut *counts.at(number + 1) };
+        with_isa(Isa::current(), Count { line, range: piece(number), holds, count });
     });
-    for (i, pair) in pairs.iter().enumerate() {
-        put(i, pair[1] as i64);
+    for number in 1..starts.len() {
+        starts[number] += starts[number - 1];
+    }
+    pool::run(starts.len(), &|number| {
+        let (mut at, end) = (starts[number], starts.get(number + 1).copied().unwrap_or(places.end));
+        // Written whether it holds or not, where that does no harm: the next one that does comes here
+        // too. False when all places have been written.
+        let mut put = |raw| {
+            let more = at < end;
+            if more {
+                out.put(at, raw);
+                at += usize::from(holds(raw));
+            }
+            more
+        };
+        match line.slice(piece(number)) {
+            Some(elements) => elements.iter().all(|&raw| put(raw)),
+            None => piece(number).all(|i| put(line.get(i))),
+        };
+    });
+}
+
+/// Counts the elements of which something holds.
+struct Count<'a, R, F> {
+    line: Row<R>,
+    range: Range<usize>,
+    holds: F,
+    count: &'a mut usize,
+}
+
+impl<R: Copy, F: Fn(R) -> bool> Work for Count<'_, R, F> {
+    #[inline(always)]
+    fn run(self) {
+        let Count { line, range, holds, count } = self;
+        *count = match line.slice(range.clone()) {
+            Some(elements) => elements.iter().map(|&raw| usize::from(holds(raw))).sum(),
+            None => range.map(|i| usize::from(holds(line.get(i)))).sum(),
+        };
     }
 }

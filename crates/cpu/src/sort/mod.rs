@@ -1,14 +1,18 @@
 //! Sorting along an axis, and searching in what is sorted.
 //!
-//! `key.rs` maps elements to unsigned integers, `line.rs` sorts one line by them, stably, with
-//! `quick.rs` or `radix.rs`; here lines of any layout are shared out, after all memory that they
+//! `key.rs` maps elements to unsigned integers; `line.rs` sorts one line by them, stably, and
+//! `indices.rs` the indices of one, with `runs.rs` where it is almost in order, else `quick.rs` or
+//! `radix.rs`; `count.rs` is for elements of one or two bytes. Here lines of any layout are shared out, after all memory that they
 //! need is there. May assume what the contract promises of a [`Sort`] and a [`Search`]. Called by
 //! the backend.
 
+mod count;
+mod indices;
 mod key;
 mod line;
 mod quick;
 mod radix;
+mod runs;
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -96,11 +100,11 @@ fn lines(
         let source = |from| unsafe { Row::new(src.at(from), steps[0], len) };
         if request.indices {
             let out = Block(out.cast::<i64>());
-            let room = line::argsort_room::<T>(len);
+            let room = indices::room::<T>(len);
             each_line(&nest, len, room, &|work, from, to| {
                 // SAFETY: as above.
                 let out = unsafe { Row::new(out.at(to), steps[1], len) };
-                line::argsort::<T>(source(from), flip, work, |i, index| out.put(i, index));
+                indices::argsort::<T>(source(from), flip, work, out);
             })
         } else {
             let out = Block(out.cast::<<T as Element>::Raw>());
@@ -206,6 +210,49 @@ impl<R: Copy> Row<R> {
                 self.put(i, f(x));
             }
         }
+    }
+
+    /// Makes `f` of the places and values of some elements.
+    #[inline(always)]
+    fn each_of<B>(self, range: Range<usize>, to: &mut [B], f: impl Fn(usize, R) -> B) {
+        if let Some(elements) = self.slice(range.clone()) {
+            for ((to, &x), i) in to.iter_mut().zip(elements).zip(range) {
+                *to = f(i, x);
+            }
+        } else {
+            for (to, i) in to.iter_mut().zip(range) {
+                *to = f(i, self.get(i));
+            }
+        }
+    }
+
+    /// Writes a value to the elements of a range.
+    #[inline(always)]
+    fn fill(self, range: Range<usize>, value: R) {
+        // So few that what is good for many takes longer to begin.
+        const FEW: usize = 16;
+        assert!(range.end <= self.len);
+        if self.step == 1 && range.len() > FEW {
+            let at = self.start.at(range.start);
+            // SAFETY: the promise of `new`.
+            unsafe { std::slice::from_raw_parts_mut(at, range.len()) }.fill(value);
+        } else {
+            range.for_each(|i| self.put(i, value));
+        }
+    }
+
+    /// How many elements something holds of, of which it holds of the first ones.
+    fn partition_point(self, holds: impl Fn(R) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.len);
+        while low < high {
+            let middle = low.midpoint(high);
+            if holds(self.get(middle)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
     }
 
     #[inline(always)]

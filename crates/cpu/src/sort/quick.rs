@@ -3,16 +3,18 @@
 //! A long array is parted by several pivots at once, so that there are some parts for every thread
 //! and none takes long: each piece makes its integers and parts them while they are in the cache,
 //! then puts each of its parts where those of all pieces belong. Parts are sorted, and handed on
-//! while they are in the cache, by the threads, each by itself. Equal integers cannot be told
-//! apart, so it does not matter how the array is cut. Called by `line.rs`.
+//! while they are in the cache, by the threads, each by itself. An integer that a sample shows to be
+//! frequent is a pivot of its own: those equal to it are counted, neither moved nor sorted. Equal
+//! integers cannot be told apart, so it does not matter how the array is cut. Called by `line.rs`.
 
 use std::ops::Range;
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use tilework_simd::order::Sorter;
 
 use super::Block;
 use super::key::Bits;
+use super::runs::Runs;
 use crate::pool;
 
 /// The least elements that are parted by several threads.
@@ -32,6 +34,12 @@ const LONG: usize = 1 << 22;
 
 /// Elements of the sample for each part: pivots are then a part or so in ten off.
 const SAMPLE: usize = 64;
+
+/// A pivot that the sample has so often is frequent: a quarter of what belongs between two.
+const FREQUENT: usize = SAMPLE / 4;
+
+/// Equal integers that are handed on at a time.
+const EQUAL: usize = 1 << 12;
 
 /// What is sorted: makes the integers of some places.
 pub(super) type Make<'a, E> = dyn Fn(Range<usize>, &mut [E]) + Sync + 'a;
@@ -55,44 +63,88 @@ pub(super) unsafe fn sort<E: Bits>(
     let threads = pool::threads();
     let wanted = if threads > 1 && len >= SHARED { PARTS * threads } else { 1 }.max(len / LONG);
     let parts = wanted.next_power_of_two().min(MOST_PARTS);
-    let mut ends: SmallVec<[usize; 16]> = smallvec![len];
-    let (mut pivots, mut moved) = (SmallVec::new(), false);
     let mut sample = sample(len, if parts == 1 { 0 } else { parts * SAMPLE }, make);
-    // What is in order already is seen by its sample, or at its first elements not to be.
-    if parts == 1 || sample.is_sorted() {
+    // What has few runs shows that in its sample, or soon.
+    if Runs::few(&sample).is_some() {
         make_all(data, make);
-        if data.is_sorted() {
-            return pool::for_ranges(len, PIECE, &|range| take(range.clone(), &data[range]));
+        if let Some(runs) = Runs::few(data) {
+            return hand_on(runs.merge(data, other), take);
         }
     }
-    if parts > 1 {
-        sample.sort_unstable();
-        pivots = chosen_pivots(&sample, parts);
-        // SAFETY: the caller's promise.
-        (ends, moved) = unsafe { part(sorter, data, other, &pivots, make) };
+    if parts == 1 {
+        // SAFETY: both have as many integers; the level is the caller's promise.
+        unsafe { (sorter.sort)(data.as_mut_ptr(), other.as_mut_ptr(), false, len) };
+        return take(0..len, data);
     }
+    sample.sort_unstable();
+    let pivots = Pivot::chosen(&sample, parts);
+    // SAFETY: the caller's promise.
+    let (ends, moved) = unsafe { part(sorter, data, other, &pivots, make) };
+    let pieces = pieces(&ends, &pivots);
     let (data, other) = (Block(data.as_mut_ptr()), Block(other.as_mut_ptr()));
     let (here, there) = if moved { (other, data) } else { (data, other) };
-    pool::run(ends.len(), &|index| {
-        let (start, end) = (if index == 0 { 0 } else { ends[index - 1] }, ends[index]);
-        // SAFETY: parts lie apart, inside of both arrays; the level is the caller's promise.
-        let sorted = unsafe {
-            match only_integer(&pivots, index) {
-                Some(only) => {
-                    std::slice::from_raw_parts_mut(data.at(start), end - start).fill(only);
+    pool::run(pieces.len(), &|index| {
+        let (range, equal) = pieces[index].clone();
+        let (start, count) = (range.start, range.len());
+        // SAFETY: pieces lie apart, inside of both arrays; the level is the caller's promise.
+        unsafe {
+            if let Some(integer) = equal {
+                let some = std::slice::from_raw_parts_mut(data.at(start), count.min(EQUAL));
+                some.fill(integer);
+                for at in range.step_by(EQUAL) {
+                    let count = EQUAL.min(start + count - at);
+                    take(at..at + count, &some[..count]);
                 }
-                None => (sorter.sort)(here.at(start), there.at(start), moved, end - start),
+            } else {
+                (sorter.sort)(here.at(start), there.at(start), moved, count);
+                take(range, std::slice::from_raw_parts(data.at(start), count));
             }
-            std::slice::from_raw_parts(data.at(start), end - start)
-        };
-        take(start..end, sorted);
+        }
     });
 }
 
-/// The integer that a part consists of, if it can have but one.
-fn only_integer<E: Bits>(pivots: &[E], part: usize) -> Option<E> {
-    let low = pivots.get(part.checked_sub(1)?)?;
-    (low.next().as_ref() == pivots.get(part)).then_some(*low)
+/// Hands on integers that are in order.
+pub(super) fn hand_on<E: Bits>(sorted: &[E], take: &Take<'_, E>) {
+    pool::for_ranges(sorted.len(), PIECE, &|range| take(range.clone(), &sorted[range]));
+}
+
+/// What parts the integers.
+struct Pivot<E> {
+    at: E,
+    /// Whether those equal to it are a part of their own, which needs no sorting.
+    frequent: bool,
+}
+
+impl<E: Bits> Pivot<E> {
+    /// Different integers that part all of them evenly, ascending: from a sorted sample.
+    fn chosen(sample: &[E], parts: usize) -> SmallVec<[Pivot<E>; 16]> {
+        let mut chosen: SmallVec<[Pivot<E>; 16]> = SmallVec::new();
+        for part in 1..parts {
+            let at = sample[part * SAMPLE];
+            if chosen.last().is_none_or(|last| last.at < at) {
+                let first = sample.partition_point(|&x| x < at);
+                let frequent = sample.get(first + FREQUENT) == Some(&at);
+                chosen.push(Pivot { at, frequent });
+            }
+        }
+        chosen
+    }
+}
+
+/// The places that are sorted, or filled with one integer, at a time: parts between pivots end at the
+/// even ones of `ends`, those equal to a pivot at the odd ones.
+fn pieces<E: Bits>(ends: &[usize], pivots: &[Pivot<E>]) -> Vec<(Range<usize>, Option<E>)> {
+    let (mut pieces, mut start) = (Vec::new(), 0);
+    for (part, &end) in ends.iter().enumerate() {
+        let equal = (part % 2 == 1).then(|| pivots[part / 2].at);
+        let most = if equal.is_some() { PIECE } else { usize::MAX };
+        while start < end {
+            let next = end.min(start.saturating_add(most));
+            pieces.push((start..next, equal));
+            start = next;
+        }
+    }
+    pieces
 }
 
 /// Makes all integers.
@@ -115,19 +167,8 @@ fn sample<E: Bits>(len: usize, count: usize, make: &Make<'_, E>) -> Vec<E> {
     sample
 }
 
-/// Integers that part all of them evenly, ascending: from a sorted sample. One that is more than a whole
-/// part gets a part of its own, which needs no sorting.
-fn chosen_pivots<E: Bits>(sample: &[E], parts: usize) -> SmallVec<[E; 16]> {
-    let at = |part: usize| sample[part * SAMPLE];
-    let pivot = |part: usize| match part > 1 && at(part) == at(part - 1) {
-        true => at(part).next().unwrap_or(at(part)),
-        false => at(part),
-    };
-    (1..parts).map(pivot).collect()
-}
-
-/// Makes all integers and parts them by the pivots, one fewer than a power of two; where the parts
-/// end, and whether they are in `other`.
+/// Makes all integers and parts them by the pivots; where the parts end, as [`pieces`] has them, and
+/// whether they are in `other`.
 ///
 /// # Safety
 /// The CPU has the sorter's instruction set.
@@ -135,10 +176,11 @@ unsafe fn part<E: Bits>(
     sorter: Sorter<E>,
     data: &mut [E],
     other: &mut [E],
-    pivots: &[E],
+    pivots: &[Pivot<E>],
     make: &Make<'_, E>,
-) -> (SmallVec<[usize; 16]>, bool) {
-    let (len, parts) = (data.len(), pivots.len() + 1);
+) -> (Vec<usize>, bool) {
+    let (len, parts) = (data.len(), 2 * pivots.len() + 1);
+    let halvings = (pivots.len() + 1).next_power_of_two().ilog2();
     let pieces = len.div_ceil(PIECE);
     let piece = |number: usize| number * PIECE..len.min((number + 1) * PIECE);
     let mut counts = vec![0usize; pieces * parts];
@@ -152,13 +194,12 @@ unsafe fn part<E: Bits>(
         unsafe {
             let counts = std::slice::from_raw_parts_mut(counted.at(number * parts), parts);
             make(range, std::slice::from_raw_parts_mut(data.at(start), count));
-            part_piece(sorter, data.at(start), other.at(start), count, pivots, counts);
+            part_piece(sorter, data.at(start), other.at(start), count, pivots, halvings, counts);
         }
     });
 
     // Where each piece puts each of its parts: after all lower parts, and the same of earlier pieces.
-    let mut next = 0;
-    let mut ends = SmallVec::new();
+    let (mut next, mut ends) = (0, Vec::with_capacity(parts));
     let mut places = vec![0usize; pieces * parts];
     for part in 0..parts {
         for at in (part..pieces * parts).step_by(parts) {
@@ -168,22 +209,26 @@ unsafe fn part<E: Bits>(
         ends.push(next);
     }
     // A piece has changed sides once for each halving.
-    let parted_in_other = parts.ilog2() % 2 == 1;
+    let parted_in_other = halvings % 2 == 1;
     let (from, to) = if parted_in_other { (other, data) } else { (data, other) };
     pool::run(pieces, &|number| {
         let mut start = piece(number).start;
-        for at in number * parts..(number + 1) * parts {
-            // SAFETY: the places of all pieces and parts lie apart and fill the array; each piece's
-            // parts follow each other where it has put them.
-            unsafe { to.at(places[at]).copy_from_nonoverlapping(from.at(start), counts[at]) };
+        for (part, at) in (number * parts..(number + 1) * parts).enumerate() {
+            // Those equal to a pivot are not there.
+            if part % 2 == 0 {
+                // SAFETY: the places of all pieces and parts lie apart and fill the array; each
+                // piece's parts follow each other where it has put them.
+                unsafe { to.at(places[at]).copy_from_nonoverlapping(from.at(start), counts[at]) };
+            }
             start += counts[at];
         }
     });
     (ends, !parted_in_other)
 }
 
-/// Parts integers by pivots, one fewer than a power of two, and counts the parts. They come to lie
-/// in `to` if the number of halvings is odd, else in `from`.
+/// Parts integers by pivots, in so many halvings, and counts the parts and those equal to the pivots
+/// between them. They come to lie in `to` if the number of halvings is odd, else in `from`; where
+/// equal ones would be is anything.
 ///
 /// # Safety
 /// The CPU has the sorter's instruction set; `from` and `to` may be read and written for `count`
@@ -193,20 +238,33 @@ unsafe fn part_piece<E: Bits>(
     from: *mut E,
     to: *mut E,
     count: usize,
-    pivots: &[E],
+    pivots: &[Pivot<E>],
+    halvings: u32,
     counts: &mut [usize],
 ) {
-    if pivots.is_empty() {
-        counts[0] = count;
-        return;
-    }
     let middle = pivots.len() / 2;
-    let (low_counts, high_counts) = counts.split_at_mut(middle + 1);
-    // SAFETY: the caller's promise, for both parts of what `part` has parted.
+    let Some(pivot) = pivots.get(middle) else {
+        counts[0] = count;
+        if halvings % 2 == 1 {
+            // SAFETY: the caller's promise.
+            unsafe { to.copy_from_nonoverlapping(from, count) };
+        }
+        return;
+    };
+    let (low_counts, rest) = counts.split_at_mut(2 * middle + 1);
+    let (equal, high_counts) = rest.split_at_mut(1);
+    // SAFETY: the caller's promise, for both parts of what has been parted.
     unsafe {
-        let below = (sorter.part)(from, to, count, pivots[middle]);
-        part_piece(sorter, to, from, below, &pivots[..middle], low_counts);
-        let (to, from) = (to.add(below), from.add(below));
-        part_piece(sorter, to, from, count - below, &pivots[middle + 1..], high_counts);
+        let (below, above) = if pivot.frequent {
+            (sorter.part_around)(from, to, count, pivot.at)
+        } else {
+            let below = (sorter.part)(from, to, count, pivot.at);
+            (below, count - below)
+        };
+        equal[0] = count - below - above;
+        let (lower, higher) = (&pivots[..middle], &pivots[middle + 1..]);
+        part_piece(sorter, to, from, below, lower, halvings - 1, low_counts);
+        let (to, from) = (to.add(count - above), from.add(count - above));
+        part_piece(sorter, to, from, above, higher, halvings - 1, high_counts);
     }
 }

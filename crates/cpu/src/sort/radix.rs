@@ -1,7 +1,6 @@
 //! Sorts unsigned integers by some of their bits, stably.
 //!
-//! Integers of so few values that all can be counted are counted. Of others
-//! what fits the cache is sorted digit by digit, the lowest first. More than that is parted by its
+//! What fits the cache is sorted digit by digit, the lowest first. More than that is parted by its
 //! highest digit until it fits: moving elements to 256 places of a large array costs a cache miss
 //! each, so that is done as seldom as possible. Threads share the first parting in pieces, and then
 //! the parts. The outcome of a stable sort is unique, so pieces may be cut as suits the threads.
@@ -29,35 +28,12 @@ const PASSES: usize = 8;
 /// The least elements that a piece of a shared pass has.
 const PIECE: usize = 1 << 15;
 
-/// Sorts `data` by its bits from `low` on, using `other`, which is as long. At most 64 bits count;
-/// those below `low` must be in order already, and differ in all elements.
-pub(super) fn sort<E: Bits>(data: &mut [E], other: &mut [E], low: u32) {
+/// Sorts `data` by its bits from `low` on, using `other`, which is as long: the array that the
+/// outcome is in. At most 64 bits count; those below `low` must be in order already, and differ in
+/// all elements.
+pub(super) fn sort<'a, E: Bits>(data: &'a mut [E], other: &'a mut [E], low: u32) -> &'a mut [E] {
     assert!(data.len() == other.len() && E::BITS - low <= PASSES as u32 * DIGIT);
-    if low == 0 && E::BITS <= 16 && data.len() >> (E::BITS - 3) > 0 {
-        return count_all(data);
-    }
-    if order(data, other, low) {
-        data.copy_from_slice(other);
-    }
-}
-
-/// Sorts integers of so few values that all can be counted, by counting them.
-fn count_all<E: Bits>(data: &mut [E]) {
-    let mut counts = vec![0usize; 1 << E::BITS];
-    for part in data.chunks(1 << 22) {
-        pool::check();
-        for x in part {
-            counts[x.to_u128() as usize] += 1;
-        }
-    }
-    let (mut rest, mut value) = (data, E::ZERO);
-    for count in counts {
-        let run;
-        (run, rest) = rest.split_at_mut(count);
-        run.fill(value);
-        let Some(next) = value.next() else { break };
-        value = next;
-    }
+    if order(data, other, low) { other } else { data }
 }
 
 /// Sorts `data`; true if the outcome is in `other`.

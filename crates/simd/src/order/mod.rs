@@ -36,6 +36,12 @@ pub struct Sorter<E> {
     /// As for `part`.
     pub part_around:
         unsafe fn(from: *const E, to: *mut E, count: usize, pivot: E) -> (usize, usize),
+    /// Merges `a_count` ascending integers at `a` and `b_count` at `b` to `to`.
+    ///
+    /// # Safety
+    /// The CPU has the level; both may be read, and `to` written for as many as both have; no
+    /// overlap.
+    pub merge: unsafe fn(a: *const E, a_count: usize, b: *const E, b_count: usize, to: *mut E),
 }
 
 /// What each level has for `u32`.

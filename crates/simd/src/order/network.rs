@@ -260,6 +260,19 @@ unsafe fn merge_runs<V: Keys, const N: usize, const RUN: usize>(rows: &mut [V; N
     }
 }
 
+/// The lesser half of the integers of two ascending registers and the greater, each ascending.
+///
+/// # Safety
+/// The level is available.
+#[inline(always)]
+pub(super) unsafe fn merge_two<V: Keys>(a: V, b: V) -> (V, V) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let b = b.swapped(V::LANES - 1);
+        (merged(a.min(b), V::LANES), merged(a.max(b), V::LANES))
+    }
+}
+
 /// Lanes against those `i ^ mask`: the lesser where the number lacks `bit`, else the greater.
 ///
 /// # Safety

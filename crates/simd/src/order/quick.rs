@@ -2,7 +2,7 @@
 //!
 //! Generic over [`Keys`]; inlined into the entries of `registers.rs`, which have the instruction set.
 
-use super::network::{NETWORK, small};
+use super::network::{NETWORK, merge_two, small};
 use super::{Integer, Keys};
 
 /// See [`super::Sorter::sort`].
@@ -160,6 +160,52 @@ pub(super) unsafe fn part_around<V: Keys>(
             at += left;
         }
         (low, count - high)
+    }
+}
+
+/// See [`super::Sorter::merge`].
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub(super) unsafe fn merge<V: Keys>(
+    a: *const V::Elem,
+    a_count: usize,
+    b: *const V::Elem,
+    b_count: usize,
+    to: *mut V::Elem,
+) {
+    let (mut a_next, mut b_next, mut done, count) = (0, 0, 0, a_count + b_count);
+    // SAFETY: `a_next` and `b_next` stay below the counts where something is read.
+    unsafe {
+        // The next register of the run that goes on with the lesser integer: all that are not yet
+        // read come after the lesser half of it and of what is left of those before. The largest
+        // integer stands for what a run's last register lacks.
+        let mut next = || {
+            let first = a_next < a_count
+                && (b_next >= b_count || a.add(a_next).read() <= b.add(b_next).read());
+            let at = if first { a.add(a_next) } else { b.add(b_next) };
+            let left = if first { a_count - a_next } else { b_count - b_next };
+            if first {
+                a_next += V::LANES;
+            } else {
+                b_next += V::LANES;
+            }
+            if left >= V::LANES { V::load(at) } else { V::load_first(at, left) }
+        };
+        if count == 0 {
+            return;
+        }
+        let mut rest = next();
+        let registers = a_count.div_ceil(V::LANES) + b_count.div_ceil(V::LANES);
+        for _ in 1..registers {
+            let (low, high) = merge_two(rest, next());
+            low.store_first(to.add(done), V::LANES.min(count - done));
+            (rest, done) = (high, done + V::LANES);
+        }
+        if done < count {
+            rest.store_first(to.add(done), count - done);
+        }
     }
 }
 

@@ -363,10 +363,25 @@ macro_rules! sorter {
                 // SAFETY: the same contract.
                 unsafe { quick::part_around::<$register>(from, to, count, pivot) }
             }
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn merge(
+                a: *const $elem,
+                a_count: usize,
+                b: *const $elem,
+                b_count: usize,
+                to: *mut $elem,
+            ) {
+                // SAFETY: the same contract.
+                unsafe { quick::merge::<$register>(a, a_count, b, b_count, to) }
+            }
         }
 
-        pub(super) const $name: Sorter<$elem> =
-            Sorter { sort: $module::sort, part: $module::part, part_around: $module::part_around };
+        pub(super) const $name: Sorter<$elem> = Sorter {
+            sort: $module::sort,
+            part: $module::part,
+            part_around: $module::part_around,
+            merge: $module::merge,
+        };
     };
 }
 
