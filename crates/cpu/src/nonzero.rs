@@ -100,8 +100,17 @@ impl Mask<'_> {
         self.nest.for_each_piece(elements, |at, len| {
             for start in (0..len).step_by(BATCH) {
                 let first = at[0].cast_signed() + start.cast_signed() * step;
-                let mut count = 0;
-                for i in 0..BATCH.min(len - start) {
+                let (mut count, batch) = (0, BATCH.min(len - start));
+                // SAFETY: elements of a run of the nest; without steps between them they are a slice.
+                let none = step == 1
+                    && unsafe { std::slice::from_raw_parts(self.first.offset(first), batch) }
+                        .iter()
+                        .fold(true, |none, &value| none & (value == 0));
+                if none {
+                    place += batch;
+                    continue;
+                }
+                for i in 0..batch {
                     // Written whether or not the element is true, and overwritten by the next if it
                     // is not: no branch could foresee it.
                     found[count] = place;

@@ -3,11 +3,11 @@
 use tilework_backend::{Request, Search, Sort, Target};
 use tilework_error::{Error, Result, tuple};
 use tilework_layout::{Index, normalize_axis};
-use tilework_ops::DType;
+use tilework_ops::{DType, Id};
 use tilework_tape::Tape;
 
 use super::Array;
-use super::map::run_map_by;
+use super::map::{apply_into, run_map_by};
 use super::operands::{Arg, common_device};
 
 /// The direction of an order.
@@ -89,6 +89,13 @@ impl Array {
         indices: bool,
     ) -> Result<Array> {
         let axis = normalize_axis(operation, axis, self.ndim())?;
+        if self.shape().get(axis) == Some(&1) {
+            // Lines of one element are in order.
+            return match indices {
+                true => Array::zeros_on(self.device, self.shape(), DType::Int64),
+                false => self.copy(),
+            };
+        }
         let dtype = if indices { DType::Int64 } else { self.dtype() };
         let mut fresh = self.device.allocate(operation, self.shape(), dtype, false)?;
         let (input, output) = (self.borrow(), fresh.target());
@@ -163,11 +170,14 @@ impl Array {
 
 /// True where a sorted array of one axis differs from the element before.
 fn first_of_runs(sorted: &Array) -> Result<Array> {
-    let starts = Array::full_on(sorted.device, &[sorted.len()], true, DType::Bool)?;
-    if sorted.len() > 1 {
-        let later = sorted.slice(&[Index::from(1..)])?;
-        let earlier = sorted.slice(&[Index::from(..-1)])?;
-        starts.slice(&[Index::from(1..)])?.assign(&later.not_equal(&earlier)?)?;
+    if sorted.len() < 2 {
+        return Array::full_on(sorted.device, &[sorted.len()], true, DType::Bool);
     }
+    let starts = Array::unset("unique", sorted.device, &[sorted.len()], DType::Bool)?;
+    starts.slice(&[Index::from(..1)])?.assign(true)?;
+    let later = sorted.slice(&[Index::from(1..)])?;
+    let earlier = sorted.slice(&[Index::from(..-1)])?;
+    let both = [Arg::Array(&later), Arg::Array(&earlier)];
+    apply_into(Id::NotEqual, &both, &starts.slice(&[Index::from(1..)])?)?;
     Ok(starts)
 }
