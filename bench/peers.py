@@ -143,7 +143,8 @@ def build(library: str, op: str, dtype: str, shape: tuple[int, ...], variant: st
     lib = LIBRARIES[library]
 
     def make(shape: tuple[int, ...] = shape, seed: int = 1) -> Any:
-        return convert(library, operand(op, dtype, shape, seed), dtype)
+        x = operand(op, dtype, shape, seed)
+        return convert(library, np.round(x) if variant == "few" else x, dtype)
 
     def picks() -> Any:
         return convert(library, np.random.default_rng(3).permutation(shape[0]), "int64")

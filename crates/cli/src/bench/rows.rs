@@ -185,8 +185,10 @@ impl Table {
     }
 
     fn order(&mut self) {
-        for work in [Work::Sort, Work::Argsort, Work::Unique] {
-            self.add("order", work, Float32, &[1_000_000], 1.0);
+        for few in [false, true] {
+            for work in [Work::Sort { few }, Work::Argsort { few }, Work::Unique { few }] {
+                self.add("order", work, Float32, &[1_000_000], 1.0);
+            }
         }
     }
 }

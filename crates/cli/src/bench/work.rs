@@ -54,12 +54,12 @@ pub(crate) enum Work {
     Reduce { fold: FoldId, axis: Option<isize> },
     /// A running sum.
     CumulativeSum { axis: isize },
-    /// Sorted values.
-    Sort,
+    /// Sorted values; `few` different ones, or as many as there are random numbers.
+    Sort { few: bool },
     /// The order that would sort.
-    Argsort,
+    Argsort { few: bool },
     /// Sorted values, each once.
-    Unique,
+    Unique { few: bool },
 }
 
 /// A call to be timed.
@@ -94,9 +94,9 @@ impl Work {
             Work::MaskPut => "mask_put",
             Work::Reduce { fold, .. } => fold.row().name,
             Work::CumulativeSum { .. } => "cumulative_sum",
-            Work::Sort => "sort",
-            Work::Argsort => "argsort",
-            Work::Unique => "unique",
+            Work::Sort { .. } => "sort",
+            Work::Argsort { .. } => "argsort",
+            Work::Unique { .. } => "unique",
         }
     }
 
@@ -112,6 +112,9 @@ impl Work {
             | Work::Transpose { out }
             | Work::ChannelsLast { out } => mode(out),
             Work::Cast { to } => to.to_string(),
+            Work::Sort { few: true } | Work::Argsort { few: true } | Work::Unique { few: true } => {
+                "few".to_owned()
+            }
             Work::Reduce { axis: None, .. } => "all".to_owned(),
             Work::Reduce { axis: Some(axis), .. } | Work::CumulativeSum { axis } => {
                 format!("axis{axis}")
@@ -133,6 +136,7 @@ pub(crate) fn operand(work: Work, dtype: DType, shape: &[usize], seed: u64) -> R
     let x = rng.uniform(shape, drawn)?;
     x.mul_assign(width)?;
     x.add_assign(low)?;
+    let x = if work.variant() == "few" { x.round()? } else { x };
     if drawn == dtype { Ok(x) } else { x.astype(dtype) }
 }
 
@@ -239,9 +243,9 @@ pub(crate) fn ours(row: &Row) -> Result<Call> {
         }
         Work::Reduce { fold, axis } => fresh(move || x.reduce(fold, axis, KeepDims::No, 0.0)),
         Work::CumulativeSum { axis } => fresh(move || x.cumulative_sum(axis)),
-        Work::Sort => fresh(move || x.sort(0, Direction::Ascending)),
-        Work::Argsort => fresh(move || x.argsort(0, Direction::Ascending)),
-        Work::Unique => fresh(move || x.unique_values()),
+        Work::Sort { .. } => fresh(move || x.sort(0, Direction::Ascending)),
+        Work::Argsort { .. } => fresh(move || x.argsort(0, Direction::Ascending)),
+        Work::Unique { .. } => fresh(move || x.unique_values()),
     })
 }
 
