@@ -52,11 +52,12 @@ fn nearest_at(device: Device, (m, n, dim): (usize, usize, usize)) {
     }
 }
 
-/// Many ranks, which a card keeps in the registers of a warp: values and indices are those of the CPU, bit for
-/// bit, with equal, infinite and missing values among them, and with more ranks than there are.
+/// Many ranks, which a card keeps in the registers of a warp, and very many, which it takes slice by slice: values and
+/// indices are those of the CPU, bit for bit, with equal, infinite and missing values among them, and with more ranks
+/// than there are.
 pub fn many_ranks(device: Device) {
     std::thread::scope(|scope| {
-        for k in [17, 32, 33, 100, 1000] {
+        for k in [17, 32, 33, 100, 1000, 1025, 2600] {
             scope.spawn(move || ranked(device, k));
         }
     });

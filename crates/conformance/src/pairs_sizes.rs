@@ -292,6 +292,47 @@ fn weighed_at(device: Device, (m, n, dim, width): (usize, usize, usize, usize)) 
     }
 }
 
+/// Gradients of more components than a thread has registers for, and with their values, as they are written: strict, and in
+/// float64, in two batches, against float64 on the CPU.
+pub fn long_gradients(device: Device) {
+    let rng = Rng::new(21);
+    let (m, n) = (301, 2003);
+    for (dim, dtype) in
+        [(40, DType::Float64), (64, DType::Float32), (70, DType::Float32), (130, DType::Float64)]
+    {
+        let aliases = [format!("x = Vi({dim})"), format!("y = Vj({dim})")];
+        let aliases = [&aliases[0][..], &aliases[1], "b = Vj(1)"];
+        let normal = |rows: usize, dim| rng.normal(&[2, rows, dim], dtype).expect("normal");
+        let scaled = |x: Array| x.multiply(0.6 / (dim as f64).sqrt()).expect("multiply");
+        let here = [scaled(normal(m, dim)), scaled(normal(n, dim)), normal(n, 1)];
+        let there = here.each_ref().map(|x| x.to_device(device).expect("to_device"));
+        let exact = here.each_ref().map(|x| x.astype(DType::Float64).expect("astype"));
+        for text in [
+            "Grad(Exp(-SqDist(x,y)) * b, x, b)",
+            "Concat(Exp(-SqDist(x,y)) * b, Grad(Exp(-SqDist(x,y)) * b, x, b))",
+        ] {
+            let call = Genred::new(text, &aliases, "Sum", 1).expect(text);
+            let run = |of: &[Array; 3], scheme| {
+                let accuracy = Accuracy::Strict;
+                let options = Options { scheme, accuracy, ..Options::default() };
+                let reduced = call.call_with(&[&of[0], &of[1], &of[2]], &options).expect(text);
+                floats(&reduced.values.expect(text))
+            };
+            let expected = run(&exact, Scheme::Auto);
+            let near = if dtype == DType::Float64 { 1e-11 } else { 2e-4 };
+            for scheme in [Scheme::Auto, Scheme::OneD, Scheme::TwoD] {
+                let got = run(&there, scheme);
+                let apart = got.iter().zip(&expected).map(|(a, b)| (a - b).abs());
+                let worst = apart.fold(0.0, f64::max);
+                assert!(
+                    got.len() == expected.len() && worst <= near,
+                    "{text}, D = {dim}, {scheme:?}: {worst} apart"
+                );
+            }
+        }
+    }
+}
+
 /// Arrays of the host reduced on a device, which gets them in three blocks of j.
 pub fn streamed(device: Device) {
     let n = (2usize << 24) + 5;

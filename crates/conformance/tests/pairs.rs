@@ -54,6 +54,11 @@ fn weighed() {
 }
 
 #[test]
+fn long_gradients() {
+    on(Device::parse("cuda:0"), pairs_sizes::long_gradients);
+}
+
+#[test]
 fn nearest() {
     on(Device::parse("cuda:0"), pairs_nearest::nearest);
 }

@@ -15,11 +15,13 @@ mod carry;
 mod evaluate;
 mod print;
 mod signature;
+mod slice;
 mod terms;
 mod weighed;
 
 pub use build::Builder;
 pub use carry::Carried;
+pub use slice::Slice;
 pub use terms::{Term, Terms};
 pub use weighed::{Difference, Factors, Weighed};
 

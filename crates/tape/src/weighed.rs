@@ -153,7 +153,7 @@ impl Factors {
 }
 
 /// The slots that are put together to one, in order; none where they are more than components.
-fn parts(tape: &Tape, slot: SlotId) -> Option<Vec<SlotId>> {
+pub(crate) fn parts(tape: &Tape, slot: SlotId) -> Option<Vec<SlotId>> {
     let (mut parts, mut rest) = (Vec::new(), vec![slot]);
     while let Some(slot) = rest.pop() {
         match tape.step_of(slot) {

@@ -9,8 +9,8 @@ struct Inputs { Input at[3]; u64 numbers[1]; };
 // [pair_math.cu
 FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
 // [pair_folds.cu
-typedef Counted State;
-typedef Counted Merged;
+typedef Counted<0> State;
+typedef Counted<0> Merged;
 template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
 FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
 struct Once { };
@@ -56,8 +56,8 @@ enum { DIM = 3, KEPT = 1, WEIGHTS = 0, VALUES = 3, INDICES = 0, WIDTH = 3, OPERA
 // [pair_math.cu
 FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
 // [pair_folds.cu
-typedef Counted State;
-typedef Counted Merged;
+typedef Counted<0> State;
+typedef Counted<0> Merged;
 template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
 // [pairs_ends.cu
 // [pairs_merge.cu

@@ -59,6 +59,8 @@ FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, 
     ALONG(k, 1) { y.s6[k + 2] = s5[0]; }
 }
 FN const f32* side(const OfJ& y) { return y.s6; }
+enum { STRAIGHT = 0 };
+FN f32 side_at(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int k) { return 0; }
 }
 FN void multiply_right(f32 (&d)[24], const u32 (&a)[4], u64 b, bool add) {
     asm volatile("{ .reg .pred add; setp.ne.b32 add, %29, 0; "

@@ -9,7 +9,7 @@ struct Inputs { Input at[4]; u64 numbers[1]; };
 // [pair_math.cu
 FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
 // [pair_folds.cu
-typedef Added<Cascade<DIM> > State;
+typedef Added<Cascade<DIM, ROWS> > State;
 typedef Added<Cascade<DIM> > Merged;
 template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
 FN f32 op_subtract_f32(f32 a, f32 b) { return (f32)(a - b); }

@@ -66,6 +66,8 @@ FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, 
     ALONG(k, 100) y.s3[k] = ((const f32*)in.at[3].base)[(i64)at[3] + j * in.at[3].row + k * in.at[3].component];
 }
 FN const f32* side(const OfJ& y) { return y.s3; }
+enum { STRAIGHT = 1 };
+FN f32 side_at(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int k) { return ((const f32*)in.at[3].base)[(i64)at[3] + j * in.at[3].row + k * in.at[3].component]; }
 }
 FN void multiply_right(f32 (&d)[52], const u32 (&a)[4], u64 b, bool add) {
     asm volatile("{ .reg .pred add; setp.ne.b32 add, %57, 0; "

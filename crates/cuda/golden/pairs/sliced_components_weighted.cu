@@ -50,6 +50,8 @@ FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, 
     ALONG(k, 40) s2[k] = ((const f32*)in.at[2].base)[(i64)at[2] + j * in.at[2].row + k * in.at[2].component];
 }
 FN const f32* side(const OfJ& y) { return y.s0; }
+enum { STRAIGHT = 1 };
+FN f32 side_at(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int k) { return ((const f32*)in.at[0].base)[(i64)at[0] + j * in.at[0].row + k * in.at[0].component]; }
 }
 FN void multiply_right(f32 (&d)[28], const u32 (&a)[4], u64 b, bool add) {
     asm volatile("{ .reg .pred add; setp.ne.b32 add, %33, 0; "

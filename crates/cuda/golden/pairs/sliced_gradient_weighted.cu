@@ -56,6 +56,8 @@ FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, 
     ALONG(k, 1) { y.s5[k] = narrow<f32>(op_multiply_f32(widen(__uint_as_float(3221225472u)), widen(s4[0]))); }
 }
 FN const f32* side(const OfJ& y) { return y.s5; }
+enum { STRAIGHT = 0 };
+FN f32 side_at(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int k) { return 0; }
 }
 FN void multiply_right(f32 (&d)[28], const u32 (&a)[4], u64 b, bool add) {
     asm volatile("{ .reg .pred add; setp.ne.b32 add, %33, 0; "

@@ -13,35 +13,64 @@ FN f64 greatest(f64) { return __longlong_as_double(0x7fefffffffffffffll); }
 
 // Sums in runs of 64, of runs of 64 and so on, so that rounding errors grow with the logarithm of
 // the count. Of many sums, the levels that are seldom looked at stay in memory: there are better uses for registers.
+// That is shared memory where these states are a thread's rows, of which there are OWNED, for local memory is set aside
+// for all threads that a card could have.
 #define IN_REGISTERS 8
-template <bool MANY> struct Seldom { typedef A Number; };
-template <> struct Seldom<true> { typedef volatile A Number; };
-template <int N> struct Cascade {
+template <int N, bool MANY, int OWNED> struct Seldom {
+    A at[2][N];
+    METHOD void own(int) {}
+    METHOD A get(int level, int k) const { return at[level][k]; }
+    METHOD void set(int level, int k, A v) { at[level][k] = v; }
+};
+template <int N> struct Seldom<N, true, 0> {
+    volatile A at[2][N];
+    METHOD void own(int) {}
+    METHOD A get(int level, int k) const { return at[level][k]; }
+    METHOD void set(int level, int k, A v) { at[level][k] = v; }
+};
+template <int N, int OWNED> struct Seldom<N, true, OWNED> {
+    int row;
+    FN volatile A* all() {
+        __shared__ A memory[OWNED * 2 * N * THREADS];
+        return memory;
+    }
+    METHOD volatile A& at(int level, int k) const { return all()[((row * 2 + level) * N + k) * THREADS + threadIdx.x]; }
+    METHOD void own(int r) { row = r; }
+    METHOD A get(int level, int k) const { return at(level, k); }
+    METHOD void set(int level, int k, A v) { at(level, k) = v; }
+};
+template <int N, int OWNED = 0> struct Cascade {
     A run[N], runs[N];
-    typename Seldom<(N > IN_REGISTERS)>::Number many[N], most[N];
-    METHOD void init() { ALONG(k, N) { run[k] = runs[k] = 0; many[k] = 0; most[k] = 0; } }
+    Seldom<N, (N > IN_REGISTERS), OWNED> seldom;
+    METHOD A many(int k) const { return seldom.get(0, k); }
+    METHOD A most(int k) const { return seldom.get(1, k); }
+    METHOD void many(int k, A v) { seldom.set(0, k, v); }
+    METHOD void most(int k, A v) { seldom.set(1, k, v); }
+    METHOD void own(int r) { seldom.own(r); }
+    METHOD void init() { ALONG(k, N) { run[k] = runs[k] = 0; many(k, 0); most(k, 0); } }
     METHOD void add(int k, A v) { run[k] += v; }
     METHOD void add(int k, A v, A factor) { run[k] = fma(v, factor, run[k]); }
     METHOD void carry(u32 count) {
         ALONG(k, N) { runs[k] += run[k]; run[k] = 0; }
         if (count % 64 != 0) return;
-        ALONG(k, N) { many[k] = many[k] + runs[k]; runs[k] = 0; }
+        ALONG(k, N) { many(k, many(k) + runs[k]); runs[k] = 0; }
         if (count % 4096 != 0) return;
-        ALONG(k, N) { most[k] = most[k] + many[k]; many[k] = 0; }
+        ALONG(k, N) { most(k, most(k) + many(k)); many(k, 0); }
     }
     METHOD void scale(A factor) {
-        ALONG(k, N) { run[k] *= factor; runs[k] *= factor; many[k] = many[k] * factor; most[k] = most[k] * factor; }
+        ALONG(k, N) { run[k] *= factor; runs[k] *= factor; many(k, many(k) * factor); most(k, most(k) * factor); }
     }
     struct Mark { A run[N]; };
     METHOD Mark mark() const { Mark m; ALONG(k, N) m.run[k] = run[k]; return m; }
     METHOD void back(const Mark& m) { ALONG(k, N) run[k] = m.run[k]; }
-    METHOD void become(int k, A v) { run[k] = v; runs[k] = 0; many[k] = 0; most[k] = 0; }
-    METHOD A total(int k) const { return most[k] + (many[k] + (runs[k] + run[k])); }
+    METHOD void become(int k, A v) { run[k] = v; runs[k] = 0; many(k, 0); most(k, 0); }
+    METHOD A total(int k) const { return most(k) + (many(k) + (runs[k] + run[k])); }
 };
 
 // Sums with what every addition lost.
 template <int N> struct Kahan {
     A sum[N], lost[N];
+    METHOD void own(int) {}
     METHOD void init() { ALONG(k, N) sum[k] = lost[k] = 0; }
     METHOD void add(int k, A v) {
         A exact = v - lost[k], next = sum[k] + exact;
@@ -59,8 +88,13 @@ template <int N> struct Kahan {
 };
 
 // What states share that take pairs for good, however many come together: nothing is to be kept of what they
-// were before (`begin`, with the end of those j), nothing to be taken again, and nothing left to do after the last (`end`).
+// were before (`begin`, with the end of those j), nothing to be taken again, and nothing left to do after the last (`end`);
+// nor do they need to know which of a thread's rows they are of (`own`), or what came before in other slices (`follow`,
+// `leave`).
 struct Steady {
+    METHOD void own(int) {}
+    template <class P> METHOD void follow(const P&, i64, i64) {}
+    template <class P> METHOD void leave(const P&, i64, i64) const {}
     METHOD void begin(i32) {}
     METHOD void end() {}
     METHOD bool strays() { return false; }
@@ -73,6 +107,7 @@ struct WithoutIndices : Steady {
 
 template <class Sums> struct Added : WithoutIndices {
     Sums sums;
+    METHOD void own(int r) { sums.own(r); }
     METHOD void init() { sums.init(); }
     METHOD void add(int k, A v) { sums.add(k, v); }
     METHOD void add(int k, A v, A factor) { sums.add(k, v, factor); }
@@ -82,9 +117,9 @@ template <class Sums> struct Added : WithoutIndices {
 };
 
 // How many are not zero.
-struct Counted : Added<Cascade<DIM> > {
+template <int OWNED> struct Counted : Added<Cascade<DIM, OWNED> > {
     template <int G> METHOD void steps(const T (&v)[G][DIM], const T (&)[G][WEIGHTS + 1], i32) {
-        ALONG(k, DIM) EACH(u, G) sums.add(k, v[u][k] != 0 ? (A)1 : (A)0);
+        ALONG(k, DIM) EACH(u, G) this->sums.add(k, v[u][k] != 0 ? (A)1 : (A)0);
     }
 };
 
@@ -195,6 +230,7 @@ template <class Sums> struct Shifted : WithoutIndices {
     A before;                   // m, and sums, as they were
     typename Sums::Mark held;
     Sums sums;
+    METHOD void own(int r) { sums.own(r); }
     METHOD void init() {
         top = limit = -infinity<A>();
         shift = moved = 0;

@@ -3,7 +3,7 @@
 // one for each thread, until no more fit; then those that wait are sorted and joined with the kept ones, which
 // lie in order over the registers of the team: place k is number k / LANES of thread k % LANES.
 
-template <bool LARGEST, class X> struct Team : Steady {
+template <bool LARGEST, class X, bool FOLLOWS = false> struct Team : Steady {
     FN constexpr int whole(int n) { return n <= 1 ? 1 : 2 * whole((n + 1) / 2); }
     enum { HELD = whole((KEPT + LANES - 1) / LANES) };
     enum : X { NONE = (X)(~0ull >> (65 - 8 * sizeof(X))) };
@@ -13,11 +13,30 @@ template <bool LARGEST, class X> struct Team : Steady {
     X waits_at;
     u32 waiting;
     i32 limit; // From there on there are no j.
+    A floor;   // Where ranks of another slice were before: those here come after it, and equal ones after its index.
+    i32 floor_at;
     FN u32 lane() { return threadIdx.x % LANES; }
     FN A worst() { return LARGEST ? -infinity<A>() : infinity<A>(); }
     // Equal values are in the order of their indices, and empty places behind all.
     FN bool before(A a, X i, A b, X j) { return (LARGEST ? a > b : a < b) || (a == b && i < j); }
     METHOD void begin(i32 end) { limit = end; }
+    template <class P> METHOD void follow(const P& partial, i64 row, i64 first) {
+        if (!FOLLOWS) return;
+        i64 at = partial.last_at[row], here = at - 2 - first;
+        const i64 most = 0x7fffffff;
+        floor = at == 0 ? -worst() : at == 1 ? worst() : partial.last[row];
+        floor_at = at == 1 || here > most ? (i32)most : here < 0 ? -1 : (i32)here;
+    }
+    METHOD bool comes(A v, i32 j) const {
+        return !FOLLOWS || (LARGEST ? v < floor : v > floor) || (v == floor && j > floor_at);
+    }
+    template <class P> METHOD void leave(const P& partial, i64 row, i64 first) const {
+        if (!partial.last) return;
+        EACH(k, HELD) if (k * LANES + lane() == partial.place) {
+            partial.last[row] = held[k];
+            partial.last_at[row] = at[k] == NONE ? 1 : first + at[k] + 2;
+        }
+    }
     METHOD void init() {
         EACH(k, HELD) { held[k] = worst(); at[k] = NONE; }
         gate = not_a_number<A>();
@@ -69,15 +88,15 @@ template <bool LARGEST, class X> struct Team : Steady {
         waiting = 0;
     }
     template <int G> METHOD void steps(const T (&v)[G][DIM], const T (&)[G][WEIGHTS + 1], i32 j) {
-        A best = v[0][0];
-        EACH(u, G) best = nearer<LARGEST>(best, v[u][0]);
+        A best = FOLLOWS ? worst() : (A)v[0][0];
+        EACH(u, G) best = comes(v[u][0], j + u * LANES) ? nearer<LARGEST>(best, v[u][0]) : best;
         if (!__any_sync(~0u, !holds<LARGEST>(gate, best))) return;
         __shared__ A values[THREADS];
         __shared__ X places[THREADS];
         LOOP(u, G) {
             A here = v[0][0];
             EACH(q, G) here = q == u ? (A)v[q][0] : here;
-            bool passes = j + u * LANES < limit && here == here && !holds<LARGEST>(gate, here);
+            bool passes = j + u * LANES < limit && here == here && !holds<LARGEST>(gate, here) && comes(here, j + u * LANES);
             u32 all = __ballot_sync(~0u, passes), count = __popc(all);
             if (count == 0) continue;
             if (waiting + count > LANES) settle();

@@ -38,11 +38,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS) reduce(
     EACH(r, ROWS) {
         i64 i = own.first + r * wide;
         of_i(in, at, p, i < shape.m ? i : shape.m - 1, x[r]);
+        s[r].own(r);
         s[r].init();
     }
     own.begin = range * shape.range;
     i64 end = own.begin + shape.range;
     if (end > shape.n) end = shape.n;
+    EACH(r, ROWS) {
+        i64 i = own.first + r * wide;
+        s[r].follow(partial, (i64)batch * shape.m + (i < shape.m ? i : shape.m - 1), shape.start + own.begin);
+    }
     own.count = SLICES == 1 || own.first < shape.m ? (i32)(end - own.begin) : 0;
     bool done = go_over(in, at, p, shape, own, x, s, choice);
     if (CHOOSES && refused && threadIdx.x == 0) *refused = !done;
@@ -54,6 +59,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS) reduce(
         if (i < shape.m) {
             if (shape.ranges == 1) {
                 give(s[r], shape, at, i, shape.start + own.begin, values, indices);
+                s[r].leave(partial, (i64)batch * shape.m + i, shape.start + own.begin);
             } else {
                 i64 row = ((i64)range * shape.batches + batch) * shape.m + i;
                 ALONG(q, SHARE(VALUES)) if (place(q) < VALUES) partial.values[row * VALUES + place(q)] = s[r].value(place(q));

@@ -12,7 +12,9 @@ struct Shape {
     u32 first, first_range; // the first block and range of this launch
 };
 struct Output { void* base; i64 row, component; };
-struct Partial { A* values; i64* indices; };
+// States of ranges; and where ranks are taken slice by slice, the one that the next come after, of each row: number
+// `place` of a slice, and where it is, counted from 2. There is none before the first (0), nor after the last of all (1).
+struct Partial { A* values; i64* indices; A* last; i64* last_at; u64 place; };
 // Which of two forms works, up to what limit of norms squares may be expanded, and whether this is the form
 // that is expanded. Either one form does all, by the largest norms, as bits, with whether a filter gave up; or each block
 // of the expanded form looks at its own norms, tells whether it refused, and blocks of the other do what
@@ -26,6 +28,10 @@ FN bool is_chosen(const Choice& choice) {
     bool expanded = x <= choice.limit && y <= choice.limit && !choice.measured[2];
     return expanded == (choice.expanded != 0);
 }
+
+// Whether a state is ranks in registers. It takes others in a loop, from memory: what a loop reads of registers would be
+// put to local memory, which is set aside for all threads that a card could have.
+#define RANKS (INDICES > 1 && VALUES <= FEW)
 
 // What a thread goes over: its first row of i, the first j and how many, and its slice of the block's ranges.
 struct Stretch { i64 first, begin; i32 count; u32 slice; };

@@ -5,10 +5,16 @@
 // The states of a row's ranges, in order: each of `lanes` threads joins neighbours, some of which it reads at
 // once, and then what the lanes have is joined.
 #define AT_ONCE (VALUES + 2 * INDICES <= 4 ? 8 : 1)
+// Ranks come from the card's memory as they are, and from other lanes by way of shared memory.
 FN void join(const Shape& shape, const Partial& partial, i64 row, i64 rows, Merged& s) {
     u32 lane = threadIdx.x & (shape.lanes - 1), share = (shape.ranges + shape.lanes - 1) / shape.lanes;
     u32 from = lane * share, to = from + share < shape.ranges ? from + share : shape.ranges;
-    for (u32 k = from; row < rows && k < to; k += AT_ONCE) {
+    if constexpr (RANKS) {
+        for (u32 k = from; row < rows && k < to; k++) {
+            i64 at = k * rows + row;
+            s.take(partial.values + at * VALUES, partial.indices + at * INDICES);
+        }
+    } else for (u32 k = from; row < rows && k < to; k += AT_ONCE) {
         A found[AT_ONCE][VALUES];
         i64 where[AT_ONCE][INDICES + 1];
         EACH(u, AT_ONCE) if (k + u < to) {
@@ -25,7 +31,17 @@ FN void join(const Shape& shape, const Partial& partial, i64 row, i64 rows, Merg
     if (shape.lanes == 1) return;
     Merged joined;
     joined.init();
-    LOOP(q, shape.lanes) {
+    if constexpr (RANKS) {
+        __shared__ A found[THREADS][VALUES];
+        __shared__ i64 where[THREADS][INDICES + 1];
+        ALONG(v, VALUES) found[threadIdx.x][v] = s.value(v);
+        ALONG(v, INDICES) where[threadIdx.x][v] = s.index(v, 0);
+        __syncwarp();
+        LOOP(q, shape.lanes) {
+            int of = threadIdx.x / shape.lanes * shape.lanes + q;
+            joined.take(found[of], where[of]);
+        }
+    } else LOOP(q, shape.lanes) {
         A found[VALUES];
         i64 where[INDICES + 1];
         int of = threadIdx.x % 32 / shape.lanes * shape.lanes + q;
@@ -60,4 +76,5 @@ extern "C" __global__ void __launch_bounds__(THREADS) merge(
     locate(batches, (u64)batch, at);
     at[OPERANDS - 2] += row % APART * values.component;
     give(s, shape, at, whole - batch * shape.m, 0, values, indices);
+    s.leave(partial, row, 0);
 }

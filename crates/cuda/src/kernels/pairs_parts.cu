@@ -38,6 +38,7 @@ struct Points {
 // wherever they count.
 FN f64 into_range(const Choice& choice, int side, f64 scale) {
     f64 square = __longlong_as_double(choice.measured[side]) / fabs(scale);
-    int exponent = square > 0 && square < 1e70 ? ilogb(square) / 2 : 0;
-    return exp2((f64)(9 - (exponent < -100 ? -100 : exponent)));
+    // From the bits of a number and to those of another, which the functions for it would take long to compile to.
+    int exponent = square > 0 && square < 1e70 ? ((int)(__double_as_longlong(square) >> 52) - 1023) / 2 : 0;
+    return __longlong_as_double((i64)(1023 + 9 - (exponent < -100 ? -100 : exponent)) << 52);
 }

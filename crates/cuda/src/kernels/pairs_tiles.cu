@@ -61,13 +61,16 @@ struct Tile {
 // The column of a tile in a thread's place number c.
 FN int column_of(int c) { return c / 2 * 8 + threadIdx.x % 4 * 2 + c % 2; }
 // c |y|^2 - 2c <x, y> of a thread's row r and column c, and c |x|^2 if it belongs there.
+FN T square_from(f32 sum, f32 cross, f32 factor, T x, T y) {
+    return fma(fma(cross, 1 / TAIL, sum), factor, OUTSIDE ? y : x + y);
+}
 FN T square_of(const f32 (&sum)[PLACES], const f32 (&cross)[PLACES], int r, int c, f32 factor, T x, T y) {
     int place = c / 2 * 4 + r * 2 + c % 2;
-    return fma(fma(cross[place], 1 / TAIL, sum[place]), factor, OUTSIDE ? y : x + y);
+    return square_from(sum[place], cross[place], factor, x, y);
 }
 
 // The state of a thread's row r: a result, or what goes on and is merged.
-FN void put_state(const State& s, int r, const Own& own, const Shape& shape, const u64 (&at)[OPERANDS],
+template <class M = Merged> FN void put_state(const State& s, int r, const Own& own, const Shape& shape, const u64 (&at)[OPERANDS],
     const Output& values, const Output& indices, const Partial& partial, const Wide& w) {
     i64 i = own.first + r * 8;
     if (threadIdx.x % 4 != 0 || i >= shape.m) return;
@@ -80,10 +83,22 @@ FN void put_state(const State& s, int r, const Own& own, const Shape& shape, con
     i64 where[INDICES + 1];
     EACH(k, VALUES) found[k] = s.value(k);
     EACH(k, INDICES) where[k] = s.index(k, shape.start + own.begin);
-    Merged all;
+    M all;
     all.init();
     if (w.goes_on) all.take(partial.values + to * VALUES, partial.indices + to * INDICES);
-    all.take(found, where);
+    if constexpr (RANKS) {
+        LOOP(k, VALUES) {
+            A v = found[0];
+            i64 j = where[0];
+            EACH(q, VALUES) {
+                v = q == k ? found[q] : v;
+                j = q == k ? where[q] : j;
+            }
+            if (j >= 0) all.put(k % DIM, v, j);
+        }
+    } else {
+        all.take(found, where);
+    }
     ALONG(k, VALUES) partial.values[to * VALUES + k] = all.value(k);
     ALONG(k, INDICES) partial.indices[to * INDICES + k] = all.index(k, 0);
 }

@@ -38,13 +38,19 @@ FN void fold_tile(const Once& p, const OfI (&x)[2], const Tile& tile, const f32 
         EACH(r, 2) left[r] = s[r].strays();
         if (!left[0] && !left[1]) return;
     }
-    // By the way of memory, so that the code of a pair is there once.
-    T square[OWN][2];
-    EACH(c, OWN) EACH(r, 2) square[c][r] = square_of(sum, cross, r, c, tile.factor, x[r].norm, column_of(c) < tile.here ? tile.y[column_of(c)].norm : (T)0);
+    // In a loop, so that the code of a pair is there once, for which products are chosen among registers.
     LOOP(c, OWN) {
         const OfJ* own = tile.y + column_of(c);
         EACH(r, 2) {
-            T one[1] = {square[c][r]};
+            T one[1] = {0};
+            T norm = column_of(c) < tile.here ? own->norm : (T)0;
+            f32 of_sum = sum[0], of_cross = cross[0];
+            EACH(q, OWN) {
+                const int place = q / 2 * 4 + r * 2 + q % 2;
+                of_sum = q == c ? sum[place] : of_sum;
+                of_cross = q == c ? cross[place] : of_cross;
+            }
+            one[0] = square_from(of_sum, of_cross, tile.factor, x[r].norm, norm);
             if (left[r] && column_of(c) < tile.here) fold<1>(p, x[r], own, one, s[r], tile.j);
         }
     }

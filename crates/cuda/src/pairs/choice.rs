@@ -2,8 +2,8 @@
 //!
 //! Made by `launching`, and handed on by `launching_wide`.
 
-use super::launching::words;
 use super::plan::Plan;
+use super::words::words;
 use crate::driver::Address;
 
 /// Whom kernels ask whether to work.

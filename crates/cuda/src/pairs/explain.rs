@@ -7,6 +7,7 @@ use tilework_error::Result;
 use tilework_tape::Per;
 
 use super::plan::Sizes;
+use super::slices::Of;
 use super::{Expanded, Job, print};
 use crate::device::Cuda;
 
@@ -28,7 +29,11 @@ impl Job<'_> {
         line("device", format!("{cuda}, {multiprocessors} multiprocessors, {pairs}"));
         if let Some(slices) = plan.slices {
             let count = slices.firsts().count();
-            line("slices", format!("{count} of {} components, one after another", slices.len));
+            let what = if slices.of == Of::Ranks { "ranks" } else { "components" };
+            line("slices", format!("{count} of {} {what}, one after another", slices.len));
+        }
+        if chosen.is_none() && !self.others.is_empty() {
+            line("parts", format!("{}, the first as follows", 1 + self.others.len()));
         }
         let steps =
             [(Per::Once, "once"), (Per::I, "per i"), (Per::J, "per j"), (Per::Pair, "per pair")]
@@ -99,7 +104,8 @@ impl Job<'_> {
         };
         line("sums", sums.to_owned());
         line("form", self.form(norms, chosen));
-        Ok(text + &print::sources(plan)?)
+        let parts = self.others.iter().filter(|_| chosen.is_none());
+        Ok(text + &print::sources([plan].into_iter().chain(parts))?)
     }
 
     /// The form that the data allow, and what it may cost.

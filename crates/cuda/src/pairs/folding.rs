@@ -6,7 +6,7 @@ use tilework_backend::{Accuracy, PairReduce, SumScheme};
 use tilework_ops::DType;
 use tilework_ops::pair_fold::{Finish, Monoid, PairFoldId, PairShape};
 
-use super::slices::Slices;
+use super::slices::{Of, Slices};
 
 /// Sums whose levels are all in registers: `IN_REGISTERS` of `kernels/pair_folds.cu`.
 const SUMS_IN_REGISTERS: usize = 8;
@@ -45,12 +45,23 @@ impl Folding {
 
     /// Of a slice, or of all.
     pub(super) fn sliced(self, slices: Option<&Slices>) -> Folding {
-        let dim = slices.map_or(self.shape.dim, |slices| slices.len);
-        Folding { shape: PairShape { dim, ..self.shape }, ..self }
+        let shape = match slices {
+            Some(slices) if slices.of == Of::Ranks => PairShape { k: slices.len, ..self.shape },
+            Some(slices) => PairShape { dim: slices.len, ..self.shape },
+            None => self.shape,
+        };
+        Folding { shape, ..self }
     }
 
     pub(super) fn monoid(&self) -> Monoid {
         self.fold.row().monoid
+    }
+
+    /// Whether the best of one number are kept, in order.
+    pub(super) fn is_ranked(&self) -> bool {
+        matches!(self.monoid(), Monoid::Smallest | Monoid::Largest)
+            && self.shape.k > 1
+            && self.shape.dim == 1
     }
 
     /// Components that are merged apart, each as a state of its own: those of many sums and their like, which a thread
@@ -67,6 +78,17 @@ impl Folding {
             && (!self.finish || matches!(finish, Finish::AsIs | Finish::OverCount))
             && monoid.values(self.shape) == self.shape.dim;
         if single && self.shape.dim > SUMS_IN_REGISTERS { self.shape.dim } else { 1 }
+    }
+
+    /// Bytes of a row's levels that are seldom looked at, of a sum more than there are; none of few sums.
+    pub(super) fn seldom_bytes(&self) -> usize {
+        let sums = match self.monoid() {
+            Monoid::Add | Monoid::Count => self.shape.dim + 1,
+            Monoid::Shifted => self.shape.weights + 1,
+            _ => 0,
+        };
+        let many = sums > SUMS_IN_REGISTERS && !self.compensated;
+        if many { 2 * sums * self.accumulates.size() } else { 0 }
     }
 
     /// Bytes of a state in memory.

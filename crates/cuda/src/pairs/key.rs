@@ -6,6 +6,7 @@ use super::plan::Plan;
 use super::print::Unit;
 use super::right::Difference;
 use super::sections::Sections;
+use super::slices::Of;
 use super::wide::Wide;
 use crate::compile::Room;
 
@@ -34,6 +35,8 @@ pub(super) fn of(plan: &Plan<'_>, unit: Unit) -> Vec<u8> {
     let numbers =
         [folding.shape.k, tiling.threads, tiling.rows, tiling.tile, tiling.group, tiling.ahead];
     key.push(tiling.slices as u8);
+    key.push(plan.shares_levels as u8);
+    key.push(plan.slices.is_some_and(|slices| slices.of == Of::Ranks) as u8);
     key.extend(numbers.iter().flat_map(|&number| (number as u32).to_le_bytes()));
     if let Some(wide) = tiling.wide {
         let Wide { groups, stages, resident, depths, shallow, parts, right, .. } = wide;

@@ -7,15 +7,15 @@
 
 use std::sync::Arc;
 
-use tilework_backend::{Session, Target, interrupt};
+use tilework_backend::{Session, interrupt};
 use tilework_error::{Error, Result};
-use tilework_layout::Layout;
-use tilework_tape::Per;
 
 use super::choice::Choice;
 use super::launching_wide::Part;
 use super::plan::{Cut, MERGE_THREADS, PARTIAL_BYTES, Plan, Sizes};
 use super::print::Unit;
+use super::slices::Of;
+use super::words::{States, shape};
 use super::{Expanded, Job, key, print};
 use crate::compile::Module;
 use crate::device::Cuda;
@@ -30,6 +30,9 @@ const MEASURE_THREADS: usize = 256;
 /// tenth of a second. Fewer would leave multiprocessors idle at the end of every launch. Calls of
 /// fewer steps are not waited for.
 const STEPS: f64 = 3e12;
+
+/// Bytes of what is noted of a row between slices of its ranks.
+const LAST_BYTES: usize = 16;
 
 /// One of the forms that are launched together.
 struct Form<'r> {
@@ -57,6 +60,8 @@ struct Rows {
     /// Of a batch.
     m: usize,
     cut: Cut,
+    /// Where the rank is noted, as a number and an index, that those of the next slice come after, and which one it is.
+    last: [u64; 3],
     /// The share of the call that was done before, and that of these.
     done: [f64; 2],
 }
@@ -71,10 +76,10 @@ impl Job<'_> {
     /// Loads the kernels of both plans, at the same time where several are to be compiled, and before
     /// anything is written.
     fn load(&self, cuda: &Cuda) -> Result<()> {
-        let plans = [Some(&self.direct), self.expanded.as_ref().map(|expanded| &expanded.plan)];
-        let units = plans
-            .into_iter()
-            .flatten()
+        let expanded = self.expanded.iter().map(|expanded| &expanded.plan);
+        let units = self
+            .as_written()
+            .chain(expanded)
             .flat_map(|plan| Unit::of(plan).map(move |unit| (plan, unit)))
             .filter(|(_, unit)| !(self.by_block && *unit == Unit::Measure));
         let mut missing: Vec<(&Plan<'_>, Unit, Vec<u8>)> = Vec::new();
@@ -102,38 +107,51 @@ impl Job<'_> {
         })
     }
 
+    /// The plans of the formula as it is written, one for each part.
+    pub(super) fn as_written(&self) -> impl Iterator<Item = &Plan<'_>> {
+        [&self.direct].into_iter().chain(&self.others)
+    }
+
     pub(super) fn module(&self, cuda: &Cuda, plan: &Plan<'_>, unit: Unit) -> Result<Arc<Module>> {
         cuda.module(self.name, &key::of(plan, unit), || print::source(plan, unit))
     }
 
     fn launch_forms(&self, cuda: &Cuda, session: &Session<'_>) -> Result<()> {
         let Some(expanded) = &self.expanded else {
-            return self.launch_plans(cuda, session, &[&self.direct], Choice::made(0.0));
+            return self.launch_written(cuda, session, Choice::made(0.0));
         };
         let limit = expanded.limit;
         if self.by_block {
             let plans = [&expanded.plan, &self.direct];
-            return self.launch_plans(cuda, session, &plans, Choice::made(limit));
+            return self.launch_plans(cuda, session, &plans, Choice::made(limit), [0, 1]);
         }
         let measured = self.measure(cuda, session, expanded)?;
         let choice = Choice { measured: measured.largest.address, ..Choice::made(limit) };
         if let Some(centres) = &measured.centres {
             self.launch_wide(cuda, session, expanded, choice, centres.address)?;
         } else if !self.is_long() {
-            self.launch_plans(cuda, session, &[&expanded.plan], choice)?;
+            self.launch_plans(cuda, session, &[&expanded.plan], choice, [0, 1])?;
         }
         if !self.is_long() {
-            return self.launch_plans(cuda, session, &[&self.direct], choice);
+            return self.launch_written(cuda, session, choice);
         }
         let [x, y, gave_up] = largest(cuda, self.name, &measured)?;
         let small = x <= limit && y <= limit && gave_up == 0.0;
         match (small, &measured.centres) {
             (true, Some(_)) => Ok(()),
             (true, None) => {
-                self.launch_plans(cuda, session, &[&expanded.plan], Choice::made(limit))
+                self.launch_plans(cuda, session, &[&expanded.plan], Choice::made(limit), [0, 1])
             }
-            _ => self.launch_plans(cuda, session, &[&self.direct], Choice::made(limit)),
+            _ => self.launch_written(cuda, session, Choice::made(limit)),
         }
+    }
+
+    /// Part by part, as the formula is written.
+    fn launch_written(&self, cuda: &Cuda, session: &Session<'_>, choice: Choice) -> Result<()> {
+        let count = 1 + self.others.len();
+        let mut parts = self.as_written().enumerate();
+        parts
+            .try_for_each(|(k, plan)| self.launch_plans(cuda, session, &[plan], choice, [k, count]))
     }
 
     /// The largest norms of the data, if there is a choice that depends on them.
@@ -190,40 +208,61 @@ impl Job<'_> {
 
     /// Slice by slice, and some rows after others where the states of ranges would take too much memory: a scheme
     /// that is asked for has ranges however many rows there are. Of two plans, the second does what blocks of the
-    /// first refuse.
+    /// first refuse. `part` is which of how many parts of a call this is.
     fn launch_plans(
         &self,
         cuda: &Cuda,
         session: &Session<'_>,
         plans: &[&Plan<'_>],
         choice: Choice,
+        part: [usize; 2],
     ) -> Result<()> {
         let (plan, cut, Sizes { batches, m, n, .. }) = (plans[0], plans[0].cut, self.sizes);
         let span = plan.tiling.span();
-        let room = PARTIAL_BYTES / (cut.ranges * plan.folding.state_bytes()).max(1);
+        let ranks = plan.slices.filter(|slices| slices.of == Of::Ranks);
+        let states = if cut.ranges > 1 { cut.ranges * plan.folding.state_bytes() } else { 0 };
+        let bytes = states + ranks.map_or(0, |_| LAST_BYTES);
+        let room = PARTIAL_BYTES / bytes.max(1);
+        let pieces: Vec<Option<[usize; 2]>> = match bytes == 0 || batches * m <= room.max(span) {
+            true => vec![None],
+            false => {
+                let rows = (room / span * span).max(span);
+                let of_batch = |batch| (0..m).step_by(rows).map(move |row| Some([batch, row]));
+                (0..batches).flat_map(of_batch).collect()
+            }
+        };
         let nests = self.nests(plan);
-        if cut.ranges == 1 || batches * m <= room.max(span) {
-            let share = 1.0 / nests.len() as f64;
-            return nests.iter().enumerate().try_for_each(|(k, nest)| {
-                let done = [k as f64 * share, share];
-                let rows = Rows { nest: nest.encode(Width::Wide), batches, m, cut, done };
-                self.launch_rows(cuda, session, plans, &rows, choice)
-            });
+        let share = 1.0 / (part[1] * pieces.len() * nests.len()) as f64;
+        let mut done = [part[0] as f64 / part[1] as f64, share];
+        let firsts: Vec<usize> = ranks.map_or(Vec::new(), |ranks| ranks.firsts().collect());
+        for piece in pieces {
+            let rows = (room / span * span).max(span);
+            let m = piece.map_or(m, |[_, row]| rows.min(m - row));
+            let batches = if piece.is_some() { 1 } else { batches };
+            // What ranks come after, of each row: nothing yet.
+            let last = match ranks {
+                Some(_) => Some(cuda.allocate_zeroed(batches * m * LAST_BYTES)?),
+                None => None,
+            };
+            for (k, nest) in nests.iter().enumerate() {
+                let (nest, cut) = match piece {
+                    None => (nest.encode(Width::Wide), cut),
+                    Some([batch, row]) => {
+                        let part = Part { batch, from: [row, 0], rows: m, columns: n };
+                        let nest = self.offsets(plan, nest, &part).encode(Width::Wide);
+                        (nest, Cut { blocks: m.div_ceil(span), ..cut })
+                    }
+                };
+                let place = firsts.get(k + 1).map_or(0, |next| next - firsts[k] - 1);
+                let last = last.as_ref().map_or([0; 3], |block| {
+                    [block.address, block.address + (batches * m * 8) as u64, place as u64]
+                });
+                let rows = Rows { nest, batches, m, cut, last, done };
+                self.launch_rows(cuda, session, plans, &rows, choice)?;
+                done[0] += share;
+            }
         }
-        let rows = (room / span * span).max(span);
-        let starts =
-            (0..batches).flat_map(|batch| (0..m).step_by(rows).map(move |row| [batch, row]));
-        let starts: Vec<[usize; 2]> = starts.collect();
-        let share = 1.0 / (nests.len() * starts.len()) as f64;
-        let all = nests.iter().flat_map(|nest| starts.iter().map(move |start| (nest, *start)));
-        all.enumerate().try_for_each(|(k, (nest, [batch, row]))| {
-            let m = rows.min(m - row);
-            let part = Part { batch, from: [row, 0], rows: m, columns: n };
-            let nest = self.offsets(nest, &part).encode(Width::Wide);
-            let cut = Cut { blocks: m.div_ceil(span), ..cut };
-            let rows = Rows { nest, batches: 1, m, cut, done: [k as f64 * share, share] };
-            self.launch_rows(cuda, session, plans, &rows, choice)
-        })
+        Ok(())
     }
 
     fn launch_rows(
@@ -231,7 +270,7 @@ impl Job<'_> {
         cuda: &Cuda,
         session: &Session<'_>,
         plans: &[&Plan<'_>],
-        &Rows { ref nest, batches, m, cut, done: [before, share] }: &Rows,
+        &Rows { ref nest, batches, m, cut, last, done: [before, share] }: &Rows,
         choice: Choice,
     ) -> Result<()> {
         let (plan, rows) = (plans[0], batches * m);
@@ -252,7 +291,7 @@ impl Job<'_> {
             }
         };
         let partial = block.as_ref().map_or(0, |block| block.address);
-        let states = [partial, partial + value_bytes as u64];
+        let states = States { states: [partial, partial + value_bytes as u64], last };
         let blocks = batches * cut.blocks;
         let strips = cut.ranges.div_ceil(plan.tiling.slices);
         let refused = match plans.len() {
@@ -309,21 +348,6 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// The last arguments of kernels that reduce or merge.
-    pub(super) fn ends(
-        &self,
-        session: &Session<'_>,
-        plan: &Plan<'_>,
-        args: Args,
-        states: [Address; 2],
-        choice: Choice,
-    ) -> Args {
-        args.bytes(&output(self.request.values.as_ref(), session))
-            .bytes(&output(self.request.indices.as_ref(), session))
-            .bytes(&words(&states))
-            .bytes(&choice.words(plan))
-    }
-
     /// Whether the work is waited for, piece by piece.
     pub(super) fn is_long(&self) -> bool {
         is_much(self.sizes.pairs() * self.direct.body as f64)
@@ -353,47 +377,6 @@ impl Job<'_> {
             _ => Ok(()),
         }
     }
-
-    /// `Inputs` of a plan's kernels.
-    pub(super) fn inputs(&self, session: &Session<'_>, plan: &Plan<'_>) -> Vec<u8> {
-        let inputs = self.request.inputs.iter().zip(self.request.tape.inputs());
-        let mut bytes: Vec<u8> = inputs
-            .flat_map(|(view, input)| {
-                let (row, component) = steps(view.layout(), input.per != Per::Once);
-                words(&[launch::source(view, session), row as u64, component as u64])
-            })
-            .collect();
-        // A formula of no variable still has the argument, and so has one of no number.
-        if bytes.is_empty() {
-            bytes = words(&[0, 0, 0]);
-        }
-        let without = bytes.len();
-        bytes.extend(plan.arguments().flat_map(u64::to_le_bytes));
-        if bytes.len() == without {
-            bytes.extend(words(&[0]));
-        }
-        bytes
-    }
-
-    /// `Shape` of the kernels, for a launch over the whole call that begins with this block and range.
-    fn shape(&self, cut: Cut, first: [usize; 2]) -> Vec<u8> {
-        let Sizes { batches, m, n, .. } = self.sizes;
-        shape([m, n], self.request.start, cut, [batches, first[0], first[1]])
-    }
-}
-
-/// `Shape` of the kernels: rows and j, the index of the first j; batches, the first block and range.
-pub(super) fn shape(
-    rows: [usize; 2],
-    start: i64,
-    cut: Cut,
-    [batches, first, range]: [usize; 3],
-) -> Vec<u8> {
-    let mut bytes = words(&[rows[0], rows[1], cut.range].map(|number| number as u64));
-    bytes.extend(start.to_le_bytes());
-    let short = [cut.blocks, cut.ranges, cut.lanes, batches, first, range];
-    bytes.extend(short.iter().flat_map(|&number| (number as u32).to_le_bytes()));
-    bytes
 }
 
 /// Whether so many steps are worth a look at who waits for them.
@@ -409,24 +392,4 @@ fn largest(cuda: &Cuda, name: &str, measured: &Measured) -> Result<[f64; 3]> {
         bytes[at..at + 8].iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte))
     };
     Ok([0, 8, 16].map(|at| f64::from_bits(number(at))))
-}
-
-/// `Output` of the kernels.
-fn output(target: Option<&Target<'_>>, session: &Session<'_>) -> Vec<u8> {
-    let Some(target) = target else { return words(&[0, 0, 0]) };
-    let (row, component) = steps(target.layout(), true);
-    words(&[launch::target(target, session), row as u64, component as u64])
-}
-
-/// From one row to the next, and from one component to the next, in elements.
-pub(super) fn steps(layout: &Layout, has_rows: bool) -> (isize, isize) {
-    match (layout.strides(), has_rows) {
-        ([.., row, component], true) => (*row, *component),
-        ([.., component], _) => (0, *component),
-        _ => (0, 0),
-    }
-}
-
-pub(super) fn words(numbers: &[u64]) -> Vec<u8> {
-    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
 }

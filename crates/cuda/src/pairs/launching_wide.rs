@@ -13,10 +13,12 @@ use tilework_error::Result;
 use tilework_tape::Per;
 
 use super::choice::Choice;
-use super::launching::{is_much, shape, steps, words};
+use super::launching::is_much;
 use super::plan::{Cut, MERGE_THREADS, Plan, lanes};
 use super::print::Unit;
+use super::slices::Of;
 use super::wide::{Parts, RIGHT_BYTES, SIDE};
+use super::words::{shape, steps, words};
 use super::{Expanded, Job};
 use crate::compile::Module;
 use crate::device::Cuda;
@@ -130,7 +132,7 @@ impl Job<'_> {
         let (by_tiles, right) = (plan.sections.by_tiles(), plan.right.is_some());
         let nests = self.nests(plan);
         // Where slices are columns, the first of each.
-        let columns = plan.slices.filter(|slices| slices.narrow.is_none());
+        let columns = plan.slices.filter(|slices| slices.of == Of::Columns);
         let firsts: Vec<usize> = columns.map_or(vec![0; nests.len()], |it| it.firsts().collect());
         // Rows of all slices and batches, and steps since somebody was asked.
         let batches = self.sizes.batches;
@@ -266,13 +268,13 @@ impl Job<'_> {
     ) -> Args {
         let start = self.request.start + part.from[1] as i64;
         Args::new()
-            .bytes(&self.offsets(nest, part).encode(Width::Wide))
+            .bytes(&self.offsets(plan, nest, part).encode(Width::Wide))
             .bytes(&self.inputs(session, plan))
             .bytes(&shape([part.rows, part.columns], start, cut, [1, 0, 0]))
     }
 
     /// A nest of one batch, whose operands begin where the part does.
-    pub(super) fn offsets(&self, nest: &Nest, part: &Part) -> Nest {
+    pub(super) fn offsets(&self, plan: &Plan<'_>, nest: &Nest, part: &Part) -> Nest {
         let mut offsets: SmallVec<[isize; 8]> =
             nest.offsets.iter().map(|&offset| offset as isize).collect();
         let mut rest = part.batch;
@@ -282,8 +284,7 @@ impl Job<'_> {
             offsets.iter_mut().zip(strides).for_each(|(offset, stride)| *offset += index * stride);
         }
         let [row, column] = part.from.map(|first| first as isize);
-        let inputs = self.request.inputs.iter().zip(self.request.tape.inputs());
-        let of_inputs = inputs.map(|(view, input)| match input.per {
+        let of_inputs = self.views(plan).map(|(view, per)| match per {
             Per::I => row * steps(view.layout(), true).0,
             Per::J => column * steps(view.layout(), true).0,
             _ => 0,
@@ -351,8 +352,13 @@ impl Launch<'_, '_> {
     }
 
     fn multiply(&self, scratch: &Scratch) -> Result<()> {
-        let args =
-            self.job.ends(self.session, self.plan, self.begin(), scratch.states, self.choice);
+        let args = self.job.ends(
+            self.session,
+            self.plan,
+            self.begin(),
+            scratch.states.into(),
+            self.choice,
+        );
         let shared = self.plan.tiling.wide.map_or(0, |wide| wide.shared);
         let threads = [self.plan.tiling.threads, shared];
         let blocks = [self.cut.blocks, self.cut.ranges];
@@ -364,9 +370,9 @@ impl Launch<'_, '_> {
         let (part, job) = (self.part, self.job);
         let cut = Cut { lanes: lanes(part.rows, self.cut.ranges), ..self.cut };
         let args = Args::new()
-            .bytes(&job.offsets(self.nest, &part).encode(Width::Wide))
+            .bytes(&job.offsets(self.plan, self.nest, &part).encode(Width::Wide))
             .bytes(&shape([part.rows, job.sizes.n], job.request.start, cut, [1, 0, 0]));
-        let args = job.ends(self.session, self.plan, args, scratch.states, self.choice);
+        let args = job.ends(self.session, self.plan, args, scratch.states.into(), self.choice);
         let apart = self.plan.folding.apart();
         let blocks = (part.rows * cut.lanes * apart).div_ceil(MERGE_THREADS);
         self.launch(&self.modules.merge, c"merge", [blocks, 1], [MERGE_THREADS, 0], args)

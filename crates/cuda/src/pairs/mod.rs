@@ -28,20 +28,22 @@ mod square;
 mod tests;
 mod tiling;
 mod wide;
+mod words;
 
 use smallvec::SmallVec;
 use tilework_backend::{PairReduce, Session, Target, ViewRef};
 use tilework_error::{Error, Result};
 use tilework_layout::Layout;
-use tilework_tape::Tape;
+use tilework_tape::{Per, Tape};
 
 use crate::device::Cuda;
 use crate::launch::{MAX_AXES, Nest, too_many_axes};
 use folding::Folding;
 use plan::{Plan, Sizes};
 use right::{Columns, Right};
-use slices::Slices;
+use slices::{Of, Slices};
 use square::Square;
+use tiling::RANKS_OF_TEAM;
 
 /// Does what a `PairReduce` request asks.
 pub(crate) fn run(
@@ -76,8 +78,11 @@ pub(crate) fn explain(
 /// A formula, and other tapes of it.
 struct Forms<'t> {
     tape: &'t Tape,
-    /// Slices that threads have registers for, and that tensor cores have.
+    /// Slices that threads have registers for: of components, or of ranks, or of the parts of all components.
     few: Option<Slices>,
+    ranks: Option<Slices>,
+    parts: Vec<Slices>,
+    /// Slices that tensor cores have registers for.
     many: Option<Slices>,
     right: Option<Right>,
     columns: Option<Columns>,
@@ -85,9 +90,12 @@ struct Forms<'t> {
 
 impl<'t> Forms<'t> {
     fn new(tape: &'t Tape, folding: &Folding) -> Forms<'t> {
-        let few = Slices::new(tape, folding, slices::FEW);
+        let few = Slices::of_input(tape, folding, slices::FEW);
+        let ranks = folding.is_ranked().then(|| Slices::of_ranks(folding.shape.k, RANKS_OF_TEAM));
+        let parts = if few.is_none() { Slices::of_parts(tape, folding) } else { Vec::new() };
         let (right, many) = Right::sliced(tape, folding).unzip();
-        Forms { tape, few, many: many.flatten(), right, columns: Columns::new(tape) }
+        let (ranks, many, columns) = (ranks.flatten(), many.flatten(), Columns::new(tape));
+        Forms { tape, few, ranks, parts, many, right, columns }
     }
 }
 
@@ -95,8 +103,9 @@ impl<'t> Forms<'t> {
 struct Job<'r> {
     request: &'r PairReduce<'r>,
     name: &'r str,
-    /// The formula as it is written.
+    /// The formula as it is written: its first part, and the others.
     direct: Plan<'r>,
+    others: Vec<Plan<'r>>,
     expanded: Option<Expanded<'r>>,
     by_block: bool,
     sizes: Sizes,
@@ -133,13 +142,14 @@ impl<'r> Job<'r> {
         if sizes.batches == 0 || sizes.m == 0 {
             return Ok(None);
         }
-        let Plans { direct, expanded, by_block } = Plans::new(forms, folding, sizes);
+        let Plans { direct, others, expanded, by_block } = Plans::new(forms, folding, sizes);
         let mut batches = batch_loops(request, batch);
         batches.merge();
         if batches.lens.len() > MAX_AXES {
             return Err(too_many_axes(name));
         }
-        if let Some(bytes) = direct.too_many_bytes(&sizes) {
+        let all = || [&direct].into_iter().chain(&others);
+        if let Some(bytes) = all().find_map(|plan| plan.too_many_bytes(&sizes)) {
             let message = format!(
                 "two tiles of j take {bytes} bytes, more than the card has of shared memory for a \
                  block; move the arrays to the CPU"
@@ -151,13 +161,14 @@ impl<'r> Job<'r> {
                 format!("{} batches of {m} rows are too many for one call", sizes.batches);
             return Err(Error::unsupported(name, message));
         }
-        Ok(Some(Job { request, name, direct, expanded, by_block, sizes, batches }))
+        Ok(Some(Job { request, name, direct, others, expanded, by_block, sizes, batches }))
     }
 }
 
 /// Plans of a formula at some sizes: as it is written, and with a square expanded where that may pay.
 struct Plans<'r> {
     direct: Plan<'r>,
+    others: Vec<Plan<'r>>,
     expanded: Option<Expanded<'r>>,
     /// Whether each block of the expanded plan chooses for itself, and the other does what it refuses.
     by_block: bool,
@@ -165,12 +176,25 @@ struct Plans<'r> {
 
 impl<'r> Plans<'r> {
     fn new(forms: &'r Forms<'r>, whole: Folding, sizes: Sizes) -> Plans<'r> {
-        let slices = forms.few.as_ref();
+        let as_written = |slices: Option<&'r Slices>| {
+            let tape = Slices::tape(slices, forms.tape);
+            Plan { slices, ..Plan::new(tape, whole.sliced(slices), sizes, None) }
+        };
+        // Ranks are taken slice by slice by teams only.
+        let ranks = forms.ranks.as_ref().map(|ranks| as_written(Some(ranks)));
+        if let Some(direct) = ranks.filter(|plan| plan.tiling.team > 1) {
+            return Plans { direct, others: Vec::new(), expanded: None, by_block: false };
+        }
+        let slices = forms.few.as_ref().or(forms.parts.first());
         let tape = Slices::tape(slices, forms.tape);
         let folding = whole.sliced(slices);
-        let direct = Plan { slices, ..Plan::new(tape, folding, sizes, None) };
+        let direct = as_written(slices);
+        let others = forms.parts.iter().skip(1).map(|part| as_written(Some(part))).collect();
         let other = summed(forms, whole, sizes).or_else(|| weighted(forms, whole, sizes));
         let expanded = other.or_else(|| {
+            if !forms.parts.is_empty() {
+                return None;
+            }
             let square = expanded(tape, &folding, &sizes)?;
             let plan = Plan { slices, ..Plan::new(tape, folding, sizes, Some(square)) };
             Some(Expanded { plan, square, limit: square.limit(tape) })
@@ -179,7 +203,7 @@ impl<'r> Plans<'r> {
         let beside = by_block.map(|it| Plan::beside(tape, folding, sizes, &it.plan));
         let by_block = beside.is_some();
         let direct = beside.map_or(direct, |plan| Plan { slices, ..plan });
-        Plans { direct, expanded, by_block }
+        Plans { direct, others, expanded, by_block }
     }
 }
 
@@ -231,21 +255,41 @@ fn batch_loops(request: &PairReduce<'_>, batch: &[usize]) -> Nest {
 }
 
 impl Job<'_> {
-    /// The batch axes for each slice of a plan: it begins inside of its input's rows, if it has one, and of the
-    /// rows of values.
+    /// The inputs of a plan's kernels: those of the request, and what slices have of them once more.
+    fn views<'p>(
+        &'p self,
+        plan: &'p Plan<'_>,
+    ) -> impl Iterator<Item = (&'p ViewRef<'p>, Per)> + 'p {
+        let inputs = self.request.tape.inputs();
+        let again = plan.slices.iter().flat_map(|slices| slices.again.iter().copied());
+        (0..inputs.len()).chain(again).map(|k| (&self.request.inputs[k], inputs[k].per))
+    }
+
+    /// The batch axes for each slice of a plan: it begins inside of rows of its inputs, and of those of the outputs.
     fn nests(&self, plan: &Plan<'_>) -> Vec<Nest> {
         let Some(slices) = plan.slices else { return vec![self.batches.clone()] };
-        let input = slices.narrow.as_ref().map(|(_, input)| *input);
-        let input = input.map(|input| (input, self.request.inputs[input].layout()));
-        let values = self.request.values.as_ref().map(Target::layout);
-        let values = values.map(|values| (self.request.inputs.len(), values));
+        let mut whole = self.batches.clone();
+        let inputs = self.request.inputs.len();
+        for &input in slices.again.iter().rev() {
+            whole.offsets.insert(inputs, whole.offsets[input]);
+            whole.strides.iter_mut().for_each(|strides| strides.insert(inputs, strides[input]));
+        }
+        let layouts: SmallVec<[&Layout; 8]> =
+            self.views(plan).map(|(view, _)| view.layout()).collect();
+        let component = |layout: &Layout| layout.strides().last().copied().unwrap_or(0);
+        let output = |target: &Option<Target<'_>>| {
+            target.as_ref().map_or(0, |target| component(target.layout()))
+        };
         let nest = |first: usize| {
-            let mut nest = self.batches.clone();
-            for (operand, layout) in input.into_iter().chain(values) {
-                let component = layout.strides().last().copied().unwrap_or(0);
+            let mut nest = whole.clone();
+            let mut step = |operand: usize, count: usize, component: isize| {
                 let offset = &mut nest.offsets[operand];
-                *offset = offset.wrapping_add_signed(first as isize * component);
-            }
+                *offset = offset.wrapping_add_signed(count as isize * component);
+            };
+            slices.moved.iter().for_each(|&input| step(input, first, component(layouts[input])));
+            let indices = if slices.of == Of::Ranks { output(&self.request.indices) } else { 0 };
+            step(layouts.len(), slices.from + first, output(&self.request.values));
+            step(layouts.len() + 1, first, indices);
             nest
         };
         slices.firsts().map(nest).collect()

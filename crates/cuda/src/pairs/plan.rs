@@ -6,7 +6,7 @@
 
 use tilework_backend::Scheme;
 use tilework_ops::pair_fold::Monoid;
-use tilework_tape::{Per, Tape};
+use tilework_tape::Tape;
 
 use super::arguments;
 use super::cost::body;
@@ -18,10 +18,6 @@ use super::slices::Slices;
 use super::square::Square;
 use super::tiling::{self, BLOCKS_OF_SLICES, Tiling};
 use super::wide;
-
-/// Bytes of shared memory that a kernel may declare, on older cards and since Hopper.
-const DECLARED: usize = 48 << 10;
-const DECLARED_ON_HOPPER: usize = 227 << 10;
 
 /// j of a range, at least: fewer are not worth a state of their own.
 pub(super) const SHORT_RANGE: usize = 256;
@@ -103,6 +99,8 @@ pub(super) struct Plan<'a> {
     pub(super) right: Option<Sides<'a>>,
     /// Components that the sums of threads become differences in, at their end.
     pub(super) difference: Option<Difference>,
+    /// Whether levels of many sums, which are seldom looked at, are in shared memory.
+    pub(super) shares_levels: bool,
     /// The slices that the plan is for, one after another, if not for all components.
     pub(super) slices: Option<&'a Slices>,
 }
@@ -179,14 +177,15 @@ impl<'a> Plan<'a> {
         let depth = sections.long.as_ref().map_or(0, |long| long.depth as usize);
         let body = body(&sections).max(1);
         let cut = cut(&tiling, &folding, [body, depth], sizes);
-        Plan { sections, folding, tiling, cut, body, right, difference: None, slices: None }
+        let shares_levels = tiling::shares_levels(&sections, &folding, &tiling, &sizes);
+        let (difference, slices) = (None, None);
+        Plan { sections, folding, tiling, cut, body, right, difference, shares_levels, slices }
     }
 
     /// Bytes of the tiles of j that a block declares, where they are more than the card has.
     pub(super) fn too_many_bytes(&self, sizes: &Sizes) -> Option<usize> {
-        let each = self.sections.bytes(Per::J).next_multiple_of(16);
-        let most = if sizes.capability.0 < 9 { DECLARED } else { DECLARED_ON_HOPPER };
-        Some(2 * self.tiling.tile * each).filter(|bytes| *bytes > most)
+        Some(tiling::tile_bytes(&self.sections, &self.tiling))
+            .filter(|bytes| *bytes > tiling::declared(sizes))
     }
 
     /// The bits of the numbers that its kernels get as arguments.
@@ -269,7 +268,7 @@ mod tests {
 
     use super::*;
     use tilework_ops::{DType, Id};
-    use tilework_tape::{Builder, Slot};
+    use tilework_tape::{Builder, Per, Slot};
 
     fn gaussian(dim: u32) -> Tape {
         let mut build = Builder::new();

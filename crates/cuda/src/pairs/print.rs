@@ -6,12 +6,13 @@
 use tilework_error::Result;
 use tilework_ops::pair_fold::{Finish, Monoid};
 use tilework_ops::{DType, Id};
-use tilework_tape::{Action, SlotId};
+use tilework_tape::{Action, Per, SlotId};
 
 use super::folding::Folding;
 use super::functions::{Does, Printer};
 use super::plan::{MERGE_THREADS, Plan, Sides};
 use super::sections::LONG;
+use super::slices::Of;
 use super::tiling::{self, FEW_RANKS, Tiling};
 use super::wide::{SIDE, WAITING, Wide};
 use crate::launch::Width;
@@ -139,7 +140,7 @@ fn merge(plan: &Plan<'_>) -> String {
         &exponential(&plan.folding),
         kernel!("pair_folds.cu"),
         teams(plan),
-        &states(plan),
+        &states(plan, true),
         kernel!("pairs_ends.cu"),
         kernel!("pairs_merge.cu"),
         source::END,
@@ -152,9 +153,10 @@ fn teams(plan: &Plan<'_>) -> &'static str {
     if plan.tiling.team > 1 { kernel!("pair_teams.cu") } else { "" }
 }
 
-/// All of a plan, for human eyes.
-pub(super) fn sources(plan: &Plan<'_>) -> Result<String> {
-    let sources = Unit::of(plan).map(|unit| Ok(format!("// {unit:?}\n{}", source(plan, unit)?)));
+/// All of some plans, for human eyes.
+pub(super) fn sources<'p>(plans: impl IntoIterator<Item = &'p Plan<'p>>) -> Result<String> {
+    let units = plans.into_iter().flat_map(|plan| Unit::of(plan).map(move |unit| (plan, unit)));
+    let sources = units.map(|(plan, unit)| Ok(format!("// {unit:?}\n{}", source(plan, unit)?)));
     Ok(sources.collect::<Result<Vec<String>>>()?.concat())
 }
 
@@ -174,7 +176,7 @@ fn printed(plan: &Plan<'_>) -> Result<Printed> {
     Ok(Printed {
         numbers: numbers(plan),
         exponential: exponential(&plan.folding),
-        formula: states(plan) + &operations + &functions + &sides,
+        formula: states(plan, false) + &operations + &functions + &sides,
     })
 }
 
@@ -287,11 +289,12 @@ fn exponential(folding: &Folding) -> String {
     format!("FN A exp_about(A v, A shift) {{ return {about}; }}\n")
 }
 
-/// The state, the same with wide indices for merging, and what it becomes.
-fn states(plan: &Plan<'_>) -> String {
+/// The state, the same with wide indices for merging, and what it becomes. `merges` says that nothing takes pairs.
+fn states(plan: &Plan<'_>, merges: bool) -> String {
     let folding = &plan.folding;
-    let sums = |count: &str| match folding.compensated {
+    let sums = |count: &str, shared: bool| match folding.compensated {
         true => format!("Kahan<{count}>"),
+        false if shared => format!("Cascade<{count}, ROWS>"),
         false => format!("Cascade<{count}>"),
     };
     let best = match folding.shape.k {
@@ -299,15 +302,19 @@ fn states(plan: &Plan<'_>) -> String {
         _ if plan.tiling.team > 1 => "Team",
         _ => "Ranked",
     };
-    let state = |index: &str, columns: &str| match folding.monoid() {
-        Monoid::Add => format!("Added<{} >", sums(columns)),
+    // Of what takes pairs: whether rows have shared memory, and whether it looks at what came before.
+    let ranks = plan.slices.is_some_and(|slices| slices.of == Of::Ranks);
+    let shared = |pairs: bool| pairs && plan.shares_levels;
+    let follows = |pairs: bool| if pairs && ranks { ", true" } else { "" };
+    let state = |index: &str, columns: &str, pairs: bool| match folding.monoid() {
+        Monoid::Add => format!("Added<{} >", sums(columns, shared(pairs))),
         Monoid::Multiply => "Plain<Multiplied>".to_owned(),
         Monoid::Any => "Plain<AnyTrue>".to_owned(),
         Monoid::All => "Plain<AllTrue>".to_owned(),
-        Monoid::Count => "Counted".to_owned(),
-        Monoid::Smallest => format!("{best}<false, {index}>"),
-        Monoid::Largest => format!("{best}<true, {index}>"),
-        Monoid::Shifted => format!("Shifted<{} >", sums("1 + WEIGHTS")),
+        Monoid::Count => format!("Counted<{}>", if shared(pairs) { "ROWS" } else { "0" }),
+        Monoid::Smallest => format!("{best}<false, {index}{}>", follows(pairs)),
+        Monoid::Largest => format!("{best}<true, {index}{}>", follows(pairs)),
+        Monoid::Shifted => format!("Shifted<{} >", sums("1 + WEIGHTS", shared(pairs))),
     };
     // The sums that a reduction is about: the weighted ones, or the plain one without weights.
     let first = if folding.shape.weights == 0 { 1 } else { 2 };
@@ -322,8 +329,8 @@ fn states(plan: &Plan<'_>) -> String {
     format!(
         "typedef {} State;\ntypedef {} Merged;\n\
          template <class S> FN A result(const S& s, int k, A count) {{ return {result}; }}\n",
-        state("i32", if plan.difference.is_some() { "DIM + 1" } else { "DIM" }),
-        state("i64", "DIM")
+        state("i32", if plan.difference.is_some() { "DIM + 1" } else { "DIM" }, !merges),
+        state("i64", "DIM", false)
     )
 }
 
@@ -332,7 +339,12 @@ fn states(plan: &Plan<'_>) -> String {
 fn sides(right: &Sides<'_>, first_argument: usize) -> Result<String> {
     let (sections, columns) = (&right.sections, right.of.columns());
     let operations = tape::operations(sections.tape, |id, dtype| !has_own_text(id, dtype));
-    let of_sections = Printer { sections, first_argument }.of_sections(false)?;
+    let printer = Printer { sections, first_argument };
+    let of_sections = printer.of_sections(false)?;
+    // An input, or numbers that are made of some.
+    let output = sections.tape.outputs()[0];
+    let straight = usize::from(output) < sections.tape.inputs().len();
+    let number = if straight { printer.load(output, Per::J) } else { "0".to_owned() };
     let places = columns / 2;
     let list = |from: usize, count: usize| {
         (from..from + count).map(|k| format!("%{k}")).collect::<Vec<_>>().join(",")
@@ -340,13 +352,16 @@ fn sides(right: &Sides<'_>, first_argument: usize) -> Result<String> {
     let kept: Vec<String> = (0..places).map(|k| format!("\"+f\"(d[{k}])")).collect();
     Ok(format!(
         "namespace right {{\n{operations}{of_sections}\
-         FN const f32* side(const OfJ& y) {{ return y.s{side}; }}\n}}\n\
+         FN const f32* side(const OfJ& y) {{ return y.s{output}; }}\n\
+         enum {{ STRAIGHT = {straight} }};\n\
+         FN f32 side_at(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int k) \
+         {{ return {number}; }}\n}}\n\
          FN void multiply_right(f32 (&d)[{places}], const u32 (&a)[4], u64 b, bool add) {{\n\
          \x20   asm volatile(\"{{ .reg .pred add; setp.ne.b32 add, %{flag}, 0; \"\n\
          \x20       \"wgmma.mma_async.sync.aligned.m64n{columns}k8.f32.tf32.tf32 {{{d}}}, {{{a}}}, %{b}, add, 1, 1; }}\"\n\
          \x20       : {kept}\n\
          \x20       : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"l\"(b), \"r\"((int)add));\n}}\n",
-        side = sections.tape.outputs()[0],
+        straight = u8::from(straight),
         flag = places + 5,
         d = list(0, places),
         a = list(places, 4),

@@ -109,7 +109,7 @@ impl Right {
         if right.columns() <= most {
             return Some((right, None));
         }
-        if let Some(slices) = Slices::new(tape, folding, most) {
+        if let Some(slices) = Slices::of_input(tape, folding, most) {
             return Some((Right::new(Slices::tape(Some(&slices), tape))?, Some(slices)));
         }
         let slices = Slices::of_columns(right.dim, most - usize::from(right.difference.is_some()))?;

@@ -1,30 +1,57 @@
-//! Sums of many components, some of them at a time: no thread has registers for all, and computing the
-//! pairs anew for every slice costs less than keeping sums in memory.
+//! Results of many components, some of them at a time: no thread has registers for all, and computing the
+//! pairs anew for every slice costs less than keeping all in memory.
 //!
-//! A slice is the same request with a narrower tape, which begins elsewhere in one input and in the
-//! output; or with some columns of its right-hand sides. Called by `pairs`.
+//! A slice is the same request with a narrower tape, which begins elsewhere in some inputs and in the
+//! outputs; or with some columns of its right-hand sides; or with the ranks that come after those of the slice before.
+//! Called by `pairs`.
 
+use smallvec::SmallVec;
 use tilework_ops::pair_fold::Monoid;
-use tilework_tape::Tape;
+use tilework_tape::{Builder, Slice, Tape};
 
 use super::folding::Folding;
 
-/// Components of a slice that a thread has registers for.
+/// Components of a slice that a thread has registers for, beside several rows.
 pub(super) const FEW: usize = 16;
 
-/// How a request is cut into slices of equal length.
+/// Words that all components may take of a thread that has one row, and components of a slice where they take more, in
+/// float32 and in float64.
+const MOST_WORDS: usize = 64;
+const SLICE: [usize; 2] = [48, 16];
+
+/// What the slices of a request are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    Components,
+    /// Columns of right-hand sides, of a formula that stays as it is.
+    Columns,
+    Ranks,
+}
+
+/// How a part of a request is cut into slices of equal length.
 #[derive(Debug)]
 pub(super) struct Slices {
-    /// The formula of a slice, and the input that has the components; none where columns of right-hand sides
-    /// are left out instead.
-    pub(super) narrow: Option<(Tape, usize)>,
+    pub(super) of: Of,
+    /// The formula of a slice, where that is another one.
+    tape: Option<Tape>,
+    /// The request's inputs that it has once more, behind all.
+    pub(super) again: SmallVec<[usize; 2]>,
+    /// Its inputs that begin elsewhere for every slice.
+    pub(super) moved: SmallVec<[usize; 2]>,
+    /// The first component of the part.
+    pub(super) from: usize,
     pub(super) len: usize,
     all: usize,
 }
 
 impl Slices {
-    /// Slices of at most so many; none where there are not more, or they do not stand side by side.
-    pub(super) fn new(tape: &Tape, folding: &Folding, most: usize) -> Option<Slices> {
+    fn new(of: Of, len: usize, all: usize) -> Slices {
+        let (again, moved) = (SmallVec::new(), SmallVec::new());
+        Slices { of, tape: None, again, moved, from: 0, len, all }
+    }
+
+    /// Slices of at most so many; none where there are not more, or they do not stand side by side in one input.
+    pub(super) fn of_input(tape: &Tape, folding: &Folding, most: usize) -> Option<Slices> {
         let all = folding.shape.dim;
         let sums = folding.monoid() == Monoid::Add && tape.outputs().len() == 1;
         if !sums || all <= most {
@@ -34,24 +61,79 @@ impl Slices {
         (0..tape.inputs().len()).find_map(|input| {
             let whole = tape.inputs()[input].slot.len as usize == all;
             let tape = tape.narrowed(input, len as u32).filter(|_| whole)?;
-            Some(Slices { narrow: Some((tape, input)), len, all })
+            let moved = SmallVec::from_slice(&[input]);
+            Some(Slices { tape: Some(tape), moved, ..Slices::new(Of::Components, len, all) })
         })
     }
 
     /// Slices of at most so many columns of right-hand sides, of all components; none where there are not more.
     pub(super) fn of_columns(all: usize, most: usize) -> Option<Slices> {
-        (all > most).then(|| Slices { narrow: None, len: length(all, most), all })
+        (all > most).then(|| Slices::new(Of::Columns, length(all, most), all))
+    }
+
+    /// Slices of at most so many ranks; none where there are not more.
+    pub(super) fn of_ranks(all: usize, most: usize) -> Option<Slices> {
+        (all > most).then(|| Slices::new(Of::Ranks, length(all, most), all))
+    }
+
+    /// The parts that the sums of many components are put together from, in slices or as they are; none where a thread
+    /// has registers for all, or components of a long part do not stand side by side.
+    pub(super) fn of_parts(tape: &Tape, folding: &Folding) -> Vec<Slices> {
+        let words = folding.accumulates.size() / 4;
+        let sums = folding.monoid() == Monoid::Add && tape.outputs().len() == 1;
+        if !sums || folding.shape.dim * words <= MOST_WORDS {
+            return Vec::new();
+        }
+        parts(tape, MOST_WORDS / words, SLICE[usize::from(words > 1)]).unwrap_or_default()
     }
 
     /// The formula of a slice, of that of all components.
     pub(super) fn tape<'t>(slices: Option<&'t Slices>, whole: &'t Tape) -> &'t Tape {
-        slices.and_then(|slices| slices.narrow.as_ref()).map_or(whole, |(tape, _)| tape)
+        slices.and_then(|slices| slices.tape.as_ref()).unwrap_or(whole)
     }
 
-    /// The first component of each; the last one begins early enough to be whole.
+    /// The first component of each, counted from that of the part; the last one begins early enough to be whole.
     pub(super) fn firsts(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.all).step_by(self.len).map(|first| first.min(self.all - self.len))
     }
+}
+
+/// Parts of at most `most` components as they are, neighbours of which that are short together; others in slices.
+fn parts(tape: &Tape, most: usize, len: usize) -> Option<Vec<Slices>> {
+    let mut parts: Vec<Slices> = Vec::new();
+    let (mut near, mut from) = (Vec::new(), 0);
+    let together = |near: &mut Vec<u16>, end: usize, parts: &mut Vec<Slices>| {
+        let all: usize = near.iter().map(|&slot| tape.slot(slot).len as usize).sum();
+        if all == 0 {
+            return Some(());
+        }
+        let mut build = Builder::continuing(tape);
+        let slot = if near.len() == 1 { near[0] } else { build.concat(near).ok()? };
+        let tape = Some(build.finish(&[slot]).ok()?.only(&[slot]));
+        parts.push(Slices { tape, from: end - all, ..Slices::new(Of::Components, all, all) });
+        near.clear();
+        Some(())
+    };
+    for slot in tape.parts()? {
+        let all = tape.slot(slot).len as usize;
+        let before: usize = near.iter().map(|&slot| tape.slot(slot).len as usize).sum();
+        if before + all > most {
+            together(&mut near, from, &mut parts)?;
+        }
+        match all > most {
+            false => near.push(slot),
+            true => {
+                let len = length(all, len);
+                let Slice { tape: of, again } = tape.slice(slot, len as u32)?;
+                let moved = (0..again.len()).map(|k| tape.inputs().len() + k).collect();
+                let slices = Slices::new(Of::Components, len, all);
+                parts.push(Slices { tape: Some(of), again, moved, from, ..slices });
+            }
+        }
+        from += all;
+    }
+    together(&mut near, from, &mut parts)?;
+    Some(parts)
 }
 
 /// Components of a slice, where all have equally many.
@@ -62,17 +144,51 @@ fn length(all: usize, most: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tilework_formula::parse::formula;
+    use tilework_formula::{Axis, Purpose, Reduction, lower_for};
+    use tilework_ops::DType;
 
     #[test]
     fn every_component_is_in_a_whole_slice() {
         for all in 17..400 {
             let len = length(all, FEW);
-            let slices = Slices { narrow: None, len, all };
+            let slices = Slices::new(Of::Columns, len, all);
             let mut seen = vec![false; all];
             for first in slices.firsts() {
                 seen[first..first + len].fill(true);
             }
             assert!(seen.iter().all(|seen| *seen) && len <= FEW, "{all}");
+        }
+    }
+
+    #[test]
+    fn parts_have_all_components_and_are_small() {
+        for (text, all) in [
+            ("Grad(Exp(-SqDist(x,y)) * b, x, b)", 90),
+            ("Concat(Exp(-SqDist(x,y)) * b, Grad(Exp(-SqDist(x,y)) * b, x, b))", 91),
+            (
+                "Concat(Concat(Exp(-SqDist(x,y)), b), Concat(Grad(Exp(-SqDist(x,y)), x, b), b * c))",
+                132,
+            ),
+        ] {
+            let aliases = ["x = Vi(90)", "y = Vj(90)", "b = Vj(1)", "c = Vi(40)"];
+            let parsed = formula(text, &aliases).unwrap();
+            let reduction = Reduction::new("Sum", &parsed, Axis::J, None, None).unwrap();
+            let purpose = Purpose { dtype: DType::Float32, cheap: true };
+            let tape = lower_for(&reduction.outputs(), purpose).unwrap().tape;
+            let parts = parts(&tape, 64, 48).unwrap();
+            let mut seen = vec![false; all];
+            for part in &parts {
+                let of = Slices::tape(Some(part), &tape);
+                of.check().unwrap();
+                assert_eq!(of.slot(of.outputs()[0]).len as usize, part.len, "{text}");
+                assert_eq!(of.inputs().len(), tape.inputs().len() + part.again.len());
+                assert!(part.len <= 64, "{part:?}");
+                for first in part.firsts() {
+                    seen[part.from + first..][..part.len].fill(true);
+                }
+            }
+            assert!(seen.iter().all(|seen| *seen), "{text}: {parts:?}");
         }
     }
 }

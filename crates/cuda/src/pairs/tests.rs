@@ -12,6 +12,7 @@ use tilework_formula::{Axis, Purpose, Reduction, lower_for};
 use tilework_ops::DType;
 
 use super::folding::Folding;
+use super::functions::Does;
 use super::plan::{Plan, Sizes};
 use super::print::{self, Unit};
 use super::square::{Products, Square};
@@ -22,6 +23,7 @@ use cases::{CASES, Case, File};
 mod cases;
 
 const F32: DType = DType::Float32;
+const HOPPER: (i32, i32) = (9, 0);
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden");
 
 fn aliases() -> [&'static str; 8] {
@@ -38,16 +40,17 @@ fn golden(name: &str, text: &str) {
     assert!(golden == text, "{path} is not what is printed; see the head of pairs/tests.rs");
 }
 
-/// Does something with the plan of every file, and of the same with few rows.
-fn each(mut door: impl FnMut(&str, &Plan<'_>)) {
-    each_plans(|name, far, plans| {
-        let expanded = plans.expanded.filter(|_| !far).map(|expanded| expanded.plan);
-        door(name, &expanded.unwrap_or(plans.direct));
+/// Does something with the plans of every file, and of the same with few rows: one for each part.
+fn each(capability: (i32, i32), mut door: impl FnMut(&str, &[Plan<'_>])) {
+    each_plans(capability, |name, far, plans| {
+        let expanded = plans.expanded.filter(|_| !far).map(|expanded| vec![expanded.plan]);
+        let parts = [plans.direct].into_iter().chain(plans.others);
+        door(name, &expanded.unwrap_or_else(|| parts.collect()));
     });
 }
 
 /// The same with both plans, and whether the points are far.
-fn each_plans(mut door: impl FnMut(&str, bool, Plans<'_>)) {
+fn each_plans(capability: (i32, i32), mut door: impl FnMut(&str, bool, Plans<'_>)) {
     for case in CASES {
         let Case { name, dtype, compensated, strict, .. } = case;
         let parsed = formula(case.formula, &aliases()).expect(name);
@@ -76,11 +79,11 @@ fn each_plans(mut door: impl FnMut(&str, bool, Plans<'_>)) {
                     n,
                     multiprocessors: cases::MULTIPROCESSORS,
                     scheme: Scheme::Auto,
-                    capability: (9, 0),
+                    capability,
                 };
                 let plans = Plans::new(&forms, folding, sizes);
                 let name = format!("{name}{suffix}{few}");
-                let other = !suffix.is_empty() && few.is_empty();
+                let other = !suffix.is_empty() && few.is_empty() && capability == HOPPER;
                 let expanded = plans.expanded.is_some() && !far;
                 assert!(expanded || !other, "{name} has no such plan");
                 door(&name, far, plans);
@@ -130,7 +133,7 @@ fn numbers_are_arguments() {
 #[test]
 fn what_blocks_refuse_has_blocks_of_its_own() {
     let mut parts = HashSet::new();
-    each_plans(|name, _, plans| {
+    each_plans(HOPPER, |name, _, plans| {
         let Some(expanded) = plans.expanded.filter(|_| plans.by_block) else { return };
         let (expanded, direct) = (expanded.plan, plans.direct);
         let rows = |plan: &Plan<'_>| plan.cut.blocks * plan.tiling.span();
@@ -146,11 +149,11 @@ fn what_blocks_refuse_has_blocks_of_its_own() {
 #[test]
 fn text_is_golden() {
     let mut names = HashSet::new();
-    each(|name, plan| {
+    each(HOPPER, |name, plans| {
         if name.ends_with("_few") {
             return;
         }
-        golden(&format!("pairs/{name}.cu"), &cases::outline(&print::sources(plan).unwrap()));
+        golden(&format!("pairs/{name}.cu"), &cases::outline(&print::sources(plans).unwrap()));
         names.insert(format!("{name}.cu"));
     });
     for file in std::fs::read_dir(format!("{FOLDER}/pairs")).unwrap() {
@@ -161,21 +164,103 @@ fn text_is_golden() {
 
 #[test]
 fn a_dozen_formulas_compile() {
-    let (mut sources, mut wide, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
-    each(|name, plan| {
-        for unit in Unit::of(plan) {
-            let text = print::source(plan, unit).unwrap();
-            // Many are merged alike.
-            if seen.insert(text.clone()) {
-                let hopper = plan.tiling.wide.is_some() && unit != Unit::Merge;
-                let to = if hopper { &mut wide } else { &mut sources };
-                to.push((format!("{name}, {unit:?}"), text));
+    // What other cards have differs where they have less shared memory, or no such tensor cores.
+    for (capability, architectures) in [(HOPPER, &["sm_90a"][..]), ((8, 0), &["sm_80", "sm_100"])] {
+        let (mut sources, mut seen, mut wide) = (Vec::new(), HashSet::new(), 0);
+        each(capability, |name, plans| {
+            let units = plans.iter().flat_map(|plan| Unit::of(plan).map(move |unit| (plan, unit)));
+            for (plan, unit) in units {
+                let text = print::source(plan, unit).unwrap();
+                // Many are merged alike.
+                if seen.insert(text.clone()) {
+                    wide += usize::from(plan.tiling.wide.is_some() && unit == Unit::Pairs);
+                    sources.push((format!("{name}, {unit:?}"), text));
+                }
+            }
+        });
+        assert_eq!(wide >= 5, capability == HOPPER, "wide squares are printed for Hopper");
+        crate::check::compiles_for(architectures, sources);
+    }
+}
+
+/// Bytes of local memory of a thread, at most, which the driver sets aside for all threads that a card could have: 29 MiB
+/// of an H200; and those of one that keeps ranks of two rows as a filter, beside what it looks at more often.
+const FRAME: usize = 112;
+const FRAME_OF_FILTER: usize = 200;
+
+#[test]
+fn what_is_compiled_needs_little_local_memory() {
+    const GAUSS: &str = "Exp(-SqDist(x,y)) * b";
+    const GRADIENT: &str = "Grad(Exp(-SqDist(x,y)) * b, x, b)";
+    const BOTH: &str = "Concat(Exp(-SqDist(x,y)) * b, Grad(Exp(-SqDist(x,y)) * b, x, b))";
+    let (mut sources, mut seen) = (Vec::new(), HashSet::new());
+    for (reduction, k, text, dim, width, dtype, strict) in [
+        ("Sum", None, GAUSS, 3, 1, F32, false),
+        ("Sum", None, GAUSS, 10, 1, F32, false),
+        ("Sum", None, GAUSS, 64, 1, F32, false),
+        ("Sum", None, GAUSS, 784, 1, F32, false),
+        ("Sum", None, GAUSS, 3, 16, F32, false),
+        ("Sum", None, GAUSS, 3, 128, F32, false),
+        ("Sum", None, GAUSS, 64, 64, F32, false),
+        ("Sum", None, GAUSS, 3, 1, DType::Float64, false),
+        ("Sum", None, BOTH, 10, 1, F32, false),
+        ("Sum", None, BOTH, 64, 1, F32, false),
+        ("Sum", None, GRADIENT, 64, 1, F32, true),
+        ("Sum", None, GRADIENT, 80, 1, F32, true),
+        ("Sum", None, BOTH, 200, 1, F32, false),
+        ("Sum", None, BOTH, 40, 1, DType::Float64, false),
+        ("LogSumExp", None, "SqDist(x,y)", 64, 1, F32, false),
+        ("ArgMin", None, "SqDist(x,y)", 64, 1, F32, false),
+        ("ArgKMin", Some(10), "SqDist(x,y)", 3, 1, F32, false),
+        ("ArgKMin", Some(10), "SqDist(x,y)", 64, 1, F32, false),
+        ("ArgKMin", Some(1500), "SqDist(x,y)", 3, 1, F32, false),
+    ] {
+        let aliases =
+            [format!("x = Vi({dim})"), format!("y = Vj({dim})"), format!("b = Vj({width})")];
+        let aliases = [&aliases[0][..], &aliases[1], &aliases[2]];
+        let parsed = formula(text, &aliases).expect(text);
+        let reduction = Reduction::new(reduction, &parsed, Axis::J, k, None).expect(text);
+        let purpose = Purpose { dtype, cheap: !strict };
+        let tape = lower_for(&reduction.outputs(), purpose).expect(text).tape;
+        let folding = Folding {
+            fold: reduction.row().fold,
+            shape: reduction.shape(),
+            computes: dtype,
+            accumulates: dtype,
+            compensated: false,
+            strict,
+            finish: true,
+            output: dtype,
+        };
+        let forms = Forms::new(&tape, &folding);
+        let sizes = Sizes {
+            batches: 1,
+            m: 50_000,
+            n: 50_000,
+            multiprocessors: cases::MULTIPROCESSORS,
+            scheme: Scheme::Auto,
+            capability: (9, 0),
+        };
+        let Plans { direct, others, expanded, .. } = Plans::new(&forms, folding, sizes);
+        let expanded = expanded.map(|expanded| expanded.plan);
+        for plan in [direct].iter().chain(&others).chain(&expanded) {
+            let filters = plan.does() == Does::Sift && folding.shape.k > 1;
+            for unit in Unit::of(plan) {
+                let source = print::source(plan, unit).unwrap();
+                if seen.insert(source.clone()) {
+                    let filter = if filters && unit == Unit::Pairs { "filter, " } else { "" };
+                    let name =
+                        format!("{filter}{} of {text}, {dim}, {width}", reduction.row().name);
+                    sources.push((format!("{name}, {dtype}, {unit:?}"), source));
+                }
             }
         }
+    }
+    crate::check::compiles_to(&["sm_90a"], sources, |name, code| {
+        let frame = crate::check::frame(code);
+        let most = if name.starts_with("filter") { FRAME_OF_FILTER } else { FRAME };
+        assert!(frame <= most, "{name}: {frame} bytes of local memory");
     });
-    assert!(wide.len() >= 5, "wide squares are printed");
-    crate::check::compiles(sources);
-    crate::check::compiles_for(&["sm_90a"], wide);
 }
 
 /// The squares that are found, and the largest norms with which they may be used by threads and by tiles, over

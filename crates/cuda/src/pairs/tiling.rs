@@ -71,7 +71,7 @@ const RUN: usize = 64;
 
 /// K up to which the K best of a row are in registers of a thread, and in those of a team: a warp.
 pub(super) const FEW_RANKS: usize = 16;
-const RANKS_OF_TEAM: usize = 1024;
+pub(super) const RANKS_OF_TEAM: usize = 1024;
 const TEAM: usize = 32;
 
 /// Rows that a team may own, and words of registers that they may take of each thread; those of a state beside
@@ -79,6 +79,15 @@ const TEAM: usize = 32;
 const ROWS_OF_TEAM: usize = 2;
 const TEAM_WORDS: usize = 64;
 const BESIDE_RANKS: usize = 6;
+
+/// Bytes of shared memory that a kernel may declare, on most cards and on Hopper.
+const DECLARED: usize = 48 << 10;
+const DECLARED_ON_HOPPER: usize = 227 << 10;
+
+/// Components of a chunk of long vectors: `DEPTHS` of `kernels/pairs_long.cu`; and bytes that kernels declare beside
+/// tiles and levels.
+const DEPTHS_OF_CHUNK: usize = 32;
+const BESIDE_LEVELS: usize = 2 << 10;
 
 /// What a kernel's text is made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -218,6 +227,34 @@ pub(super) fn resident(sections: &Sections<'_>, folding: &Folding, tiling: &Tili
     }
 }
 
+/// Bytes of shared memory that a kernel may declare.
+pub(super) fn declared(sizes: &Sizes) -> usize {
+    if sizes.capability == (9, 0) { DECLARED_ON_HOPPER } else { DECLARED }
+}
+
+/// Bytes of the tiles of j of a block.
+pub(super) fn tile_bytes(sections: &Sections<'_>, tiling: &Tiling) -> usize {
+    2 * tiling.tile * sections.bytes(Per::J).next_multiple_of(16)
+}
+
+/// Whether the seldom levels of many sums are in shared memory, beside all else there: in local memory they would be
+/// set aside for all threads that a card could have.
+pub(super) fn shares_levels(
+    sections: &Sections<'_>,
+    folding: &Folding,
+    tiling: &Tiling,
+    sizes: &Sizes,
+) -> bool {
+    let seldom = tiling.threads * tiling.rows * folding.seldom_bytes();
+    let chunks = sections.long.as_ref().map_or(0, |_| {
+        let number = folding.computes.size();
+        tiling.tile * number * (tiling.threads * tiling.rows + 2 * DEPTHS_OF_CHUNK)
+    });
+    let room =
+        declared(sizes).saturating_sub(tile_bytes(sections, tiling) + chunks + BESIDE_LEVELS);
+    tiling.wide.is_none() && seldom > 0 && seldom <= room
+}
+
 /// Threads of a block, and rows of each of them: fewer where a call has few rows.
 fn of_rows(most_rows: usize, team: usize, sizes: &Sizes) -> [usize; 2] {
     let (m, mut rows, mut threads) = (sizes.m, most_rows, THREADS);
@@ -289,10 +326,9 @@ fn is_wasteful(span: usize, m: usize) -> bool {
 
 /// Threads that own rows together: a warp where more ranks are kept than a thread has registers for.
 fn team(sections: &Sections<'_>, folding: &Folding, long: bool) -> usize {
-    let ranked = matches!(folding.monoid(), Monoid::Smallest | Monoid::Largest);
     let many = (FEW_RANKS + 1..=RANKS_OF_TEAM).contains(&folding.shape.k);
     let room = 2 * TEAM * sections.bytes(Per::J).next_multiple_of(16) <= TILE_BYTES;
-    if ranked && many && folding.shape.dim == 1 && room && !long { TEAM } else { 1 }
+    if folding.is_ranked() && many && room && !long { TEAM } else { 1 }
 }
 
 /// The largest power of two that is not above a number.
