@@ -1,13 +1,16 @@
-"""What formulas take of a card beside their arrays: less than 64 MiB, whatever their sizes.
+"""Formulas on a card: what they take beside their arrays, less than 64 MiB whatever their sizes; Ctrl-C; streams and threads.
 
 Runs where there is a card. The most that was in use is asked of the driver, which counts by itself.
 """
 
 import ctypes
 import re
+import threading
+from typing import Any
 
 import numpy as np
 import pytest
+from stopping import needs_proc, stop
 
 import tilework as tw
 
@@ -51,6 +54,7 @@ WORKS = [
     (300_000, 300_000, 10, 1, "SqDist(x,y)", "ArgMin", None),
     (100_000, 100_000, 64, 1, "SqDist(x,y)", "ArgKMin", 10),
     (20_000, 200_000, 3, 1, "SqDist(x,y)", "ArgKMin", 100),
+    (5_000, 50_000, 3, 1, "SqDist(x,y)", "ArgKMin", 1500),
 ]
 
 
@@ -89,3 +93,67 @@ def test_the_driver_counts_what_was_in_use() -> None:
     tw.zeros(8 << 20, dtype=tw.uint8, device="cuda")
     tw.cuda.synchronize()
     assert pool.bytes(MOST_USED) - before >= 8 << 20
+
+
+# Work of many seconds, by threads and on tensor cores.
+LONG = """
+import tilework as tw
+n, dim = (4_000_000, 3) if sys.argv[1] == "threads" else (2_000_000, 64)
+x = tw.ones((n, dim), dtype=tw.float32, device="cuda")
+small = x[:100]
+d2 = tw.Vi(x).sqdist(tw.Vj(x))
+# Compiled before.
+first = tw.asarray((-tw.Vi(small).sqdist(tw.Vj(small))).exp().sum(axis=1)).to_device("cpu")
+tw.cuda.synchronize()
+try:
+    print("begins", flush=True)
+    (-d2).exp().sum(axis=1)
+    tw.cuda.synchronize()
+except KeyboardInterrupt:
+    print("stopped", time.process_time(), flush=True)
+again = (-tw.Vi(small).sqdist(tw.Vj(small))).exp().sum(axis=1)
+assert float(tw.max(tw.abs(again.to_device("cpu") - first))) == 0 and float(again[0, 0]) == 100
+print("intact")
+"""
+
+
+@card
+@needs_proc
+@pytest.mark.parametrize("work", ["threads", "tensor cores"])
+def test_a_long_formula_is_given_up(work: str) -> None:
+    """Within a second beside what is compiled, and the card is usable after."""
+    took, said = stop(LONG, work)
+    assert took < 3 and said == ["intact"]
+
+
+@card
+def test_tensors_of_many_streams_and_threads() -> None:
+    """Each thread has a stream of its own, in which inputs are still being written when a formula takes them."""
+    torch: Any = pytest.importorskip("torch")
+    failed: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        try:
+            dim, n = 3 + seed % 3, 5_000 + seed
+            generator = torch.Generator(device="cuda")
+            generator.manual_seed(seed)
+            with torch.cuda.stream(torch.cuda.Stream()):
+                for _ in range(8):
+                    x, y = (torch.randn(n, dim, device="cuda", generator=generator) for _ in range(2))
+                    for _ in range(5):
+                        x, y = x * 1.25 - 0.5, y * 0.75 + 0.5
+                    d2 = tw.Vi(tw.from_dlpack(x)).sqdist(tw.Vj(tw.from_dlpack(y)))
+                    got = torch.from_dlpack((-d2).exp().sum(axis=1))
+                    wanted = torch.exp(-torch.cdist(x.double(), y.double()) ** 2).sum(1, keepdim=True)
+                    assert torch.allclose(got.double(), wanted, rtol=1e-4, atol=1e-4)
+                    # Memory that is written anew while others may still read it.
+                    x.zero_()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed, failed[0]
