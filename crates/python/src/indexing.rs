@@ -92,7 +92,7 @@ pub fn element(py: Python<'_>, view: &Array) -> PyResult<Array> {
     run(py, 1, view.device(), || view.copy().map_err(|error| error.of("index")))
 }
 
-/// The short way of `x[...]`: a view, or an element.
+/// The short way of `x[...]`: a view, an element, or what one small array picks.
 unsafe extern "C" fn subscript(
     object: *mut ffi::PyObject,
     key: *mut ffi::PyObject,
@@ -102,6 +102,11 @@ unsafe extern "C" fn subscript(
         // SAFETY: the interpreter calls this slot with valid objects, attached.
         let array = unsafe {
             let array = class::array_at(object)?;
+            if let Some(picks) = class::array_at(key) {
+                let indexers = [Indexer::Array(picks)];
+                let elements = array.len().max(picked_len(array, &indexers));
+                return at_once(elements, array.device(), || array.index(&indexers));
+            }
             basic_key(key, &mut basics).then_some(array)?
         };
         let view = array.slice(&basics).ok()?;
