@@ -64,7 +64,8 @@ where
                 let below =
                     unsafe { (sorter.part)(data.as_ptr(), parted.as_mut_ptr(), count, pivot) };
                 assert_eq!(below, data.iter().filter(|&&x| x < pivot).count(), "{name}: {count}");
-                assert!(parted[..below].iter().all(|&x| x < pivot), "{name}: {count}");
+                let in_order = data.iter().filter(|&&x| x < pivot);
+                assert!(parted[..below].iter().eq(in_order), "{name}: {count} at {level:?}");
                 parted.sort_unstable();
                 assert!(parted == want, "{name}: {count} at {level:?}");
                 let mut parted = data.clone();

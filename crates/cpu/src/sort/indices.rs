@@ -20,6 +20,9 @@ use crate::pool;
 /// Narrow keys of more elements than this are sorted digit by digit.
 const NARROW: usize = 512;
 
+/// So few equal ones are sorted by comparing.
+const FEW: usize = 8;
+
 /// Integers that are looked at together.
 const BLOCK: usize = 64;
 
@@ -215,7 +218,12 @@ fn tell_apart<T: Key>(
                 for (to, i) in rests.iter_mut().zip(start..) {
                     *to = rest(index(i));
                 }
-                let sorted = sort_made(rests, other, 32);
+                let sorted = if rests.len() <= FEW {
+                    rests.sort_unstable();
+                    rests
+                } else {
+                    sort_made(rests, other, 32)
+                };
                 out.fill_from(start..next, sorted, |pair| i64::from(pair as u32));
             }
             start = next;

@@ -127,7 +127,7 @@ fn sort_by_keys<T: Reversible>(
         sort_integers(keys, other, 0, &make, &take);
     }
     if T::SHARES {
-        put_back::<T>(line, out, flip);
+        put_back::<T>(line, out, flip, cast_slice_mut(work));
     }
 }
 
@@ -164,8 +164,14 @@ impl<T: Reversible> Work for FromKeys<'_, T> {
     }
 }
 
-/// Writes elements that share a key in the order they came in; those of `out` are sorted.
-fn put_back<T: Reversible>(line: Row<T::Raw>, out: Row<T::Raw>, flip: T::Bits) {
+/// Writes elements that share a key in the order they came in; those of `out` are sorted, and `work`
+/// has room for two lanes for each.
+fn put_back<T: Reversible>(
+    line: Row<T::Raw>,
+    out: Row<T::Raw>,
+    flip: T::Bits,
+    work: &mut [Lane<T>],
+) {
     let before = |bound: &dyn Fn(T::Bits) -> bool| {
         out.partition_point(|raw| bound(T::spread_key(raw, flip)))
     };
@@ -175,7 +181,7 @@ fn put_back<T: Reversible>(line: Row<T::Raw>, out: Row<T::Raw>, flip: T::Bits) {
     let middle = before(&|key| key < high);
     let last = before(&|key| key <= high);
     if first < middle && middle < last {
-        refill(line, out, first..last, T::is_zero);
+        put_zeros_back::<T>(line, out, flip, first..last, work);
     }
     // Most NaN have the bits that their key gives back.
     let numbers = before(&|key| key < T::Bits::ONES);
@@ -185,6 +191,67 @@ fn put_back<T: Reversible>(line: Row<T::Raw>, out: Row<T::Raw>, flip: T::Bits) {
     }
     if unusual {
         refill(line, out, numbers..line.len(), T::is_nan);
+    }
+}
+
+/// Writes zeros of both signs in the order they came in.
+fn put_zeros_back<T: Reversible>(
+    line: Row<T::Raw>,
+    out: Row<T::Raw>,
+    flip: T::Bits,
+    places: Range<usize>,
+    work: &mut [Lane<T>],
+) {
+    let Some(sorter) = Lane::<T>::SORTERS[Isa::current() as usize] else {
+        return refill(line, out, places, T::is_zero);
+    };
+    let len = line.len();
+    let (keys, zeros) = work[..2 * len].split_at_mut(len);
+    let (keys, zeros) = (Block(keys.as_mut_ptr()), Block(zeros.as_mut_ptr()));
+    let piece = |number: usize| number * PIECE..len.min((number + 1) * PIECE);
+    let mut counts: SmallVec<[usize; 1]> = smallvec![0; len.div_ceil(PIECE)];
+    let counted = Block(counts.as_mut_ptr());
+    pool::run(counts.len(), &|number| {
+        let range = piece(number);
+        let (start, count) = (range.start, range.len());
+        // SAFETY: the piece lies in both arrays, and it and its count are this call's alone; the
+        // current instruction set is available.
+        unsafe {
+            let some = std::slice::from_raw_parts_mut(keys.at(start), count);
+            with_isa(Isa::current(), ToZeros::<T> { line, range, keys: some, flip });
+            // What comes before the key of no number, in its order.
+            *counted.at(number) =
+                (sorter.part)(keys.at(start), zeros.at(start), count, Lane::<T>::ONES);
+        }
+    });
+    let mut starts: SmallVec<[usize; 1]> = smallvec![places.start; counts.len()];
+    for number in 1..counts.len() {
+        starts[number] = starts[number - 1] + counts[number - 1];
+    }
+    pool::run(counts.len(), &|number| {
+        // SAFETY: as above; so many have been written there.
+        let keys = unsafe { std::slice::from_raw_parts(zeros.at(number * PIECE), counts[number]) };
+        let range = starts[number]..starts[number] + counts[number];
+        with_isa(Isa::current(), FromKeys::<T> { keys, out, range, flip });
+    });
+}
+
+/// Makes keys of zeros, and all ones of what is none.
+struct ToZeros<'a, T: Reversible> {
+    line: Row<T::Raw>,
+    range: Range<usize>,
+    keys: &'a mut [Lane<T>],
+    flip: T::Bits,
+}
+
+impl<T: Reversible> Work for ToZeros<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let flip = self.flip;
+        self.line.each_of(self.range, self.keys, |_, raw| {
+            let key = T::spread_key(raw, flip).widened();
+            if T::is_zero(raw) { key } else { Lane::<T>::ONES }
+        });
     }
 }
 

@@ -22,8 +22,8 @@ pub struct Sorter<E> {
     /// The CPU has the level. `data` and `other` may be read and written for `count` integers, are
     /// initialised and do not overlap.
     pub sort: unsafe fn(data: *mut E, other: *mut E, to_other: bool, count: usize),
-    /// Parts `count` integers at `from` by a pivot: those below it at the beginning of `to`, the
-    /// others behind. How many are below.
+    /// Parts `count` integers at `from` by a pivot: those below it at the beginning of `to`, in their
+    /// order, the others behind. How many are below.
     ///
     /// # Safety
     /// The CPU has the level; `from` may be read, `to` written, for `count` integers; no overlap.
