@@ -36,9 +36,9 @@ def key_of(machine: Machine, shape: tuple[int, ...]) -> tuple:
 def index(machine: Machine) -> None:
     pair = machine.pick()
     key = key_of(machine, pair.theirs.shape)
-    # All integers give NumPy a scalar; `...` makes it the view that we give.
-    whole = key if ... in key else (*key, ...)
-    machine.view(f"{pair.name}[{key}]", lambda: pair.ours[key], lambda: pair.theirs[whole], pair)
+    # All integers give NumPy a scalar, a copy as ours is.
+    theirs = lambda: np.asarray(pair.theirs[key])  # noqa: E731
+    machine.view(f"{pair.name}[{key}]", lambda: pair.ours[key], theirs, pair)
 
 
 def transpose(machine: Machine) -> None:
