@@ -28,7 +28,8 @@ FN f64 atanh(f64 a) {
     return ::copysign(0.5 * (size < 1 ? log1p(q) + lost : log1p(q)), a);
 }
 FN f32 atanh(f32 a) {
-    f32 size = ::fabsf(a), rest = 1 - size, q = __fdividef(2 * size, rest);
+    // The quick quotient of two huge numbers is 0; beyond 1 the logarithm is to be that of a negative number.
+    f32 size = ::fabsf(a), rest = 1 - size, q = size > 1 ? -2 : __fdividef(2 * size, rest);
     f32 lost = __fdividef(fma(-q, rest, 2 * size) - q * ((1 - rest) - size), 1 + size);
     return ::copysignf(0.5f * (size < 1 ? log1p(q) + lost : log1p(q)), a);
 }
