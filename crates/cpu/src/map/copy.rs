@@ -1,7 +1,7 @@
 //! Copies and fills: maps that move elements and compute nothing.
 //!
 //! Contiguous runs go by `memcpy`, everything else by blocks of the two innermost axes, with the
-//! axis along which the source is contiguous as one of them (or, of short rows, the longest), so that a transpose is cut into tiles,
+//! axis along which the source is contiguous as one of them, so that a transpose is cut into tiles,
 //! which are collected in a buffer first if they are many.
 //! Called by `map::run`.
 
@@ -70,9 +70,6 @@ pub(super) fn copy(session: &Session<'_>, source: &ViewRef<'_>, target: &Target<
         return;
     }
     let across = across(&nest);
-    if let (None, Some(long)) = (across, long_axis(&nest, size)) {
-        return slabs(&nest, long, size, to, from);
-    }
     let walk = Walk::new(&nest, across);
     let (to_steps, from_steps) = (walk.steps(0), walk.steps(1));
     let (row_grain, column_grain) = grains(walk.rows(), walk.columns(), size, across.is_some());
@@ -107,50 +104,6 @@ pub(super) fn copy(session: &Session<'_>, source: &ViewRef<'_>, target: &Target<
         });
         if streams {
             stream::finish();
-        }
-    });
-}
-
-/// Rows of fewer bytes, in bursts of fewer rows, are copied along the longest axis: each burst takes as
-/// long to begin as some ten rows to move.
-const SHORT_ROW: usize = 64;
-const SHORT_BURST: usize = 16;
-
-/// The axis along which short rows are many, where those that the walk would take together are few.
-fn long_axis(nest: &LoopNest, size: usize) -> Option<usize> {
-    let lens = nest.lens();
-    let [outer @ .., burst, row] = lens else { return None };
-    let longest = (0..outer.len()).max_by_key(|&axis| lens[axis])?;
-    let short = row * size < SHORT_ROW && *burst < SHORT_BURST;
-    (short && lens[longest] >= 4 * SHORT_BURST).then_some(longest)
-}
-
-/// Copies pieces of the axis `long`, each for all places of the other axes while it is in the caches.
-fn slabs(nest: &LoopNest, long: usize, size: usize, to: Shared, from: Shared) {
-    let (lens, inner) = (nest.lens(), nest.axes() - 1);
-    let others = nest.outer_len() / lens[long];
-    let steps = |operand: usize| (nest.strides(long)[operand], nest.strides(inner)[operand]);
-    let grain = (PIECE / size / (lens[inner] * others)).max(4 * SHORT_BURST);
-    pool::for_ranges(lens[long], grain, &|rows| {
-        for number in 0..others {
-            let mut at = [0, 1].map(|operand| {
-                nest.offsets()[operand].cast_signed()
-                    + rows.start.cast_signed() * nest.strides(long)[operand]
-            });
-            let mut left = number;
-            for axis in (0..inner).rev().filter(|&axis| axis != long) {
-                let place = (left % lens[axis]).cast_signed();
-                left /= lens[axis];
-                for (at, stride) in at.iter_mut().zip(nest.strides(axis)) {
-                    *at += place * stride;
-                }
-            }
-            let (to, from) = (to.at(at[0], size), from.at(at[1], size).cast_const());
-            // SAFETY: these are positions of the nest, hence of the layouts, inside their blocks (the
-            // invariant of views), which the session holds; target and source do not overlap.
-            unsafe {
-                moves::block(size, (rows.len(), lens[inner]), (to, steps(0)), (from, steps(1)));
-            }
         }
     });
 }

@@ -226,17 +226,7 @@ unsafe fn few<T: Copy, const COLUMNS: usize>(
     from: *const T,
     from_steps: Steps,
 ) {
-    let together = (to_steps.1, from_steps.1) == (1, 1);
     for row in 0..rows.cast_signed() {
-        if together {
-            // SAFETY: as below.
-            unsafe {
-                let elements = from.offset(row * from_steps.0).cast::<[T; COLUMNS]>();
-                let to = to.offset(row * to_steps.0).cast::<[T; COLUMNS]>();
-                to.write_unaligned(elements.read_unaligned());
-            }
-            continue;
-        }
         for column in 0..COLUMNS.cast_signed() {
             // SAFETY: the caller vouches for all elements of both blocks.
             unsafe {
