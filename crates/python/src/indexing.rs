@@ -280,15 +280,7 @@ impl PyArray {
         let array = &slf.get().0;
         let mut basics = Basics::new();
         let entries = key(index, array.device(), &mut basics)?;
-        // Numbers in lists must fit as single ones must.
-        let written = match convert::is_sequence(value) {
-            true => {
-                let list = convert::asarray_near(value, Some(array.dtype()), array.device())?;
-                Some(Operand::Made(list))
-            }
-            false => Operand::of(value, array.device())?,
-        };
-        let Some(mut value) = written else {
+        let Some(mut value) = Operand::written(value, array.dtype(), array.device())? else {
             let kind = value.get_type().name()?;
             return Err(PyTypeError::new_err(format!("set: {kind} is not an array or a number")));
         };

@@ -6,7 +6,7 @@
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyTuple};
-use tilework::{Arg, Array, Complex, Device, Number};
+use tilework::{Arg, Array, Complex, DType, Device, Number};
 
 use crate::class;
 use crate::convert;
@@ -25,13 +25,36 @@ impl<'a> Operand<'a> {
     /// The operand of an object; None if it can be none. What becomes an array goes to `device`.
     #[inline]
     pub fn of(object: &'a Bound<'_, PyAny>, device: Device) -> PyResult<Option<Operand<'a>>> {
-        if let Some(array) = class::ours(object) {
-            return Ok(Some(Operand::Ours(array)));
+        match Operand::known(object)? {
+            Some(operand) => Ok(Some(operand)),
+            None => Ok(convert::foreign(object, device)?.map(Operand::Made)),
         }
-        if let Some(number) = number(object)? {
-            return Ok(Some(Operand::Number(number)));
+    }
+
+    /// The operand of an object that is written to elements of `dtype`: numbers in lists become that, so
+    /// that they must fit as single ones must.
+    pub fn written(
+        object: &'a Bound<'_, PyAny>,
+        dtype: DType,
+        device: Device,
+    ) -> PyResult<Option<Operand<'a>>> {
+        match Operand::known(object)? {
+            Some(operand) => Ok(Some(operand)),
+            None if convert::is_sequence(object) => {
+                convert::asarray_near(object, Some(dtype), device)
+                    .map(|list| Some(Operand::Made(list)))
+            }
+            None => Ok(convert::foreign(object, device)?.map(Operand::Made)),
         }
-        Ok(convert::foreign(object, device)?.map(Operand::Made))
+    }
+
+    /// One of our arrays or a number of Python, which need not be made into anything.
+    #[inline]
+    fn known(object: &'a Bound<'_, PyAny>) -> PyResult<Option<Operand<'a>>> {
+        match class::ours(object) {
+            Some(array) => Ok(Some(Operand::Ours(array))),
+            None => Ok(number(object)?.map(Operand::Number)),
+        }
     }
 
     /// The operand as the core takes it.
