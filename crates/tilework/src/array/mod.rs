@@ -2,8 +2,8 @@
 //!
 //! Device, block, shape, strides, offset. View methods rewrite the last three and share the block;
 //! everything that touches numbers becomes a request to the device's backend. Rooms by subject:
-//! `create`, `ranges`, `view`, `operands`, `map`, `parts`, `reduce`, `linalg`, `textbook`, `einsum`, `compare`, `assign`, `index`,
-//! `join`, `order`, `memory_order`, `access`, `show`.
+//! `create`, `nested`, `ranges`, `view`, `operands`, `operators`, `map`, `parts`, `reduce`, `linalg`, `textbook`, `einsum`,
+//! `compare`, `assign`, `snapshot`, `index`, `pick`, `mask`, `join`, `order`, `memory_order`, `access`, `show`.
 
 mod access;
 mod assign;
