@@ -75,7 +75,7 @@ fn scale(z: C64, by: i32) -> C64 {
     c(libm::scalbn(z.re, by), libm::scalbn(z.im, by))
 }
 
-/// `factor * exp(x)` where the exponential alone may overflow or underflow; `|factor| <= 1`.
+/// `factor * exp(x)` where the exponential alone may overflow or underflow.
 fn times_exp(factor: f64, x: f64) -> f64 {
     let mut product = factor;
     let mut rest = x;

@@ -63,7 +63,7 @@ FN i32 exponent(f64 x) { return ilogb(x); }
 FN c128 scale(c128 z, i32 by) { return c(scalbn(z.re, by), scalbn(z.im, by)); }
 FN f64 larger(f64 a, f64 b) { return a > b ? a : b; }
 
-// factor * exp(x) where the exponential alone may overflow or underflow; |factor| <= 1.
+// factor * exp(x) where the exponential alone may overflow or underflow.
 FN f64 times_exp(f64 factor, f64 x) {
     f64 product = factor, rest = x;
     while (fabs(rest) > EXP_STEP && isfinite(product) && product != 0) {
@@ -218,13 +218,15 @@ FN c128 sign(c128 z) {
     f64 modulus = hypot(scaled.re, scaled.im);
     return c(scaled.re / modulus, scaled.im / modulus);
 }
+// factor * exp(x) / 2 where x is beyond EXP_STEP: halved behind the first step, since half of the least number is zero.
+FN f64 times_half_exp(f64 factor, f64 x) { return times_exp(factor * exp((f64)EXP_STEP) * 0.5, x - EXP_STEP); }
 FN c128 sinh(c128 z) {
     f64 a = z.re, b = z.im, s, t;
     if (b == 0) return c(sinh(a), b);
     if (!isfinite(b)) return a == 0 || isinf(a) ? c(a, NAN) : c(NAN, NAN);
     sincos(b, &s, &t);
     if (fabs(a) <= EXP_STEP || !isfinite(a)) return c(sinh(a) * t, cosh(a) * s);
-    return c(times_exp(copysign(0.5 * t, t * a), fabs(a)), times_exp(0.5 * s, fabs(a)));
+    return c(times_half_exp(copysign(t, t * a), fabs(a)), times_half_exp(s, fabs(a)));
 }
 FN c128 cosh(c128 z) {
     f64 a = z.re, b = z.im, s, t;
@@ -232,7 +234,7 @@ FN c128 cosh(c128 z) {
     if (!isfinite(b)) return a == 0 ? c(NAN, 0) : isinf(a) ? c(INF, NAN) : c(NAN, NAN);
     sincos(b, &s, &t);
     if (fabs(a) <= EXP_STEP || !isfinite(a)) return c(cosh(a) * t, sinh(a) * s);
-    return c(times_exp(0.5 * t, fabs(a)), times_exp(copysign(0.5 * s, s * a), fabs(a)));
+    return c(times_half_exp(t, fabs(a)), times_half_exp(copysign(s, s * a), fabs(a)));
 }
 FN c128 tanh(c128 z) {
     f64 a = z.re, b = z.im, s, t;

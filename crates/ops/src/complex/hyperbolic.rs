@@ -2,6 +2,12 @@
 
 use super::{C64, EXP_STEP, INF, NAN, c, over_i, times_exp, times_i};
 
+/// `factor * exp(x) / 2` where `x` is beyond [`EXP_STEP`]: halved behind the first step, since half of the
+/// least number is zero.
+fn times_half_exp(factor: f64, x: f64) -> f64 {
+    times_exp(factor * EXP_STEP.exp() * 0.5, x - EXP_STEP)
+}
+
 /// The hyperbolic sine.
 pub fn sinh(z: C64) -> C64 {
     let (a, b) = (z.re, z.im);
@@ -15,7 +21,7 @@ pub fn sinh(z: C64) -> C64 {
     if a.abs() <= EXP_STEP || !a.is_finite() {
         return c(a.sinh() * cos, a.cosh() * sin);
     }
-    c(times_exp((0.5 * cos).copysign(cos * a), a.abs()), times_exp(0.5 * sin, a.abs()))
+    c(times_half_exp(cos.copysign(cos * a), a.abs()), times_half_exp(sin, a.abs()))
 }
 
 /// The hyperbolic cosine.
@@ -35,7 +41,7 @@ pub fn cosh(z: C64) -> C64 {
     if a.abs() <= EXP_STEP || !a.is_finite() {
         return c(a.cosh() * cos, a.sinh() * sin);
     }
-    c(times_exp(0.5 * cos, a.abs()), times_exp((0.5 * sin).copysign(sin * a), a.abs()))
+    c(times_half_exp(cos, a.abs()), times_half_exp(sin.copysign(sin * a), a.abs()))
 }
 
 /// The hyperbolic tangent.
