@@ -40,6 +40,20 @@ fn golden(name: &str, text: &str) {
     assert!(golden == text, "{path} is not what is printed; see the head of pairs/tests.rs");
 }
 
+/// A reduction whose sums and results are of one dtype, as it is without options.
+fn plain(reduction: &Reduction, dtype: DType, strict: bool) -> Folding {
+    Folding {
+        fold: reduction.row().fold,
+        shape: reduction.shape(),
+        computes: dtype,
+        accumulates: dtype,
+        compensated: false,
+        strict,
+        finish: true,
+        output: dtype,
+    }
+}
+
 /// Does something with the plans of every file, and of the same with few rows: one for each part.
 fn each(capability: (i32, i32), mut door: impl FnMut(&str, &[Plan<'_>])) {
     each_plans(capability, |name, far, plans| {
@@ -61,14 +75,9 @@ fn each_plans(capability: (i32, i32), mut door: impl FnMut(&str, bool, Plans<'_>
         let lowered = lower_for(&reduction.outputs(), purpose).expect(name);
         let computes = if dtype == DType::Float64 { dtype } else { F32 };
         let folding = Folding {
-            fold: row.fold,
-            shape: reduction.shape(),
-            computes,
-            accumulates: computes,
             compensated,
-            strict,
-            finish: true,
             output: if row.gives_values { row.result(dtype) } else { computes },
+            ..plain(&reduction, computes, strict)
         };
         let forms = Forms::new(&lowered.tape, &folding);
         for &File { suffix, m, n, far } in case.files {
@@ -96,19 +105,11 @@ fn each_plans(capability: (i32, i32), mut door: impl FnMut(&str, bool, Plans<'_>
 fn numbers_are_arguments() {
     let of = |text: &str| {
         let reduction =
-            Reduction::new("Sum", &formula(text, &aliases()).unwrap(), Axis::J, None, None);
+            Reduction::new("Sum", &formula(text, &aliases()).unwrap(), Axis::J, None, None)
+                .unwrap();
         let purpose = Purpose { dtype: F32, cheap: true };
-        let lowered = lower_for(&reduction.unwrap().outputs(), purpose).unwrap();
-        let folding = Folding {
-            fold: tilework_ops::pair_fold::PairFoldId::Sum,
-            shape: tilework_ops::pair_fold::PairShape { dim: 2, k: 1, weights: 0 },
-            computes: F32,
-            accumulates: F32,
-            compensated: false,
-            strict: false,
-            finish: true,
-            output: F32,
-        };
+        let lowered = lower_for(&reduction.outputs(), purpose).unwrap();
+        let folding = plain(&reduction, F32, false);
         let sizes = Sizes {
             batches: 1,
             m: 1000,
@@ -222,16 +223,7 @@ fn what_is_compiled_needs_little_local_memory() {
         let reduction = Reduction::new(reduction, &parsed, Axis::J, k, None).expect(text);
         let purpose = Purpose { dtype, cheap: !strict };
         let tape = lower_for(&reduction.outputs(), purpose).expect(text).tape;
-        let folding = Folding {
-            fold: reduction.row().fold,
-            shape: reduction.shape(),
-            computes: dtype,
-            accumulates: dtype,
-            compensated: false,
-            strict,
-            finish: true,
-            output: dtype,
-        };
+        let folding = plain(&reduction, dtype, strict);
         let forms = Forms::new(&tape, &folding);
         let sizes = Sizes {
             batches: 1,
@@ -309,16 +301,7 @@ fn squares() -> String {
                     let lowered =
                         lower_for(&reduction.outputs(), Purpose { dtype, cheap: !strict });
                     let tape = lowered.expect(of).tape;
-                    let folding = Folding {
-                        fold: reduction.row().fold,
-                        shape: reduction.shape(),
-                        computes: dtype,
-                        accumulates: dtype,
-                        compensated: false,
-                        strict,
-                        finish: true,
-                        output: dtype,
-                    };
+                    let folding = plain(&reduction, dtype, strict);
                     let Some(square) = Square::find(&tape, &folding) else {
                         return "-".to_owned();
                     };
