@@ -49,6 +49,7 @@ impl<'py> FromPyObject<'_, 'py> for Integers {
 }
 
 /// How many: an integer that is not negative.
+#[derive(Clone, Copy)]
 pub struct Length(pub usize);
 
 impl<'py> FromPyObject<'_, 'py> for Length {

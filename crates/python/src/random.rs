@@ -215,6 +215,9 @@ impl Generator {
         if !holds(py, &width, Array::isfinite)? {
             return Err(PyValueError::new_err("uniform: the range is not finite"));
         }
+        if !holds(py, &width, |width| width.greater_equal(0))? {
+            return Err(PyValueError::new_err("uniform: high is less than low"));
+        }
         moved(py, "uniform", size, [&width, &low], |shape| self.0.uniform(shape, float(dtype)))
     }
 
@@ -439,6 +442,11 @@ fn default_rng(py: Python<'_>, seed: Option<&Bound<'_, PyAny>>) -> PyResult<Py<G
         return Ok(generator.clone().unbind());
     }
     let mut words = Vec::new();
+    // NumPy's own way to hand seeds to many streams.
+    if let Ok(generate) = seed.getattr("generate_state") {
+        words = generate.call1((4, "uint64"))?.call_method0("tolist")?.extract()?;
+        return Py::new(py, Generator(Rng::from_words(&words)));
+    }
     match seed.try_iter() {
         Ok(several) => several.into_iter().try_for_each(|one| seed_words(&one?, &mut words))?,
         Err(_) => seed_words(seed, &mut words)?,
@@ -448,17 +456,15 @@ fn default_rng(py: Python<'_>, seed: Option<&Bound<'_, PyAny>>) -> PyResult<Py<G
 
 /// Adds the words of an integer to a seed, lowest first.
 fn seed_words(integer: &Bound<'_, PyAny>, words: &mut Vec<u64>) -> PyResult<()> {
-    let wrong = |_| {
-        PyValueError::new_err("default_rng: a seed is an integer of at least 0, or several of them")
-    };
+    const WANTED: &str = "default_rng: a seed is an integer of at least 0, or several of them";
     if let Ok(word) = integer.extract::<u64>() {
         words.push(word);
         return Ok(());
     }
-    let integer = integer.cast::<PyInt>().map_err(|error| wrong(error.into()))?;
+    let integer = integer.cast::<PyInt>().map_err(|_| PyTypeError::new_err(WANTED))?;
     let bits: usize = integer.call_method0("bit_length")?.extract()?;
     let bytes = integer.call_method1("to_bytes", (bits.div_ceil(64) * 8, "little"));
-    let bytes: Vec<u8> = bytes.map_err(wrong)?.extract()?;
+    let bytes: Vec<u8> = bytes.map_err(|_| PyValueError::new_err(WANTED))?.extract()?;
     let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
     words.extend(bytes.chunks(8).map(word));
     Ok(())

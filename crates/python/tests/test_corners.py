@@ -1,6 +1,7 @@
 """Corners of the standard's functions: axes of size zero, integers of any size, empty complex
 arrays, a device scope that is never left. Each was wrong once."""
 
+import math
 import random
 import subprocess
 import sys
@@ -118,6 +119,49 @@ def test_margins_are_numbers_pairs_or_lists_of_them(device: tw.device) -> None:
     for wrong in ([1, 2, 3], [[1, 2, 3], [0, 1]], "a", [[]]):
         with pytest.raises((TypeError, ValueError)):
             tw.pad(tw.asarray(n), wrong)
+
+
+def test_margins_have_a_number_each(device: tw.device) -> None:
+    n = np.arange(6.0).reshape(2, 3)
+    for values in (7, [7], (7, 8), [[1, 2], [3, 4]], [(1, 1)], [[1], [2]], (np.nan, np.inf), np.array([[1, 0], [0, 2]])):
+        for widths in (1, (0, 2), ((1, 2), (0, 1)), 0):
+            found, wanted = (m.pad(x, widths, constant_values=values) for m, x in ((tw, tw.asarray(n)), (np, n)))
+            np.testing.assert_array_equal(np.asarray(found.to_device("cpu")), wanted)
+    assert tw.pad(tw.asarray([1], dtype="int8"), 1, constant_values=(2, 3)).dtype == tw.int8
+    for wrong in ([1, 2, 3], [[1, 2], [3, 4], [5, 6]], "a", [[]], [None, 1]):
+        with pytest.raises((TypeError, ValueError), match="pad"):
+            tw.pad(tw.asarray(n), 1, constant_values=wrong)
+
+
+def test_numbers_before_and_behind_differences(device: tw.device) -> None:
+    n = np.arange(12.0).reshape(3, 4) ** 2
+    for axis in (0, 1, -1):
+        for edges in ({"prepend": 0}, {"append": 5.0}, {"prepend": 1, "append": 2}):
+            assert tw.diff(tw.asarray(n), axis=axis, **edges).tolist() == np.diff(n, axis=axis, **edges).tolist()
+    with pytest.raises(tw.AxisError, match="diff"):
+        tw.diff(tw.asarray(n), axis=2, prepend=0)
+
+
+def test_seeds_and_ranges_of_streams(device: tw.device) -> None:
+    streams = [tw.random.default_rng(seed) for seed in np.random.SeedSequence(3).spawn(2)]
+    again = tw.random.default_rng(np.random.SeedSequence(3).spawn(2)[0])
+    first = [stream.random(3).tolist() for stream in (*streams, again)]
+    assert first[0] == first[2] != first[1]
+    for low, high in ((1, 0), (tw.asarray([0.0, 2.0]), 1)):
+        with pytest.raises(ValueError, match="less than low"):
+            tw.random.default_rng(1).uniform(low, high)
+    assert tw.random.default_rng(1).uniform(2, 2) == 2
+
+
+def test_least_numbers_beside_huge_ones(device: tw.device) -> None:
+    """Half of the least number is zero, and zero times infinity is not a number."""
+    least, huge = 5e-324, 1.7e308
+    for function, z in ((tw.sinh, complex(huge, least)), (tw.cosh, complex(huge, least)), (tw.sin, complex(least, huge))):
+        parts = function(tw.asarray(z)).item()
+        assert abs(parts.real) == abs(parts.imag) == np.inf, (function, parts)
+    # The exponential lifts the least number back among those with all their digits.
+    lifted = least * math.exp(700) * math.exp(45) / 2
+    assert math.isclose(tw.sinh(tw.asarray(complex(745, least))).item().imag, lifted, rel_tol=1e-12)
 
 
 def test_imaginary_parts_of_real_numbers_are_not_written(device: tw.device) -> None:

@@ -73,7 +73,7 @@ ARGUMENTS = {
     "repetitions": "_Integers", "indices_or_sections": "_Integers", "shapes": "_Integers",
     "arrays_and_dtypes": "Any", "from_": "_DTypeLike | Array", "to": "_DTypeLike",
     "kind": "Any", "pad_width": "builtins.int | Sequence[Any]", "mode": "builtins.str",
-    "constant_values": "_Number", "strides": "_Integers", "offset": "builtins.int",
+    "constant_values": "_Number | Sequence[Any]", "strides": "_Integers", "offset": "builtins.int",
     "window_shape": "_Integers", "arr": "_ArrayLike", "args": "_ArrayLike",
     "mmap_mode": 'Literal["r", "c"] | None', "threads": "builtins.int", "index": "Any",
     "axis1": "builtins.int", "axis2": "builtins.int", "v": "_Operand", "low": "_Operand",

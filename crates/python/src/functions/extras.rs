@@ -86,7 +86,8 @@ fn array_equal(
 }
 
 /// A margin around an array: a number, a pair (before, after), or one pair for each axis; filled
-/// by mode "constant", "edge", "reflect", "symmetric" or "wrap".
+/// by mode "constant", "edge", "reflect", "symmetric" or "wrap". Constants are given as widths are; in corners
+/// those of the last axis stand.
 ///
 /// >>> import tilework as tw
 /// >>> tw.pad(tw.asarray([1, 2]), 1).tolist()
@@ -100,22 +101,9 @@ fn pad(
     mode: &str,
     constant_values: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyArray> {
-    let wrong =
-        || PyTypeError::new_err("pad: widths are a number, a pair, or one pair for each axis");
-    let pair = |widths: &[isize]| match *widths {
-        [one] => Ok((one, one)),
-        [before, after] => Ok((before, after)),
-        _ => Err(wrong()),
-    };
-    let widths: Vec<(isize, isize)> = if let Ok(one) = pad_width.extract::<isize>() {
-        vec![(one, one); x.0.ndim()]
-    } else if let Ok(widths) = pad_width.extract::<Vec<isize>>() {
-        vec![pair(&widths)?; x.0.ndim()]
-    } else {
-        let rows: Vec<Vec<isize>> = pad_width.extract().map_err(|_| wrong())?;
-        let pairs = rows.iter().map(|row| pair(row)).collect::<PyResult<Vec<_>>>()?;
-        if let [one] = pairs[..] { vec![one; x.0.ndim()] } else { pairs }
-    };
+    let ndim = x.0.ndim();
+    let widths =
+        for_axes("pad: widths are", pad_width, ndim, |width| width.extract::<isize>().ok())?;
     let natural = |&(before, after): &(isize, isize)| {
         let width = |n: isize| usize::try_from(n).ok();
         width(before).zip(width(after)).ok_or_else(|| {
@@ -123,14 +111,24 @@ fn pad(
         })
     };
     let widths: Vec<(usize, usize)> = widths.iter().map(natural).collect::<PyResult<_>>()?;
+    let mut values = Vec::new();
     let mode = match mode {
         "constant" => {
-            let value = match constant_values {
-                Some(value) => operand::number(value)?
-                    .ok_or_else(|| PyTypeError::new_err("pad: constant_values is a number"))?,
-                None => Number::Int(0),
+            values = match constant_values {
+                Some(values) => for_axes("pad: constant_values are", values, ndim, |value| {
+                    operand::number(value).ok().flatten()
+                })?,
+                None => vec![(Number::Int(0), Number::Int(0)); ndim],
             };
-            PadMode::Constant(crate::indexing::for_writing("pad", value, x.0.dtype())?)
+            if values.len() != ndim {
+                let message = format!("pad: {} pairs of constants for {ndim} axes", values.len());
+                return Err(PyValueError::new_err(message));
+            }
+            let fits = |value| crate::indexing::for_writing("pad", value, x.0.dtype());
+            for (before, after) in values.iter_mut() {
+                (*before, *after) = (fits(*before)?, fits(*after)?);
+            }
+            PadMode::Constant(values.first().map_or(Number::Int(0), |first| first.0))
         }
         "edge" => PadMode::Edge,
         "reflect" => PadMode::Reflect,
@@ -142,7 +140,61 @@ fn pad(
     let padded: Vec<usize> = padded
         .map(|(&n, &(before, after))| n.saturating_add(before).saturating_add(after))
         .collect();
-    run(py, volume(&padded), x.0.device(), || x.0.pad(&widths, mode)).map(PyArray)
+    run(py, volume(&padded), x.0.device(), || match mode {
+        PadMode::Constant(all)
+            if values.iter().any(|&(before, after)| before != all || after != all) =>
+        {
+            margin_by_margin(&x.0, &widths, &values)
+        }
+        _ => x.0.pad(&widths, mode),
+    })
+    .map(PyArray)
+}
+
+/// An array with margins that are filled each with a number of its own.
+fn margin_by_margin(
+    array: &Array,
+    widths: &[(usize, usize)],
+    values: &[(Number, Number)],
+) -> tilework::Result<Array> {
+    let mut result = array.clone();
+    for (axis, (&(before, after), value)) in widths.iter().zip(values).enumerate() {
+        for (width, value) in [((before, 0), value.0), ((0, after), value.1)] {
+            let mut only = vec![(0, 0); widths.len()];
+            only[axis] = width;
+            result = result.pad(&only, PadMode::Constant(value))?;
+        }
+    }
+    Ok(result)
+}
+
+/// What is given for the margins of all axes: one for all, a pair (before, after), or a pair for each.
+fn for_axes<'py, T: Copy>(
+    what: &str,
+    given: &Bound<'py, PyAny>,
+    ndim: usize,
+    one: impl Fn(&Bound<'py, PyAny>) -> Option<T>,
+) -> PyResult<Vec<(T, T)>> {
+    let wrong =
+        || PyTypeError::new_err(format!("{what} a number, a pair, or one pair for each axis"));
+    let list =
+        |given: &Bound<'py, PyAny>| given.extract::<Vec<Bound<'py, PyAny>>>().map_err(|_| wrong());
+    let pair = |ones: Vec<Option<T>>| match ones[..] {
+        [Some(one)] => Ok((one, one)),
+        [Some(before), Some(after)] => Ok((before, after)),
+        _ => Err(wrong()),
+    };
+    if let Some(one) = one(given) {
+        return Ok(vec![(one, one); ndim]);
+    }
+    let rows = list(given)?;
+    let ones: Vec<Option<T>> = rows.iter().map(&one).collect();
+    if ones.iter().any(Option::is_some) {
+        return Ok(vec![pair(ones)?; ndim]);
+    }
+    let row = |row: &Bound<'py, PyAny>| pair(list(row)?.iter().map(&one).collect());
+    let pairs = rows.iter().map(row).collect::<PyResult<Vec<_>>>()?;
+    if let [one] = pairs[..] { Ok(vec![one; ndim]) } else { Ok(pairs) }
 }
 
 /// Any shape and strides (in bytes) on the memory of an array; an error if they leave it.

@@ -376,7 +376,16 @@ fn diff(
     let Length(n) = n;
     // Where no differences are taken nothing is joined for them, as in NumPy.
     let (prepend, append) = if n == 0 { (None, None) } else { (prepend, append) };
-    let parts = all_together([prepend, Some(x), append].into_iter().flatten())?;
+    let mut parts = all_together([prepend, Some(x), append].into_iter().flatten())?;
+    // A number before or behind the array stands before or behind each of its lines.
+    let mut edge = parts[usize::from(prepend.is_some())].shape().to_vec();
+    if !edge.is_empty() {
+        let along = tilework_layout::normalize_axis("diff", axis, edge.len()).py()?;
+        edge[along] = 1;
+        for part in parts.iter_mut().filter(|part| part.ndim() == 0) {
+            *part = part.broadcast_to(&edge).py()?;
+        }
+    }
     let parts: Vec<&Array> = parts.iter().collect();
     // Every time is about as long as the first.
     run(py, total(&parts).saturating_mul(n.max(1)), parts[0].device(), || match parts[..] {

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use tilework::{FloatMode, PrintOptions, Sign};
 
-use crate::args::register;
+use crate::args::{Length, register};
 use crate::scopes::Scopes;
 
 /// The blocks of `printoptions`.
@@ -30,10 +30,10 @@ pub fn current(py: Python<'_>) -> PyResult<PrintOptions> {
 #[allow(clippy::too_many_arguments, reason = "NumPy's options")]
 fn changed(
     now: PrintOptions,
-    precision: Option<usize>,
-    threshold: Option<usize>,
-    edgeitems: Option<usize>,
-    linewidth: Option<usize>,
+    precision: Option<Length>,
+    threshold: Option<Length>,
+    edgeitems: Option<Length>,
+    linewidth: Option<Length>,
     suppress: Option<bool>,
     sign: Option<&str>,
     floatmode: Option<&str>,
@@ -57,10 +57,10 @@ fn changed(
         Some(other) => return Err(wrong("floatmode", other)),
     };
     Ok(PrintOptions {
-        precision: precision.unwrap_or(now.precision),
-        threshold: threshold.unwrap_or(now.threshold),
-        edge_items: edgeitems.unwrap_or(now.edge_items),
-        line_width: linewidth.unwrap_or(now.line_width),
+        precision: precision.map_or(now.precision, |n| n.0),
+        threshold: threshold.map_or(now.threshold, |n| n.0),
+        edge_items: edgeitems.map_or(now.edge_items, |n| n.0),
+        line_width: linewidth.map_or(now.line_width, |n| n.0),
         suppress: suppress.unwrap_or(now.suppress),
         sign,
         float_mode,
@@ -77,10 +77,10 @@ fn changed(
 #[allow(clippy::too_many_arguments, reason = "NumPy's options")]
 fn set_printoptions(
     py: Python<'_>,
-    precision: Option<usize>,
-    threshold: Option<usize>,
-    edgeitems: Option<usize>,
-    linewidth: Option<usize>,
+    precision: Option<Length>,
+    threshold: Option<Length>,
+    edgeitems: Option<Length>,
+    linewidth: Option<Length>,
     suppress: Option<bool>,
     sign: Option<&str>,
     floatmode: Option<&str>,
@@ -133,10 +133,10 @@ fn get_printoptions(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// [0.12]
 #[pyclass(frozen, name = "printoptions", module = "tilework")]
 struct Scope {
-    precision: Option<usize>,
-    threshold: Option<usize>,
-    edgeitems: Option<usize>,
-    linewidth: Option<usize>,
+    precision: Option<Length>,
+    threshold: Option<Length>,
+    edgeitems: Option<Length>,
+    linewidth: Option<Length>,
     suppress: Option<bool>,
     sign: Option<String>,
     floatmode: Option<String>,
@@ -163,10 +163,10 @@ impl Scope {
     #[new]
     #[pyo3(signature = (*, precision=None, threshold=None, edgeitems=None, linewidth=None, suppress=None, sign=None, floatmode=None))]
     fn new(
-        precision: Option<usize>,
-        threshold: Option<usize>,
-        edgeitems: Option<usize>,
-        linewidth: Option<usize>,
+        precision: Option<Length>,
+        threshold: Option<Length>,
+        edgeitems: Option<Length>,
+        linewidth: Option<Length>,
         suppress: Option<bool>,
         sign: Option<String>,
         floatmode: Option<String>,
