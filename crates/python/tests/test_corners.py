@@ -123,7 +123,7 @@ def test_margins_are_numbers_pairs_or_lists_of_them(device: tw.device) -> None:
 
 def test_margins_have_a_number_each(device: tw.device) -> None:
     n = np.arange(6.0).reshape(2, 3)
-    for values in (7, [7], (7, 8), [[1, 2], [3, 4]], [(1, 1)], [[1], [2]], (np.nan, np.inf), np.array([[1, 0], [0, 2]])):
+    for values in (7, [7], (7, 8), [[1, 2], [3, 4]], [(1, 1)], [[1], [2]], (np.nan, np.inf), np.array([[1, 0], [0, 2]]), np.array([[1], [2]]), np.float32(3)):
         for widths in (1, (0, 2), ((1, 2), (0, 1)), 0):
             found, wanted = (m.pad(x, widths, constant_values=values) for m, x in ((tw, tw.asarray(n)), (np, n)))
             np.testing.assert_array_equal(np.asarray(found.to_device("cpu")), wanted)

@@ -9,8 +9,9 @@ use tilework::{Array, Nan, Number, PadMode, Scalar};
 use crate::args::{Integers, ShapeArg, register};
 use crate::array::{PyArray, PyNumber};
 use crate::convert::{ArrayArg, together};
+use crate::device;
 use crate::errors::OrRaise;
-use crate::operand;
+use crate::operand::Operand;
 use crate::run::{result_len, run, volume};
 
 /// Exponentials that sum to one along an axis, without overflow.
@@ -115,9 +116,7 @@ fn pad(
     let mode = match mode {
         "constant" => {
             values = match constant_values {
-                Some(values) => for_axes("pad: constant_values are", values, ndim, |value| {
-                    operand::number(value).ok().flatten()
-                })?,
+                Some(values) => for_axes("pad: constant_values are", values, ndim, single)?,
                 None => vec![(Number::Int(0), Number::Int(0)); ndim],
             };
             if values.len() != ndim {
@@ -166,6 +165,16 @@ fn margin_by_margin(
         }
     }
     Ok(result)
+}
+
+/// The number that an object is, or that an array of no axes holds.
+fn single(object: &Bound<'_, PyAny>) -> Option<Number> {
+    let array = match Operand::of(object, device::current()).ok()?? {
+        Operand::Number(number) => return Some(number),
+        Operand::Ours(array) => array.clone(),
+        Operand::Made(array) => array,
+    };
+    (array.ndim() == 0).then(|| PyArray(array).number(object.py()).ok())?
 }
 
 /// What is given for the margins of all axes: one for all, a pair (before, after), or a pair for each.
