@@ -190,8 +190,6 @@ pub(super) fn tiling(
         _ if team > 1 => 2,
         Monoid::Add if sliced.is_some() => GROUP_OF_SLICES,
         Monoid::Smallest | Monoid::Largest if folding.shape.k * folding.shape.dim <= FEW_RANKS => 4,
-        // So little is left to do for a pair that the loop itself would show.
-        Monoid::Add if sections.square.is_some() && !doubles && folding.shape.dim <= 2 => 8,
         Monoid::Add if sections.square.is_some() && doubles && rows == ROWS[0] => 2,
         Monoid::Add if sections.square.is_some() => 4,
         Monoid::Shifted if body <= SHORT_BODY => 8,
