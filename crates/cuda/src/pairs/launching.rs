@@ -90,15 +90,16 @@ impl Job<'_> {
                 missing.push((plan, unit, key));
             }
         }
+        missing.sort_by_key(|(plan, unit, _)| unit.turn(plan));
         let load = |(plan, unit, key): &(&Plan<'_>, Unit, Vec<u8>)| {
             cuda.module(self.name, key, || print::source(plan, *unit)).map(drop)
         };
-        let Some((first, others)) = missing.split_first() else { return Ok(()) };
+        let Some((last, others)) = missing.split_last() else { return Ok(()) };
         std::thread::scope(|scope| {
             let spawn =
                 |other| std::thread::Builder::new().spawn_scoped(scope, move || load(other));
             let others: Vec<_> = others.iter().map(|other| (other, spawn(other))).collect();
-            load(first)?;
+            load(last)?;
             // Whoever compiles may not panic; where no thread is to be had, this one compiles.
             others.into_iter().try_for_each(|(other, thread)| match thread {
                 Ok(thread) => thread.join().unwrap_or_else(|_| load(other)),

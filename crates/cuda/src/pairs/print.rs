@@ -51,6 +51,18 @@ impl Unit {
         ];
         units.into_iter().filter_map(|(unit, there)| there.then_some(unit))
     }
+
+    /// When it is to be compiled, of those of a call: what takes longest first, since the compiler reads one text at
+    /// a time. Beside products of tiles that is the form of threads, unless they are those of a filter.
+    pub(super) fn turn(self, plan: &Plan<'_>) -> u8 {
+        let wide = plan.tiling.wide.is_some();
+        match (self, plan.sections.square) {
+            (Unit::Pairs, Some(square)) if wide && !square.is_filter() => 2,
+            (Unit::Pairs, Some(_)) => 0,
+            (Unit::Pairs, None) => 1,
+            _ => 3,
+        }
+    }
 }
 
 /// The source of some of a plan's kernels.

@@ -147,6 +147,27 @@ fn what_blocks_refuse_has_blocks_of_its_own() {
     assert!(parts.len() > 1, "{parts:?} blocks for one");
 }
 
+/// Of all kernels of a call those that take pairs come first, and of these the ones that take longest.
+#[test]
+fn what_takes_longest_is_compiled_first() {
+    let mut seen = [0; 3];
+    each_plans(HOPPER, |name, _, plans| {
+        let Some(expanded) = plans.expanded else { return };
+        let [written, other] = [&plans.direct, &expanded.plan].map(|plan| Unit::Pairs.turn(plan));
+        let kind = match (expanded.plan.tiling.wide.is_some(), expanded.square.is_filter()) {
+            (false, _) => 0,
+            (_, true) => 1,
+            _ => 2,
+        };
+        seen[kind] += 1;
+        assert_eq!(written < other, kind == 2, "{name}");
+        for unit in [Unit::Merge, Unit::Measure, Unit::Tiles] {
+            assert!(unit.turn(&expanded.plan) > written.max(other), "{name}");
+        }
+    });
+    assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
+}
+
 #[test]
 fn text_is_golden() {
     let mut names = HashSet::new();

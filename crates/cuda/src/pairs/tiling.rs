@@ -37,7 +37,8 @@ const TWO_ROWS_WORDS: usize = 160;
 const REGISTERS: usize = 1 << 16;
 const BESIDE_ROWS: usize = 16;
 
-/// Words that the values of a group of pairs may take.
+/// Words that the values of a group of pairs may take, and where squares are not expanded its numbers of j: the
+/// components of longer vectors hide each other's latency.
 const GROUP_WORDS: usize = 48;
 
 /// Steps that the body of the inner loop may have, counted by their cost.
@@ -195,7 +196,9 @@ pub(super) fn tiling(
         Monoid::Shifted if body <= SHORT_BODY => 8,
         _ => 2,
     };
-    let fits = |group: &usize| group * pair_words <= GROUP_WORDS && rows * group * body <= BODY;
+    let of_j = if sections.square.is_some() { 0 } else { sections.bytes(Per::J).div_ceil(4) };
+    let fits =
+        |group: &usize| group * pair_words.max(of_j) <= GROUP_WORDS && rows * group * body <= BODY;
     let group = [8, 4, 2].into_iter().filter(|group| *group <= wished).find(fits);
     let group = if long { wished } else { group.unwrap_or(1) };
     let tile = threads.max(64).min((TILE_BYTES / (2 * each)).max(1));
