@@ -37,8 +37,8 @@ const TWO_ROWS_WORDS: usize = 160;
 const REGISTERS: usize = 1 << 16;
 const BESIDE_ROWS: usize = 16;
 
-/// Words that the values of a group of pairs may take, and where squares are not expanded its numbers of j: the
-/// components of longer vectors hide each other's latency.
+/// Words that the values of a group of pairs may take, and in single precision, where squares are not expanded, its
+/// numbers of j: the components of longer vectors hide each other's latency.
 const GROUP_WORDS: usize = 48;
 
 /// Steps that the body of the inner loop may have, counted by their cost.
@@ -196,7 +196,8 @@ pub(super) fn tiling(
         Monoid::Shifted if body <= SHORT_BODY => 8,
         _ => 2,
     };
-    let of_j = if sections.square.is_some() { 0 } else { sections.bytes(Per::J).div_ceil(4) };
+    let counts_j = sections.square.is_none() && !doubles;
+    let of_j = if counts_j { sections.bytes(Per::J).div_ceil(4) } else { 0 };
     let fits =
         |group: &usize| group * pair_words.max(of_j) <= GROUP_WORDS && rows * group * body <= BODY;
     let group = [8, 4, 2].into_iter().filter(|group| *group <= wished).find(fits);
