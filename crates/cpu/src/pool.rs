@@ -145,6 +145,12 @@ pub fn threads() -> usize {
     }
 }
 
+/// How many threads share a job that this thread would begin now: one alone inside a piece.
+#[inline]
+pub fn hands() -> usize {
+    if IN_PIECE.get() { 1 } else { threads() }
+}
+
 /// Sets how many threads share a job, the caller included, from 1 (which 0 also means) to [`MAX_THREADS`].
 /// Jobs that are under way keep the threads that they have.
 pub fn set_threads(threads: usize) {

@@ -13,7 +13,7 @@ use bytemuck::cast_slice_mut;
 use super::key::{Bits, Key};
 use super::line::{PIECE, sort_integers, sort_made};
 use super::runs::Runs;
-use super::{Block, Row, quick, radix};
+use super::{Block, Places, Row, quick, radix};
 use crate::isa::{Isa, Work, with_isa};
 use crate::pool;
 
@@ -45,8 +45,8 @@ pub(super) fn argsort<T: Key>(line: Row<T::Raw>, flip: T::Bits, work: &mut [u8],
     }
     let packing = Packing::of::<T>(line, flip);
     let (pairs, other) = cast_slice_mut::<u8, u64>(work).split_at_mut(len);
-    let make = |range: Range<usize>, pairs: &mut [u64]| {
-        with_isa(Isa::current(), Pack::<T> { line, flip, packing, range, pairs });
+    let make = |places: Places<'_>, pairs: &mut [u64]| {
+        with_isa(Isa::current(), Pack::<T> { line, flip, packing, places, pairs });
     };
     // What is not told apart yet stays as it is, to be seen by its neighbours.
     let index = if packing.tells_all() { packing.index_mask() } else { u64::MAX };
@@ -55,11 +55,10 @@ pub(super) fn argsort<T: Key>(line: Row<T::Raw>, flip: T::Bits, work: &mut [u8],
     };
     if T::Bits::BITS <= 16 && len > NARROW {
         quick::make_all(pairs, &make);
-        let sorted = match Runs::few(pairs) {
-            Some(runs) => runs.merge(pairs, other),
-            None => radix::sort(pairs, other, packing.index_bits),
+        return match Runs::few(pairs) {
+            Some(runs) => runs.merge_for(pairs, other, &take),
+            None => quick::hand_on(radix::sort(pairs, other, packing.index_bits), &take),
         };
-        return quick::hand_on(sorted, &take);
     }
     sort_integers(pairs, other, packing.index_bits, &make, &take);
     if !packing.tells_all() {
@@ -143,15 +142,15 @@ struct Pack<'a, T: Key> {
     line: Row<T::Raw>,
     flip: T::Bits,
     packing: Packing,
-    range: Range<usize>,
+    places: Places<'a>,
     pairs: &'a mut [u64],
 }
 
 impl<T: Key> Work for Pack<'_, T> {
     #[inline(always)]
     fn run(self) {
-        let Pack { line, flip, packing, range, pairs } = self;
-        line.each_of(range, pairs, |i, raw| packing.pack(key_of::<T>(raw, flip), i));
+        let Pack { line, flip, packing, places, pairs } = self;
+        line.each_of(places, pairs, |i, raw| packing.pack(key_of::<T>(raw, flip), i));
     }
 }
 
@@ -244,7 +243,7 @@ impl Work for Tell<'_> {
     fn run(self) {
         let Tell { out, start, packing, told } = self;
         let mut pairs = [0; BLOCK + 1];
-        out.each_of(start..start + BLOCK + 1, &mut pairs, |_, pair| pair);
+        out.each_of((start..start + BLOCK + 1).into(), &mut pairs, |_, pair| pair);
         let same = |a: i64, b: i64| (a ^ b).cast_unsigned() >> packing.index_bits == 0;
         let neighbours = pairs.iter().zip(&pairs[1..]);
         *told = !neighbours.fold(false, |seen, (&a, &b)| seen | same(a, b));
@@ -257,7 +256,7 @@ impl Work for Tell<'_> {
 
 /// Sorts keys that are too wide for any other way.
 fn by_comparing<T: Key>(line: Row<T::Raw>, flip: T::Bits, pairs: &mut [[u128; 2]], out: Row<i64>) {
-    line.each_of(0..line.len(), pairs, |i, raw| [T::key(raw, flip).to_u128(), i as u128]);
+    line.each_of((0..line.len()).into(), pairs, |i, raw| [T::key(raw, flip).to_u128(), i as u128]);
     // A long line sorts for seconds in one go: it asks now and then whether to go on.
     let mut compared = 0u32;
     pairs.sort_unstable_by(|a, b| {

@@ -14,7 +14,7 @@ use tilework_ops::{Complex, bf16, f16};
 use super::key::{Bits, Key, Reversible};
 use super::quick::{Make, Take};
 use super::runs::Runs;
-use super::{Block, Row, count, indices, quick, radix};
+use super::{Block, Places, Row, count, indices, quick, radix};
 use crate::isa::{Isa, Work, with_isa};
 use crate::pool;
 
@@ -118,8 +118,8 @@ fn sort_by_keys<T: Reversible>(
     if !count::sort::<T>(line, out, flip, work) {
         let keys = &mut cast_slice_mut::<u8, Lane<T>>(work)[..2 * len];
         let (keys, other) = keys.split_at_mut(len);
-        let make = |range: Range<usize>, keys: &mut [Lane<T>]| {
-            with_isa(Isa::current(), ToKeys::<T> { line, range, keys, flip });
+        let make = |places: Places<'_>, keys: &mut [Lane<T>]| {
+            with_isa(Isa::current(), ToKeys::<T, false> { line, places, keys, flip });
         };
         let take = |range: Range<usize>, keys: &[Lane<T>]| {
             with_isa(Isa::current(), FromKeys::<T> { keys, out, range, flip });
@@ -131,19 +131,22 @@ fn sort_by_keys<T: Reversible>(
     }
 }
 
-/// Makes keys of elements.
-struct ToKeys<'a, T: Reversible> {
+/// Makes keys of elements, or only of zeros and all ones of the others.
+struct ToKeys<'a, T: Reversible, const ZEROS: bool> {
     line: Row<T::Raw>,
-    range: Range<usize>,
+    places: Places<'a>,
     keys: &'a mut [Lane<T>],
     flip: T::Bits,
 }
 
-impl<T: Reversible> Work for ToKeys<'_, T> {
+impl<T: Reversible, const ZEROS: bool> Work for ToKeys<'_, T, ZEROS> {
     #[inline(always)]
     fn run(self) {
         let flip = self.flip;
-        self.line.each_of(self.range, self.keys, |_, raw| T::spread_key(raw, flip).widened());
+        self.line.each_of(self.places, self.keys, |_, raw| {
+            let left_out = ZEROS && !T::is_zero(raw);
+            if left_out { Lane::<T>::ONES } else { T::spread_key(raw, flip).widened() }
+        });
     }
 }
 
@@ -218,7 +221,8 @@ fn put_zeros_back<T: Reversible>(
         // current instruction set is available.
         unsafe {
             let some = std::slice::from_raw_parts_mut(keys.at(start), count);
-            with_isa(Isa::current(), ToZeros::<T> { line, range, keys: some, flip });
+            let places = range.into();
+            with_isa(Isa::current(), ToKeys::<T, true> { line, places, keys: some, flip });
             // What comes before the key of no number, in its order.
             *counted.at(number) =
                 (sorter.part)(keys.at(start), zeros.at(start), count, Lane::<T>::ONES);
@@ -234,25 +238,6 @@ fn put_zeros_back<T: Reversible>(
         let range = starts[number]..starts[number] + counts[number];
         with_isa(Isa::current(), FromKeys::<T> { keys, out, range, flip });
     });
-}
-
-/// Makes keys of zeros, and all ones of what is none.
-struct ToZeros<'a, T: Reversible> {
-    line: Row<T::Raw>,
-    range: Range<usize>,
-    keys: &'a mut [Lane<T>],
-    flip: T::Bits,
-}
-
-impl<T: Reversible> Work for ToZeros<'_, T> {
-    #[inline(always)]
-    fn run(self) {
-        let flip = self.flip;
-        self.line.each_of(self.range, self.keys, |_, raw| {
-            let key = T::spread_key(raw, flip).widened();
-            if T::is_zero(raw) { key } else { Lane::<T>::ONES }
-        });
-    }
 }
 
 /// Finds whether there is NaN of other bits than the usual one.

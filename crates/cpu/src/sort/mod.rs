@@ -157,6 +157,20 @@ fn each_line(
     Ok(())
 }
 
+/// Some elements of a row.
+enum Places<'a> {
+    /// All of a range.
+    All(Range<usize>),
+    /// Those at these places.
+    These(&'a [usize]),
+}
+
+impl From<Range<usize>> for Places<'_> {
+    fn from(range: Range<usize>) -> Self {
+        Places::All(range)
+    }
+}
+
 /// Elements at a constant step, for several threads.
 #[derive(Clone, Copy)]
 struct Row<R> {
@@ -214,7 +228,16 @@ impl<R: Copy> Row<R> {
 
     /// Makes `f` of the places and values of some elements.
     #[inline(always)]
-    fn each_of<B>(self, range: Range<usize>, to: &mut [B], f: impl Fn(usize, R) -> B) {
+    fn each_of<B>(self, places: Places<'_>, to: &mut [B], f: impl Fn(usize, R) -> B) {
+        let range = match places {
+            Places::All(range) => range,
+            Places::These(places) => {
+                for (to, &i) in to.iter_mut().zip(places) {
+                    *to = f(i, self.get(i));
+                }
+                return;
+            }
+        };
         if let Some(elements) = self.slice(range.clone()) {
             for ((to, &x), i) in to.iter_mut().zip(elements).zip(range) {
                 *to = f(i, x);

@@ -12,13 +12,22 @@ use std::ops::Range;
 use smallvec::SmallVec;
 use tilework_simd::order::Sorter;
 
-use super::Block;
 use super::key::Bits;
 use super::runs::Runs;
+use super::{Block, Places};
 use crate::pool;
 
 /// The least elements that are parted by several threads.
 const SHARED: usize = 1 << 16;
+
+/// The least bytes that a thread sorts for itself before it merges them with those of others.
+const HALF: usize = 1 << 14;
+
+/// The most pieces that are merged: each doubling is one more time through all of them.
+const MOST_HALVES: usize = 4;
+
+/// Elements that show whether there are few runs.
+const GLANCE: usize = 64;
 
 /// Elements that one piece parts: with room as large, a part of L2.
 const PIECE: usize = 1 << 15;
@@ -42,7 +51,7 @@ const FREQUENT: usize = SAMPLE / 4;
 const EQUAL: usize = 1 << 12;
 
 /// What is sorted: makes the integers of some places.
-pub(super) type Make<'a, E> = dyn Fn(Range<usize>, &mut [E]) + Sync + 'a;
+pub(super) type Make<'a, E> = dyn Fn(Places<'_>, &mut [E]) + Sync + 'a;
 
 /// What becomes of it: takes the integers that belong at some places.
 pub(super) type Take<'a, E> = dyn Fn(Range<usize>, &[E]) + Sync + 'a;
@@ -60,24 +69,36 @@ pub(super) unsafe fn sort<E: Bits>(
 ) {
     let len = data.len();
     assert_eq!(len, other.len());
-    let threads = pool::threads();
+    let threads = pool::hands();
     let wanted = if threads > 1 && len >= SHARED { PARTS * threads } else { 1 }.max(len / LONG);
     let parts = wanted.next_power_of_two().min(MOST_PARTS);
-    let mut sample = sample(len, if parts == 1 { 0 } else { parts * SAMPLE }, make);
+    let halves = if parts == 1 { halves::<E>(len, threads) } else { 1 };
+    let count = match (parts, halves) {
+        (1, 1) => 0,
+        (1, _) => GLANCE,
+        _ => parts * SAMPLE,
+    };
+    let mut sample = sample(len, count, make);
     // What has few runs shows that in its sample, or soon.
-    if Runs::few(&sample).is_some() {
+    if Runs::few(&sample[..sample.len() / 2]).is_some() {
         make_all(data, make);
         if let Some(runs) = Runs::few(data) {
-            return hand_on(runs.merge(data, other), take);
+            return runs.merge_for(data, other, take);
+        }
+        if parts == 1 && halves == 1 {
+            // SAFETY: both have as many integers; the level is the caller's promise.
+            unsafe { (sorter.sort)(data.as_mut_ptr(), other.as_mut_ptr(), false, len) };
+            return take(0..len, data);
         }
     }
     if parts == 1 {
-        // SAFETY: both have as many integers; the level is the caller's promise.
-        unsafe { (sorter.sort)(data.as_mut_ptr(), other.as_mut_ptr(), false, len) };
-        return take(0..len, data);
+        // SAFETY: the caller's promise.
+        return unsafe { sort_halves(sorter, [data, other], halves, make, take) };
     }
-    sample.sort_unstable();
-    let pivots = Pivot::chosen(&sample, parts);
+    let at = sample.as_mut_ptr();
+    // SAFETY: there are so many of both; the level is the caller's promise.
+    unsafe { (sorter.sort)(at, at.add(count), false, count) };
+    let pivots = Pivot::chosen(&sample[..count], parts);
     // SAFETY: the caller's promise.
     let (ends, moved) = unsafe { part(sorter, data, other, &pivots, make) };
     let pieces = pieces(&ends, &pivots);
@@ -101,6 +122,39 @@ pub(super) unsafe fn sort<E: Bits>(
             }
         }
     });
+}
+
+/// Into how many pieces, one for a thread, so many are cut that are sorted each and then merged.
+fn halves<E>(len: usize, threads: usize) -> usize {
+    let most = (len * size_of::<E>() / HALF).clamp(1, MOST_HALVES.min(threads));
+    1 << most.ilog2()
+}
+
+/// Sorts some pieces, each on a thread, and merges them, like [`sort`].
+///
+/// # Safety
+/// The CPU has the sorter's instruction set; both arrays are as long.
+unsafe fn sort_halves<E: Bits>(
+    sorter: Sorter<E>,
+    [data, other]: [&mut [E]; 2],
+    halves: usize,
+    make: &Make<'_, E>,
+    take: &Take<'_, E>,
+) {
+    let len = data.len();
+    let end = |half: usize| len * half / halves;
+    let (here, there) = (Block(data.as_mut_ptr()), Block(other.as_mut_ptr()));
+    pool::run(halves, &|half| {
+        let (range, count) = (end(half)..end(half + 1), end(half + 1) - end(half));
+        // SAFETY: pieces lie apart, inside of both arrays; the level is the caller's promise.
+        unsafe {
+            let at = here.at(range.start);
+            let there = there.at(range.start);
+            make(range.into(), std::slice::from_raw_parts_mut(at, count));
+            (sorter.sort)(at, there, false, count);
+        }
+    });
+    Runs::ascending((1..=halves).map(end)).merge_for(data, other, take);
 }
 
 /// Hands on integers that are in order.
@@ -153,17 +207,22 @@ pub(super) fn make_all<E: Bits>(data: &mut [E], make: &Make<'_, E>) {
     pool::for_ranges(len, PIECE, &|range| {
         // SAFETY: the range lies in the slice, and no other piece has it.
         let to = unsafe { std::slice::from_raw_parts_mut(room.at(range.start), range.len()) };
-        make(range, to);
+        make(range.into(), to);
     });
 }
 
-/// So many of the integers, evenly spread.
+/// So many of the integers, and room for as many: one of each stretch of the same length, at changing
+/// places of it, since what repeats could show one face only at even ones.
 fn sample<E: Bits>(len: usize, count: usize, make: &Make<'_, E>) -> Vec<E> {
-    let mut sample = vec![E::ZERO; count];
-    for (i, integer) in sample.iter_mut().enumerate() {
-        let place = len / count * i;
-        make(place..place + 1, std::slice::from_mut(integer));
-    }
+    // The fraction of the golden ratio, of which no few multiples are close to each other.
+    const UNEVEN: u64 = 0x9e37_79b9;
+    let place = |i: usize| {
+        let (stretch, part) = ((len / count) as u64, i as u64 * UNEVEN & u64::from(u32::MAX));
+        i * stretch as usize + (stretch * part >> 32) as usize
+    };
+    let places: SmallVec<[usize; GLANCE]> = (0..count).map(place).collect();
+    let mut sample = vec![E::ZERO; 2 * count];
+    make(Places::These(&places), &mut sample[..count]);
     sample
 }
 
@@ -193,7 +252,7 @@ unsafe fn part<E: Bits>(
         // level is the caller's promise.
         unsafe {
             let counts = std::slice::from_raw_parts_mut(counted.at(number * parts), parts);
-            make(range, std::slice::from_raw_parts_mut(data.at(start), count));
+            make(range.into(), std::slice::from_raw_parts_mut(data.at(start), count));
             part_piece(sorter, data.at(start), other.at(start), count, pivots, halvings, counts);
         }
     });

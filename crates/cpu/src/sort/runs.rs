@@ -11,14 +11,16 @@ use smallvec::SmallVec;
 
 use super::Block;
 use super::key::Bits;
+use super::quick::{Take, hand_on};
 use crate::isa::{Isa, Work, with_isa};
 use crate::pool;
 
 /// The most runs that merging is faster for than sorting.
 const MOST: usize = 4;
 
-/// Elements that one piece of work merges.
+/// The most elements that one piece of work merges, and the least that are worth sharing out.
 const PIECE: usize = 1 << 15;
+const LEAST: usize = 1 << 11;
 
 /// Elements that are looked at together.
 const TOGETHER: usize = 128;
@@ -52,6 +54,11 @@ impl Runs {
         Some(runs)
     }
 
+    /// Ascending runs that end there.
+    pub(super) fn ascending(ends: impl Iterator<Item = usize>) -> Runs {
+        Runs { ends: ends.collect(), backwards: SmallVec::new() }
+    }
+
     /// Sorts what these are the runs of, using `other`, which is as long: the array that the outcome
     /// is in.
     pub(super) fn merge<'a, E: Bits>(
@@ -59,22 +66,46 @@ impl Runs {
         data: &'a mut [E],
         other: &'a mut [E],
     ) -> &'a mut [E] {
-        for run in self.backwards {
-            data[run].reverse();
+        let [sorted, _] = self.merge_all_but(1, [data, other]);
+        sorted
+    }
+
+    /// Sorts what these are the runs of, using `other`, which is as long, and hands it to `take`.
+    pub(super) fn merge_for<E: Bits>(
+        mut self,
+        data: &mut [E],
+        other: &mut [E],
+        take: &Take<'_, E>,
+    ) {
+        let [from, to] = self.merge_all_but(2, [data, other]);
+        match self.ends[..] {
+            [middle, _] => merge_pair(&from[..middle], &from[middle..], to, take),
+            _ => hand_on(from, take),
         }
-        let (mut from, mut to) = (data, other);
-        while self.ends.len() > 1 {
+    }
+
+    /// Merges until no more runs are left than that; the array that they are in comes first.
+    fn merge_all_but<'a, E: Bits>(
+        &mut self,
+        left: usize,
+        [mut from, mut to]: [&'a mut [E]; 2],
+    ) -> [&'a mut [E]; 2] {
+        for run in self.backwards.drain(..) {
+            from[run].reverse();
+        }
+        while self.ends.len() > left {
             let mut start = 0;
             let pairs = self.ends.chunks(2).map(|pair| {
                 let (middle, end) = (pair[0], pair[pair.len() - 1]);
-                merge_pair(&from[start..middle], &from[middle..end], &mut to[start..end]);
+                let (first, second) = from[start..end].split_at(middle - start);
+                merge_pair(first, second, &mut to[start..end], &|_, _| {});
                 start = end;
                 end
             });
             self.ends = pairs.collect();
             (from, to) = (to, from);
         }
-        from
+        [from, to]
     }
 }
 
@@ -115,26 +146,24 @@ impl<E: Bits, const DESCENDS: bool> Work for GoOn<'_, E, DESCENDS> {
     }
 }
 
-/// Merges two runs, shared out among the threads.
-fn merge_pair<E: Bits>(a: &[E], b: &[E], to: &mut [E]) {
+/// Merges two runs, shared out among the threads, and hands on what each has merged.
+fn merge_pair<E: Bits>(a: &[E], b: &[E], to: &mut [E], take: &Take<'_, E>) {
     let (len, target) = (to.len(), Block(to.as_mut_ptr()));
     let sorter = E::SORTERS[Isa::current() as usize];
-    pool::for_ranges(len, PIECE, &|range| {
+    let grain = len.div_ceil(pool::hands()).clamp(LEAST, PIECE);
+    pool::for_ranges(len, grain, &|range| {
         let [first, last] = [range.start, range.end].map(|place| from_first(a, b, place));
         let (a, b) = (&a[first..last], &b[range.start - first..range.end - last]);
+        // SAFETY: the range lies in the slice, and no other piece has it.
+        let to = unsafe { std::slice::from_raw_parts_mut(target.at(range.start), range.len()) };
         match sorter {
-            // SAFETY: the level is available; the range is this call's alone and has room for both.
+            // SAFETY: the level is available, and there is room for both.
             Some(sorter) => unsafe {
-                let to = target.at(range.start);
-                (sorter.merge)(a.as_ptr(), a.len(), b.as_ptr(), b.len(), to);
+                (sorter.merge)(a.as_ptr(), a.len(), b.as_ptr(), b.len(), to.as_mut_ptr());
             },
-            None => {
-                // SAFETY: the range lies in the slice, and no other piece has it.
-                let to =
-                    unsafe { std::slice::from_raw_parts_mut(target.at(range.start), range.len()) };
-                merge_plainly(a, b, to);
-            }
+            None => merge_plainly(a, b, to),
         }
+        take(range, to);
     });
 }
 
