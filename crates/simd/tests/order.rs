@@ -14,22 +14,38 @@ fn random(seed: &mut u64) -> u64 {
 /// The number at a place, from the place and a random number.
 type Pattern = Box<dyn Fn(usize, u64) -> u64>;
 
+/// Integers before and behind those that are sorted, which nobody may write.
+const BEYOND: usize = 32;
+
+/// The integers, between others.
+fn guarded<E: Copy>(data: &[E], guard: E) -> Vec<E> {
+    [&[guard; BEYOND], data, &[guard; BEYOND]].concat()
+}
+
+/// Whether the others are as they were.
+fn is_whole<E: Copy + Eq>(guarded: &[E], guard: E) -> bool {
+    let end = guarded.len() - BEYOND;
+    guarded[..BEYOND].iter().chain(&guarded[end..]).all(|&x| x == guard)
+}
+
 fn check<E>(sorters: [Option<Sorter<E>>; 3], number: impl Fn(u64) -> E)
 where
     E: Copy + Ord + std::fmt::Debug,
 {
-    // Every number of registers and of odd integers that a network sorts, and some beyond.
-    let lengths = (0..300).chain([511, 513, 1000, 4095, 4097, 70_000]);
+    // Every number of registers and of odd integers that networks sort, and some beyond.
+    let lengths = (0..530).chain([1000, 4095, 4097, 70_000]);
+    let guard = number(0x0123_4567_89ab_cdef);
     for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
         let Some(sorter) = sorters[level as usize] else { continue };
         for count in lengths.clone() {
             let mut seed = count as u64;
-            let patterns: [(&str, Pattern); 8] = [
+            let patterns: [(&str, Pattern); 9] = [
                 ("random", Box::new(|_, r| r)),
                 ("few values", Box::new(|_, r| r % 3)),
                 ("one value", Box::new(|_, _| 7)),
                 ("largest", Box::new(|_, _| u64::MAX)),
                 ("largest and others", Box::new(|_, r| if r % 2 == 0 { u64::MAX } else { r })),
+                ("least and others", Box::new(|_, r| if r % 2 == 0 { 0 } else { r })),
                 ("ascending", Box::new(|i, _| i as u64)),
                 ("descending", Box::new(|i, _| (1 << 40) - i as u64)),
                 ("organ pipe", Box::new(move |i, _| i.min(count - i) as u64)),
@@ -40,23 +56,30 @@ where
                 let mut want = data.clone();
                 want.sort_unstable();
                 for to_other in [false, true] {
-                    let (mut from, mut other) = (data.clone(), data.clone());
-                    let (f, o) = (from.as_mut_ptr(), other.as_mut_ptr());
+                    let (mut from, mut other) = (guarded(&data, guard), guarded(&data, guard));
+                    let (f, o) = (from[BEYOND..].as_mut_ptr(), other[BEYOND..].as_mut_ptr());
                     // SAFETY: the level is available, and both have `count` integers.
                     unsafe { (sorter.sort)(f, o, to_other, count) };
                     let got = if to_other { &other } else { &from };
-                    assert!(*got == want, "{name}: {count} at {level:?}");
+                    assert!(got[BEYOND..][..count] == want, "{name}: {count} at {level:?}");
+                    assert!(
+                        is_whole(&from, guard) && is_whole(&other, guard),
+                        "{name}: {count} at {level:?}"
+                    );
                 }
                 let Some(&pivot) = data.get(count / 2) else { continue };
-                for cut in [0, 1, count / 3, count / 2, count] {
+                for cut in [0, 1, 13, count / 3, count / 2, count - 1, count] {
+                    let cut = cut.min(count);
                     let mut runs = data.clone();
                     let (a, b) = runs.split_at_mut(cut);
                     a.sort_unstable();
                     b.sort_unstable();
-                    let mut merged = data.clone();
-                    let to = merged.as_mut_ptr();
+                    let mut merged = guarded(&data, guard);
+                    let to = merged[BEYOND..].as_mut_ptr();
                     // SAFETY: as above; both runs are `count` integers together.
                     unsafe { (sorter.merge)(a.as_ptr(), a.len(), b.as_ptr(), b.len(), to) };
+                    assert!(is_whole(&merged, guard), "{name}: {count} cut at {cut} at {level:?}");
+                    let merged = &merged[BEYOND..][..count];
                     assert!(merged == want, "{name}: {count} cut at {cut} at {level:?}");
                 }
                 let mut parted = data.clone();

@@ -1,10 +1,12 @@
 //! Sorting of unsigned integers by vectors: quicksort that parts whole registers, networks below.
 //!
-//! `Keys` is a register of integers (`registers.rs` implements it); `quick.rs` and `network.rs` are
-//! the sort, generic over it. [`SORT_U32`] and [`SORT_U64`] list what each [`Level`](crate::Level)
+//! `Keys` is a register of integers (`registers.rs` and `avx2.rs` implement it); `quick.rs` and
+//! `network.rs` are the sort, generic over it. [`SORT_U32`] and [`SORT_U64`] list what each [`Level`](crate::Level)
 //! has. Equal integers cannot be told apart, so the outcome is that of any sort. Called by the CPU
 //! backend's sort.
 
+#[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
+mod avx2;
 #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
 mod network;
 #[cfg(all(target_arch = "x86_64", not(tilework_scalar)))]
@@ -84,10 +86,15 @@ trait Keys: Copy {
     unsafe fn splat(value: Self::Elem) -> Self;
     unsafe fn load(from: *const Self::Elem) -> Self;
     unsafe fn store(self, to: *mut Self::Elem);
-    /// The first `count` lanes, 1 to `LANES`; the largest integer in the others.
+    /// The first `count` lanes, 0 to `LANES`; the largest integer in the others.
     unsafe fn load_first(from: *const Self::Elem, count: usize) -> Self;
+    /// The `count` integers before `end`, 0 to `LANES`, in the last lanes; zero in the others.
+    unsafe fn load_last(end: *const Self::Elem, count: usize) -> Self;
     /// Writes the first `count` lanes, 0 to `LANES`, and nothing else.
     unsafe fn store_first(self, to: *mut Self::Elem, count: usize);
+    /// Sorts up to [`network::NETWORK`] registers' lanes, from one place to the same or another: a
+    /// function of its own, since it is long.
+    unsafe fn sort_few(from: *const Self::Elem, to: *mut Self::Elem, count: usize);
     unsafe fn min(self, other: Self) -> Self;
     unsafe fn max(self, other: Self) -> Self;
     /// Lane `i` gets lane `i ^ mask`.
@@ -97,6 +104,8 @@ trait Keys: Copy {
     /// Two rows of a matrix of which the lanes are columns, after its blocks of one element (those
     /// that `bit` parts) beside the diagonal have changed places.
     unsafe fn turned(self, other: Self, bit: usize) -> (Self, Self);
+    /// The lanes of both by turns: the first halves, and the second.
+    unsafe fn interleaved(self, other: Self) -> (Self, Self);
     /// Writes the lanes below the pivot from `low` on and the others up to `end`, each in order;
     /// how many are below. The room between is a whole number of registers, and what is left of it
     /// may hold anything.

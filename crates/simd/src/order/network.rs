@@ -15,55 +15,55 @@ pub(super) const NETWORK: usize = 16;
 /// registers of them; the level is available.
 #[inline(always)]
 pub(super) unsafe fn small<V: Keys>(from: *const V::Elem, to: *mut V::Elem, count: usize) {
-    // Where squares of lanes are small, the next multiple of them takes less than rows do.
-    let columns_are_faster = V::LANES == 8;
-    // SAFETY: the same contract.
+    // SAFETY: the same contract; what the networks before one take is less than its least.
     unsafe {
         match count.div_ceil(V::LANES) {
             0 => {}
-            1 => network::<V, 1>(from, to, count),
-            2 => network::<V, 2>(from, to, count),
-            3 => network::<V, 3>(from, to, count),
-            4 => network::<V, 4>(from, to, count),
-            5 => network::<V, 5>(from, to, count),
-            6 if !columns_are_faster => network::<V, 6>(from, to, count),
-            6..=8 => network::<V, 8>(from, to, count),
-            9..=10 => network::<V, 10>(from, to, count),
-            11..=12 if !columns_are_faster => network::<V, 12>(from, to, count),
-            _ => network::<V, NETWORK>(from, to, count),
+            1 => network::<V, 1, 0>(from, to, count),
+            2 => network::<V, 2, 1>(from, to, count),
+            3..=4 => network::<V, 4, 2>(from, to, count),
+            5..=8 => network::<V, 8, 4>(from, to, count),
+            9..=10 => network::<V, 10, 8>(from, to, count),
+            _ => network::<V, NETWORK, 10>(from, to, count),
         }
     }
 }
 
-/// Sorts `N` registers.
+/// Sorts `N` registers, of which `LEAST` are full.
 ///
 /// # Safety
-/// As [`small`]; `count` is at least 1 and at most `N` registers' lanes.
+/// As [`small`]; `count` is at least `LEAST` and at most `N` registers' lanes.
 #[inline(always)]
-unsafe fn network<V: Keys, const N: usize>(from: *const V::Elem, to: *mut V::Elem, count: usize) {
+unsafe fn network<V: Keys, const N: usize, const LEAST: usize>(
+    from: *const V::Elem,
+    to: *mut V::Elem,
+    count: usize,
+) {
+    // How many lanes of a register there are.
+    let lanes = |row: usize| count.saturating_sub(row * V::LANES).min(V::LANES);
     // SAFETY: lanes below `count` exist; the level is available.
     unsafe {
         let mut rows = [V::splat(V::Elem::MAX); N];
-        for (i, row) in rows.iter_mut().enumerate() {
-            let start = i * V::LANES;
-            if start + V::LANES <= count {
-                *row = V::load(from.add(start));
-            } else if start < count {
-                *row = V::load_first(from.add(start), count - start);
-            }
+        let mut row = 0;
+        while row < N {
+            let at = from.wrapping_add(row * V::LANES);
+            rows[row] = if row < LEAST { V::load(at) } else { V::load_first(at, lanes(row)) };
+            row += 1;
         }
-        if N.is_multiple_of(V::LANES) {
+        if N.is_power_of_two() && N > 2 {
             by_columns(&mut rows);
         } else {
             by_rows(&mut rows);
         }
-        for (i, row) in rows.into_iter().enumerate() {
-            let start = i * V::LANES;
-            if start + V::LANES <= count {
-                row.store(to.add(start));
-            } else if start < count {
-                row.store_first(to.add(start), count - start);
+        row = 0;
+        while row < N {
+            let at = to.wrapping_add(row * V::LANES);
+            if row < LEAST {
+                rows[row].store(at);
+            } else {
+                rows[row].store_first(at, lanes(row));
             }
+            row += 1;
         }
     }
 }
@@ -86,7 +86,7 @@ unsafe fn by_rows<V: Keys, const N: usize>(rows: &mut [V; N]) {
     }
 }
 
-/// Sorts registers, a multiple of the lanes: each lane by itself, then bitonic merges of more and
+/// Sorts registers, a power of two of them: each lane by itself, then bitonic merges of more and
 /// more lanes, and at last columns become rows. Comparing registers takes no shuffle, and the
 /// lowest bits of the order, here the registers, are compared most often.
 ///
@@ -186,7 +186,7 @@ unsafe fn merge_lanes<V: Keys, const N: usize, const RUN: usize>(rows: &mut [V; 
     }
 }
 
-/// Columns as rows: lane by lane, the elements of all registers.
+/// Columns as rows: lane by lane, the elements of all registers, a power of two of them.
 ///
 /// # Safety
 /// The level is available.
@@ -194,31 +194,48 @@ unsafe fn merge_lanes<V: Keys, const N: usize, const RUN: usize>(rows: &mut [V; 
 unsafe fn turn<V: Keys, const N: usize>(rows: &mut [V; N]) {
     // SAFETY: the caller's promise.
     unsafe {
-        turn_blocks(rows, 1);
-        turn_blocks(rows, 2);
-        turn_blocks(rows, 4);
-        if V::LANES > 8 {
-            turn_blocks(rows, 8);
+        // Squares of as many rows as lanes, or of fewer where there are fewer rows.
+        let mut bit = 1;
+        while bit < N && bit < V::LANES {
+            turn_blocks(rows, bit, bit);
+            bit *= 2;
+        }
+        // Squares lie side by side: rows of them that belong together go to one register.
+        let mut row_bit = 1;
+        while bit < V::LANES {
+            turn_blocks(rows, row_bit, bit);
+            (row_bit, bit) = (2 * row_bit, 2 * bit);
         }
     }
-    // Squares lie one below the other, and their first rows belong together.
-    let (squares, turned) = (N / V::LANES, *rows);
-    for (i, row) in rows.iter_mut().enumerate() {
-        *row = turned[i % squares * V::LANES + i / squares];
+    // Squares lie one below the other, and their first rows belong together; or the second halves of
+    // registers have come to lie between the first ones.
+    let turned = *rows;
+    let squares = if N >= V::LANES { N / V::LANES } else { 1 };
+    let halves = if 2 * N == V::LANES { 2 } else { 1 };
+    let mut row = 0;
+    while row < N {
+        rows[row] = turned[if halves == 2 {
+            row % (N / 2) * 2 + row / (N / 2)
+        } else {
+            row % squares * V::LANES + row / squares
+        }];
+        row += 1;
     }
 }
 
-/// One step of [`turn`]: blocks of `bit` registers and lanes change places.
+/// One step of [`turn`]: blocks of registers that one bit of their number parts, and of lanes, change
+/// places.
 ///
 /// # Safety
 /// The level is available.
 #[inline(always)]
-unsafe fn turn_blocks<V: Keys, const N: usize>(rows: &mut [V; N], bit: usize) {
+unsafe fn turn_blocks<V: Keys, const N: usize>(rows: &mut [V; N], row_bit: usize, bit: usize) {
     let mut low = 0;
-    while low + bit < N {
-        if low & bit == 0 {
+    while low + row_bit < N {
+        if low & row_bit == 0 {
+            let high = low + row_bit;
             // SAFETY: the caller's promise.
-            unsafe { (rows[low], rows[low + bit]) = rows[low].turned(rows[low + bit], bit) };
+            unsafe { (rows[low], rows[high]) = rows[low].turned(rows[high], bit) };
         }
         low += 1;
     }
@@ -269,7 +286,20 @@ pub(super) unsafe fn merge_two<V: Keys>(a: V, b: V) -> (V, V) {
     // SAFETY: the caller's promise.
     unsafe {
         let b = b.swapped(V::LANES - 1);
-        (merged(a.min(b), V::LANES), merged(a.max(b), V::LANES))
+        let (mut low, mut high) = (a.min(b), a.max(b));
+        // Lanes that are compared come to lie in different registers, both halves side by side, so
+        // that one comparison does for both.
+        if V::LANES > 8 {
+            (low, high) = low.turned(high, 8);
+            (low, high) = (low.min(high), low.max(high));
+        }
+        (low, high) = low.turned(high, 4);
+        (low, high) = (low.min(high), low.max(high));
+        (low, high) = low.turned(high, 2);
+        (low, high) = (low.min(high), low.max(high));
+        (low, high) = low.turned(high, 1);
+        (low, high) = (low.min(high), low.max(high));
+        low.interleaved(high)
     }
 }
 

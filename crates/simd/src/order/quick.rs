@@ -2,8 +2,16 @@
 //!
 //! Generic over [`Keys`]; inlined into the entries of `registers.rs`, which have the instruction set.
 
-use super::network::{NETWORK, merge_two, small};
+use std::hint::select_unpredictable;
+
+use super::network::{NETWORK, merge_two};
 use super::{Integer, Keys};
+
+/// The least registers that are merged from both ends.
+const BOTH_ENDS: usize = 8;
+
+/// How many networks' worth of integers are sorted by networks and merged.
+const MERGED: usize = 2;
 
 /// See [`super::Sorter::sort`].
 ///
@@ -16,6 +24,10 @@ pub(super) unsafe fn sort<V: Keys>(
     to_other: bool,
     count: usize,
 ) {
+    if count <= NETWORK * V::LANES {
+        // SAFETY: the same contract.
+        return unsafe { V::sort_few(data, if to_other { other } else { data }, count) };
+    }
     // What is left to do; a stack of our own, since a recursive function cannot be inlined into
     // the one that has the instruction set. The larger part waits, so few parts ever do.
     let mut waiting = [(0usize, 0usize, false, 0u32); 64];
@@ -32,7 +44,10 @@ pub(super) unsafe fn sort<V: Keys>(
             let (from, to) = (here.add(start), there.add(start));
             let target = if done { from } else { to };
             if len <= NETWORK * V::LANES {
-                small::<V>(from, target, len);
+                V::sort_few(from, target, len);
+                None
+            } else if len <= MERGED * NETWORK * V::LANES {
+                sort_some::<V>(from, if done { to } else { from }, target, len);
                 None
             } else if turns == 0 {
                 std::slice::from_raw_parts_mut(from, len).sort_unstable();
@@ -71,6 +86,30 @@ pub(super) unsafe fn sort<V: Keys>(
     }
 }
 
+/// Sorts more than a network does: two halves by networks, from `from` to `between`, which may be the
+/// same, and merged from there to `to`, which is another. That takes less than to find a pivot and to
+/// part by it, after which most networks would be half empty.
+///
+/// # Safety
+/// `count` integers, no more than two networks sort, may be read at `from` and written at the others;
+/// the level is available.
+#[inline(always)]
+unsafe fn sort_some<V: Keys>(
+    from: *const V::Elem,
+    between: *mut V::Elem,
+    to: *mut V::Elem,
+    count: usize,
+) {
+    let half = NETWORK * V::LANES;
+    // SAFETY: the caller's promise.
+    unsafe {
+        for (start, count) in [(0, half), (half, count - half)] {
+            V::sort_few(from.add(start), between.add(start), count);
+        }
+        merge::<V>(between, half, between.add(half), count - half, to);
+    }
+}
+
 /// An element near the middle, the median of some, evenly spread; and whether another of those is
 /// equal to it.
 ///
@@ -80,7 +119,7 @@ pub(super) unsafe fn sort<V: Keys>(
 unsafe fn pivot<V: Keys>(from: *const V::Elem, count: usize) -> (V::Elem, bool) {
     const SAMPLE: usize = 64;
     let mut sample = [V::Elem::MAX; SAMPLE];
-    let wanted = if count < 1 << 12 { SAMPLE / 4 } else { SAMPLE };
+    let wanted = if count < 1 << 12 { SAMPLE / 2 } else { SAMPLE };
     let step = count / wanted;
     for (i, element) in sample.iter_mut().enumerate().take(wanted) {
         // SAFETY: `wanted * step <= count`.
@@ -88,7 +127,7 @@ unsafe fn pivot<V: Keys>(from: *const V::Elem, count: usize) -> (V::Elem, bool) 
     }
     let at = sample.as_mut_ptr();
     // SAFETY: the sample has `wanted` elements, no more than a network sorts.
-    unsafe { small::<V>(at, at, wanted) };
+    unsafe { V::sort_few(at, at, wanted) };
     let middle = wanted / 2;
     let pivot = sample[middle];
     (pivot, sample[middle - 1] == pivot || sample[middle + 1] == pivot)
@@ -175,36 +214,72 @@ pub(super) unsafe fn merge<V: Keys>(
     b_count: usize,
     to: *mut V::Elem,
 ) {
-    let (mut a_next, mut b_next, mut done, count) = (0, 0, 0, a_count + b_count);
-    // SAFETY: `a_next` and `b_next` stay below the counts where something is read.
+    let count = a_count + b_count;
+    for (run, run_count, other) in [(a, a_count, b_count), (b, b_count, a_count)] {
+        if other == 0 {
+            // SAFETY: the same contract.
+            return unsafe { to.copy_from_nonoverlapping(run, run_count) };
+        }
+    }
+    // SAFETY: what is read lies between beginnings and ends, and no more is written than both have.
     unsafe {
+        let [a_end, b_end] = [a.add(a_count), b.add(b_count)];
+        let ([mut a_next, mut b_next], [mut a_last, mut b_last]) = ([a, b], [a_end, b_end]);
         // The next register of the run that goes on with the lesser integer: all that are not yet
         // read come after the lesser half of it and of what is left of those before. The largest
         // integer stands for what a run's last register lacks.
         let mut next = || {
-            let first = a_next < a_count
-                && (b_next >= b_count || a.add(a_next).read() <= b.add(b_next).read());
-            let at = if first { a.add(a_next) } else { b.add(b_next) };
-            let left = if first { a_count - a_next } else { b_count - b_next };
-            if first {
-                a_next += V::LANES;
+            let no_greater = a_next.min(a_end.sub(1)).read() <= b_next.min(b_end.sub(1)).read();
+            let first = (b_next >= b_end) | ((a_next < a_end) & no_greater);
+            let at = select_unpredictable(first, a_next, b_next);
+            let end = select_unpredictable(first, a_end, b_end);
+            let after = at.wrapping_add(V::LANES);
+            a_next = select_unpredictable(first, after, a_next);
+            b_next = select_unpredictable(first, b_next, after);
+            if after <= end {
+                V::load(at)
             } else {
-                b_next += V::LANES;
+                V::load_first(at, end.offset_from(at).max(0).cast_unsigned())
             }
-            if left >= V::LANES { V::load(at) } else { V::load_first(at, left) }
         };
-        if count == 0 {
+        if count < BOTH_ENDS * V::LANES {
+            let registers = a_count.div_ceil(V::LANES) + b_count.div_ceil(V::LANES);
+            let mut rest = next();
+            for done in (0..count).step_by(V::LANES) {
+                let other =
+                    if done < (registers - 1) * V::LANES { next() } else { V::splat(V::Elem::MAX) };
+                let (low, high) = merge_two(rest, other);
+                low.store_first(to.add(done), V::LANES.min(count - done));
+                rest = high;
+            }
             return;
         }
-        let mut rest = next();
-        let registers = a_count.div_ceil(V::LANES) + b_count.div_ceil(V::LANES);
-        for _ in 1..registers {
-            let (low, high) = merge_two(rest, next());
-            low.store_first(to.add(done), V::LANES.min(count - done));
-            (rest, done) = (high, done + V::LANES);
-        }
-        if done < count {
-            rest.store_first(to.add(done), count - done);
+        // The same from the ends backwards, with the least integer instead: a merge waits for the one
+        // before it, so two at a time take hardly longer than one.
+        let mut before = || {
+            let greater =
+                a_last.wrapping_sub(1).max(a).read() > b_last.wrapping_sub(1).max(b).read();
+            let first = (b_last <= b) | ((a_last > a) & greater);
+            let end = select_unpredictable(first, a_last, b_last);
+            let start = select_unpredictable(first, a, b);
+            let at = end.wrapping_sub(V::LANES);
+            a_last = select_unpredictable(first, at, a_last);
+            b_last = select_unpredictable(first, b_last, at);
+            if at >= start {
+                V::load(at)
+            } else {
+                V::load_last(end, end.offset_from(start).max(0).cast_unsigned())
+            }
+        };
+        let (mut lower, mut upper) = (next(), before());
+        // Both meet in the middle, where the last registers write the same.
+        for done in (0..count.div_ceil(2)).step_by(V::LANES) {
+            let (low, high) = merge_two(lower, next());
+            low.store(to.add(done));
+            lower = high;
+            let (low, high) = merge_two(before(), upper);
+            high.store(to.add(count - done - V::LANES));
+            upper = low;
         }
     }
 }

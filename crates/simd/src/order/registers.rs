@@ -1,11 +1,12 @@
-//! Registers of unsigned integers of AVX-512 and AVX2, and the sorts made of them.
+//! Registers of unsigned integers of AVX-512, and the sorts made of them and of those of AVX2.
 //!
 //! Used only below functions with the matching `#[target_feature]`, which are the three entries at
 //! the end; `order/mod.rs` lists them.
 
 use std::arch::x86_64::*;
 
-use super::{Integer, Keys, Sorter, quick};
+use super::avx2::U32x8;
+use super::{Integer, Keys, Sorter, network, quick};
 
 macro_rules! integers {
     ($($type:ident)*) => {$(
@@ -18,9 +19,9 @@ macro_rules! integers {
 integers!(u32 u64);
 
 macro_rules! avx512 {
-    ($name:ident, $elem:ident, $lanes:literal, $mask:ident, $numbers:expr,
+    ($name:ident, $module:ident, $elem:ident, $lanes:literal, $mask:ident, $numbers:expr,
      $set1:ident $loadu:ident $storeu:ident $mask_loadu:ident $mask_storeu:ident $min:ident $max:ident
-     $permute:ident $mask_permute:ident $test:ident $mask_max:ident $less:ident $greater:ident $compress:ident) => {
+     $permute:ident $mask_permute:ident $shift_right:ident $test:ident $mask_max:ident $less:ident $greater:ident $compress:ident $part:ident) => {
         /// A register of AVX-512.
         #[derive(Clone, Copy)]
         #[repr(transparent)]
@@ -51,9 +52,17 @@ macro_rules! avx512 {
 
             #[inline(always)]
             unsafe fn load_first(from: *const $elem, count: usize) -> Self {
-                let mask = (u32::MAX >> (32 - count)) as $mask;
+                let mask = ((1u32 << count) - 1) as $mask;
                 // SAFETY: the caller has AVX-512; lanes outside of the mask are not accessed.
                 $name(unsafe { $mask_loadu($set1(-1), mask, from.cast()) })
+            }
+
+            #[inline(always)]
+            unsafe fn load_last(end: *const $elem, count: usize) -> Self {
+                let mask = !((1u32 << ($lanes - count)) - 1) as $mask;
+                let from = end.wrapping_sub($lanes);
+                // SAFETY: the caller has AVX-512; lanes outside of the mask are not accessed.
+                $name(unsafe { $mask_loadu(_mm512_setzero_si512(), mask, from.cast()) })
             }
 
             #[inline(always)]
@@ -61,6 +70,12 @@ macro_rules! avx512 {
                 let mask = ((1u32 << count) - 1) as $mask;
                 // SAFETY: the caller has AVX-512; lanes outside of the mask are not accessed.
                 unsafe { $mask_storeu(to.cast(), mask, self.0) }
+            }
+
+            #[inline(always)]
+            unsafe fn sort_few(from: *const $elem, to: *mut $elem, count: usize) {
+                // SAFETY: the same contract.
+                unsafe { $module::sort_few(from, to, count) }
             }
 
             #[inline(always)]
@@ -105,16 +120,23 @@ macro_rules! avx512 {
             }
 
             #[inline(always)]
-            unsafe fn part_to(self, pivot: Self, low: *mut $elem, end: *mut $elem) -> usize {
-                // SAFETY: the caller has AVX-512 and room for a register.
+            unsafe fn interleaved(self, other: Self) -> (Self, Self) {
+                // SAFETY: the caller has AVX-512.
                 unsafe {
-                    let is_below = $less(self.0, pivot.0);
-                    let below = is_below.count_ones() as usize;
-                    let above = $lanes - below;
-                    $name($compress(is_below, self.0)).store(low);
-                    $name($compress(!is_below, self.0)).store_first(end.sub(above), above);
-                    below
+                    // Even lanes from the first, odd ones from the second.
+                    let lanes = $shift_right::<1>($numbers);
+                    let odd = $test($numbers, Self::splat(1).0);
+                    let first = $mask_permute($permute(lanes, self.0), odd, lanes, other.0);
+                    let lanes = _mm512_add_epi64(lanes, Self::splat($lanes / 2).0);
+                    let second = $mask_permute($permute(lanes, self.0), odd, lanes, other.0);
+                    ($name(first), $name(second))
                 }
+            }
+
+            #[inline(always)]
+            unsafe fn part_to(self, pivot: Self, low: *mut $elem, end: *mut $elem) -> usize {
+                // SAFETY: the same contract.
+                unsafe { $part(self, pivot, low, end) }
             }
 
             #[inline(always)]
@@ -138,21 +160,21 @@ macro_rules! avx512 {
     };
 }
 
-avx512!(U32x16, u32, 16, __mmask16,
+avx512!(U32x16, avx512_u32, u32, 16, __mmask16,
     _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
     _mm512_set1_epi32 _mm512_loadu_si512 _mm512_storeu_si512 _mm512_mask_loadu_epi32
     _mm512_mask_storeu_epi32 _mm512_min_epu32 _mm512_max_epu32 _mm512_permutexvar_epi32
-    _mm512_mask_permutexvar_epi32 _mm512_test_epi32_mask _mm512_mask_max_epu32 _mm512_cmplt_epu32_mask
-    _mm512_cmpgt_epu32_mask _mm512_maskz_compress_epi32);
+    _mm512_mask_permutexvar_epi32 _mm512_srli_epi32 _mm512_test_epi32_mask _mm512_mask_max_epu32 _mm512_cmplt_epu32_mask
+    _mm512_cmpgt_epu32_mask _mm512_maskz_compress_epi32 part_u32);
 
-avx512!(U64x8, u64, 8, __mmask8, _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7),
+avx512!(U64x8, avx512_u64, u64, 8, __mmask8, _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7),
     _mm512_set1_epi64 _mm512_loadu_si512 _mm512_storeu_si512 _mm512_mask_loadu_epi64
     _mm512_mask_storeu_epi64 _mm512_min_epu64 _mm512_max_epu64 _mm512_permutexvar_epi64
-    _mm512_mask_permutexvar_epi64 _mm512_test_epi64_mask _mm512_mask_max_epu64 _mm512_cmplt_epu64_mask
-    _mm512_cmpgt_epu64_mask _mm512_maskz_compress_epi64);
+    _mm512_mask_permutexvar_epi64 _mm512_srli_epi64 _mm512_test_epi64_mask _mm512_mask_max_epu64 _mm512_cmplt_epu64_mask
+    _mm512_cmpgt_epu64_mask _mm512_maskz_compress_epi64 part_u64);
 
 /// For each set of lanes: those first, the others behind.
-static PARTED: [[u32; 8]; 256] = {
+pub(super) static PARTED: [[u8; 8]; 256] = {
     let mut table = [[0; 8]; 256];
     let mut set = 0;
     while set < 256 {
@@ -173,171 +195,57 @@ static PARTED: [[u32; 8]; 256] = {
     table
 };
 
-/// Eight `u32` of AVX2.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub(super) struct U32x8(__m256i);
-
-impl U32x8 {
-    /// The number of each lane.
-    ///
-    /// # Safety
-    /// AVX2 is available.
-    #[inline(always)]
-    unsafe fn numbers() -> __m256i {
-        // SAFETY: the caller has AVX2.
-        unsafe { _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7) }
-    }
-
-    /// All bits of the lanes below `count`.
-    ///
-    /// # Safety
-    /// AVX2 is available.
-    #[inline(always)]
-    unsafe fn first(count: usize) -> __m256i {
-        // SAFETY: the caller has AVX2.
-        unsafe { _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), Self::numbers()) }
-    }
-
-    /// The lanes that are less than those of another.
-    ///
-    /// # Safety
-    /// AVX2 is available.
-    #[inline(always)]
-    unsafe fn below(self, other: U32x8) -> u8 {
-        // SAFETY: the caller has AVX2.
-        unsafe {
-            // There is no unsigned comparison: not below is to be the greater of both.
-            let not_below = _mm256_cmpeq_epi32(_mm256_max_epu32(self.0, other.0), self.0);
-            !_mm256_movemask_ps(_mm256_castsi256_ps(not_below)) as u8
-        }
-    }
-
-    /// Some lanes first, the others behind, each in order.
-    ///
-    /// # Safety
-    /// AVX2 is available.
-    #[inline(always)]
-    unsafe fn parted(self, first: u8) -> U32x8 {
-        // SAFETY: the caller has AVX2; a set has eight bits, as many rows as the table has.
-        unsafe {
-            let lanes = _mm256_loadu_si256(PARTED[usize::from(first)].as_ptr().cast());
-            U32x8(_mm256_permutevar8x32_epi32(self.0, lanes))
-        }
+/// [`Keys::part_to`] of sixteen lanes.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn part_u32(lanes: U32x16, pivot: U32x16, low: *mut u32, end: *mut u32) -> usize {
+    // SAFETY: the caller has AVX-512 and room for a register.
+    unsafe {
+        let is_below = _mm512_cmplt_epu32_mask(lanes.0, pivot.0);
+        let below = is_below.count_ones() as usize;
+        let above = 16 - below;
+        U32x16(_mm512_maskz_compress_epi32(is_below, lanes.0)).store(low);
+        U32x16(_mm512_maskz_compress_epi32(!is_below, lanes.0)).store_first(end.sub(above), above);
+        below
     }
 }
 
-impl Keys for U32x8 {
-    type Elem = u32;
-    const LANES: usize = 8;
-
-    #[inline(always)]
-    unsafe fn splat(value: u32) -> Self {
-        // SAFETY: the caller has AVX2.
-        U32x8(unsafe { _mm256_set1_epi32(value.cast_signed()) })
-    }
-
-    #[inline(always)]
-    unsafe fn load(from: *const u32) -> Self {
-        // SAFETY: the caller has AVX2 and a valid pointer.
-        U32x8(unsafe { _mm256_loadu_si256(from.cast()) })
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, to: *mut u32) {
-        // SAFETY: the caller has AVX2 and a valid pointer.
-        unsafe { _mm256_storeu_si256(to.cast(), self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn load_first(from: *const u32, count: usize) -> Self {
-        // SAFETY: the caller has AVX2; lanes outside of the mask are not accessed.
-        unsafe {
-            let mask = Self::first(count);
-            let lanes = _mm256_maskload_epi32(from.cast(), mask);
-            U32x8(_mm256_blendv_epi8(_mm256_set1_epi32(-1), lanes, mask))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn store_first(self, to: *mut u32, count: usize) {
-        // SAFETY: the caller has AVX2; lanes outside of the mask are not accessed.
-        unsafe { _mm256_maskstore_epi32(to.cast(), Self::first(count), self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn min(self, other: Self) -> Self {
-        // SAFETY: the caller has AVX2.
-        U32x8(unsafe { _mm256_min_epu32(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn max(self, other: Self) -> Self {
-        // SAFETY: the caller has AVX2.
-        U32x8(unsafe { _mm256_max_epu32(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn swapped(self, mask: usize) -> Self {
-        // SAFETY: the caller has AVX2.
-        unsafe {
-            let lanes = _mm256_xor_si256(Self::numbers(), _mm256_set1_epi32(mask as i32));
-            U32x8(_mm256_permutevar8x32_epi32(self.0, lanes))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn exchanged(self, other: Self, bit: usize) -> Self {
-        // SAFETY: the caller has AVX2.
-        unsafe {
-            let bit = _mm256_set1_epi32(bit as i32);
-            let having = _mm256_cmpeq_epi32(_mm256_and_si256(Self::numbers(), bit), bit);
-            U32x8(_mm256_blendv_epi8(self.min(other).0, self.max(other).0, having))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn turned(self, other: Self, bit: usize) -> (Self, Self) {
-        // SAFETY: the caller has AVX2.
-        unsafe {
-            let (across, back) = (other.swapped(bit).0, self.swapped(bit).0);
-            let bit = _mm256_set1_epi32(bit as i32);
-            let having = _mm256_cmpeq_epi32(_mm256_and_si256(Self::numbers(), bit), bit);
-            let first = _mm256_blendv_epi8(self.0, across, having);
-            (U32x8(first), U32x8(_mm256_blendv_epi8(back, other.0, having)))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn part_to(self, pivot: Self, low: *mut u32, end: *mut u32) -> usize {
-        // SAFETY: the caller has AVX2; where there is room for more than one register there is for
-        // two, so that neither overwrites what the other has to say.
-        unsafe {
-            let below = self.below(pivot);
-            let parted = self.parted(below);
-            parted.store(low);
-            parted.store(end.sub(8));
-            below.count_ones() as usize
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn part_around_to(self, pivot: Self, low: *mut u32, end: *mut u32) -> (usize, usize) {
-        // SAFETY: the caller has AVX2, and room for two registers.
-        unsafe {
-            let (below, not_above) = (self.below(pivot), !pivot.below(self));
-            self.parted(below).store(low);
-            self.parted(not_above).store(end.sub(8));
-            (below.count_ones() as usize, not_above.count_zeros() as usize)
-        }
+/// [`Keys::part_to`] of eight lanes: few enough that a table has the order of all cases, which takes
+/// half as long as to compress twice.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn part_u64(lanes: U64x8, pivot: U64x8, low: *mut u64, end: *mut u64) -> usize {
+    // SAFETY: the caller has AVX-512; where there is room for more than one register there is for
+    // two, so that neither overwrites what the other has to say.
+    unsafe {
+        let is_below = _mm512_cmplt_epu64_mask(lanes.0, pivot.0);
+        let order = _mm_loadl_epi64(PARTED[usize::from(is_below)].as_ptr().cast());
+        let parted = U64x8(_mm512_permutexvar_epi64(_mm512_cvtepu8_epi64(order), lanes.0));
+        parted.store(low);
+        parted.store(end.sub(8));
+        is_below.count_ones() as usize
     }
 }
 
 /// A [`Sorter`] compiled for an instruction set.
 macro_rules! sorter {
     ($module:ident, $name:ident, $register:ident, $elem:ident, $features:literal) => {
-        mod $module {
+        pub(super) mod $module {
             use super::*;
+            #[inline(never)]
+            #[target_feature(enable = $features)]
+            pub(in crate::order) unsafe fn sort_few(
+                from: *const $elem,
+                to: *mut $elem,
+                count: usize,
+            ) {
+                // SAFETY: the same contract.
+                unsafe { network::small::<$register>(from, to, count) }
+            }
             #[target_feature(enable = $features)]
             pub(super) unsafe fn sort(d: *mut $elem, o: *mut $elem, to_other: bool, count: usize) {
                 // SAFETY: the same contract.
