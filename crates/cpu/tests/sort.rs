@@ -220,6 +220,45 @@ fn every_pattern_of_long_lines() {
 }
 
 #[test]
+fn lines_that_threads_sort_in_pieces() {
+    let before = pool::threads();
+    for threads in [2, 3, 5] {
+        pool::set_threads(threads);
+        for (dtype, n) in [(DType::Float32, 8_192), (DType::Float64, 9_001), (DType::Int32, 40_001)]
+        {
+            for (name, pattern) in PATTERNS {
+                let mut random = Rng(n as u64);
+                let of = |i| pattern(dtype, i, n, &mut random);
+                let view = filled(Layout::contiguous(&[n]).unwrap(), dtype, of);
+                check(&view, 0, &format!("{n} {name} by {threads}"));
+            }
+        }
+    }
+    pool::set_threads(before);
+}
+
+#[test]
+fn short_lines_of_every_length_and_number() {
+    for dtype in DType::ALL {
+        for len in 2..35 {
+            // Few that are sorted one by one, and groups of them, the last one not whole.
+            for count in [7, 8, 32, 75] {
+                let [rows, columns] = [[count, len], [len, count]];
+                for (axis, shape) in [(1, rows), (0, columns)] {
+                    let layout = Layout::contiguous(&shape).unwrap();
+                    let (_, few) = PATTERNS[2];
+                    let mut random = Rng((len * count) as u64);
+                    let plain = filled(layout.clone(), dtype, |i| few(dtype, i, len, &mut random));
+                    check(&plain, axis, &format!("{shape:?} few values"));
+                    let what = format!("{shape:?} axis {axis}");
+                    check(&input(layout, dtype, len as u64), axis, &what);
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn every_axis_and_layout() {
     for dtype in [DType::Float32, DType::Int8, DType::Complex64, DType::Float16] {
         for shape in [&[5, 7, 3][..], &[600, 2], &[2, 600], &[0, 3], &[3, 0], &[1, 1]] {

@@ -115,6 +115,10 @@ pub(super) trait Reversible: Key {
 
     /// Whether it is NaN of other bits than the usual one.
     fn is_unusual(raw: Self::Raw) -> bool;
+
+    /// Whether elements that share its key and have more usual bits are likely: NaN that is unusual,
+    /// and -0.0. Where there are none of these, equal keys are equal bits.
+    fn is_odd(raw: Self::Raw) -> bool;
 }
 
 impl Key for bool {
@@ -145,6 +149,9 @@ impl Reversible for bool {
         false
     }
     fn is_unusual(_: u8) -> bool {
+        false
+    }
+    fn is_odd(_: u8) -> bool {
         false
     }
 }
@@ -178,6 +185,9 @@ macro_rules! integers {
                 false
             }
             fn is_unusual(_: $type) -> bool {
+                false
+            }
+            fn is_odd(_: $type) -> bool {
                 false
             }
         }
@@ -244,6 +254,10 @@ macro_rules! floats {
             #[inline(always)]
             fn is_unusual(raw: $type) -> bool {
                 Self::is_nan(raw) & (raw.to_bits() != $type::NAN.to_bits())
+            }
+            #[inline(always)]
+            fn is_odd(raw: $type) -> bool {
+                Self::is_unusual(raw) | (raw.to_bits() == 1 << ($bits::BITS - 1))
             }
         }
     )*};

@@ -14,7 +14,8 @@ use tilework_ops::{Complex, bf16, f16};
 use super::key::{Bits, Key, Reversible};
 use super::quick::{Make, Take};
 use super::runs::Runs;
-use super::{Block, Places, Row, count, indices, quick, radix};
+use super::short::{Lines, Network};
+use super::{Block, Places, Row, count, indices, quick, radix, short};
 use crate::isa::{Isa, Work, with_isa};
 use crate::pool;
 
@@ -32,6 +33,17 @@ pub(super) trait Line: Key {
     /// Writes the elements of `line`, in order, to `out`; `work` has as many bytes as there is room
     /// asked for.
     fn sort(line: Row<Self::Raw>, out: Row<Self::Raw>, flip: Self::Bits, work: &mut [u8]);
+
+    /// Sorts short lines in columns, if that can be done: whether it has been.
+    fn sort_short(
+        _network: &Network,
+        _from: Lines<Self::Raw>,
+        _to: Lines<Self::Raw>,
+        _flip: Self::Bits,
+        _work: &mut [u8],
+    ) -> bool {
+        false
+    }
 }
 
 macro_rules! reversible {
@@ -42,6 +54,15 @@ macro_rules! reversible {
             }
             fn sort(line: Row<Self::Raw>, out: Row<Self::Raw>, flip: Self::Bits, work: &mut [u8]) {
                 sort_by_keys::<$type>(line, out, flip, work);
+            }
+            fn sort_short(
+                network: &Network,
+                from: Lines<Self::Raw>,
+                to: Lines<Self::Raw>,
+                flip: Self::Bits,
+                work: &mut [u8],
+            ) -> bool {
+                short::sort::<$type>(network, from, to, flip, work)
             }
         }
     )*};

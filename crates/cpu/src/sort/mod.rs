@@ -2,9 +2,9 @@
 //!
 //! `key.rs` maps elements to unsigned integers; `line.rs` sorts one line by them, stably, and
 //! `indices.rs` the indices of one, with `runs.rs` where it is almost in order, else `quick.rs` or
-//! `radix.rs`; `count.rs` is for elements of one or two bytes. Here lines of any layout are shared out, after all memory that they
-//! need is there. May assume what the contract promises of a [`Sort`] and a [`Search`]. Called by
-//! the backend.
+//! `radix.rs`; `count.rs` is for elements of one or two bytes, `short.rs` for many lines of a few
+//! elements. Here lines of any layout are shared out, after all memory that they need is there. May
+//! assume what the contract promises of a [`Sort`] and a [`Search`]. Called by the backend.
 
 mod count;
 mod indices;
@@ -13,6 +13,7 @@ mod line;
 mod quick;
 mod radix;
 mod runs;
+mod short;
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -24,6 +25,7 @@ use tilework_ops::{Element, with_element};
 
 use self::key::{Bits, Key};
 use self::line::Line;
+use self::short::{Lines, Network};
 use crate::pool;
 use crate::reduce::each_piece;
 use crate::scratch::Scratch;
@@ -95,23 +97,44 @@ fn lines(
         } else {
             <<T as Key>::Bits as Bits>::ZERO
         };
+        let network = Network::of_lines(nest.len(), len);
+        let network = network.as_ref();
         // SAFETY: lines belong to the views of the request, under the guards of the session (storage
         // invariants 1 to 3); each is read and written by its own call only.
-        let source = |from| unsafe { Row::new(src.at(from), steps[0], len) };
+        let sources = |from, count| unsafe {
+            Lines::new(Row::new(src.at(from), steps[0], len), nest.inner_strides()[0], count)
+        };
         if request.indices {
             let out = Block(out.cast::<i64>());
             let room = indices::room::<T>(len);
-            each_line(&nest, len, room, &|work, from, to| {
+            each_line(&nest, len, network.is_some(), room, &|work, at, count| {
                 // SAFETY: as above.
-                let out = unsafe { Row::new(out.at(to), steps[1], len) };
-                indices::argsort::<T>(source(from), flip, work, out);
+                let to = unsafe {
+                    Lines::new(Row::new(out.at(at[1]), steps[1], len), nest.inner_strides()[1], count)
+                };
+                let from = sources(at[0], count);
+                if !network.is_some_and(|net| short::argsort::<T>(net, from, to, flip, work)) {
+                    let work = &mut work[..room];
+                    for i in 0..count {
+                        indices::argsort::<T>(from.line(i), flip, work, to.line(i));
+                    }
+                }
             })
         } else {
             let out = Block(out.cast::<<T as Element>::Raw>());
-            each_line(&nest, len, <T as Line>::room(len), &|work, from, to| {
+            let room = <T as Line>::room(len);
+            each_line(&nest, len, network.is_some(), room, &|work, at, count| {
                 // SAFETY: as above.
-                let out = unsafe { Row::new(out.at(to), steps[1], len) };
-                <T as Line>::sort(source(from), out, flip, work);
+                let to = unsafe {
+                    Lines::new(Row::new(out.at(at[1]), steps[1], len), nest.inner_strides()[1], count)
+                };
+                let from = sources(at[0], count);
+                if !network.is_some_and(|net| <T as Line>::sort_short(net, from, to, flip, work)) {
+                    let work = &mut work[..room];
+                    for i in 0..count {
+                        <T as Line>::sort(from.line(i), to.line(i), flip, work);
+                    }
+                }
             })
         }
     })
@@ -126,31 +149,32 @@ fn without(layout: &Layout, axis: usize) -> Result<(Layout, isize)> {
     Ok((Layout::new(&shape, &strides, layout.offset())?, step))
 }
 
-/// Calls `f` with `room` bytes of scratch memory and the positions of the first elements of each
-/// line, on any thread. All memory is had before the first call.
-fn each_line(
-    nest: &LoopNest,
-    len: usize,
-    room: usize,
-    f: &(dyn Fn(&mut [u8], usize, usize) + Sync),
-) -> Result<()> {
+/// Takes scratch memory, the positions of the first elements of a line, and how many lines there are.
+type LinesFn<'a> = dyn Fn(&mut [u8], [usize; 2], usize) + Sync + 'a;
+
+/// Calls `f` with scratch memory, at least `room` bytes, the positions of the first elements of a line
+/// and how many lines follow each other from there: one, or if they are `short` up to
+/// [`short::COLUMNS`]. On any thread; all memory is had before the first call.
+fn each_line(nest: &LoopNest, len: usize, short: bool, room: usize, f: &LinesFn<'_>) -> Result<()> {
     let steps = nest.inner_strides();
     let lines = nest.len();
+    let most = if short { short::COLUMNS } else { 1 };
+    let room = if short { room.max(short::room(len)) } else { room };
     // Twice as many groups as threads: a late thread holds up less, and memory stays small.
-    let per_piece = (PIECE / len.max(1)).max(1);
+    let per_piece = (PIECE / len.max(1)).max(1).next_multiple_of(most);
     let groups = lines.div_ceil(per_piece).min(2 * pool::threads());
     let scratch: Vec<Mutex<Scratch>> =
         (0..groups).map(|_| Scratch::new("sort", room).map(Mutex::new)).collect::<Result<_>>()?;
     pool::run(groups, &|group| {
         let mut scratch = scratch[group].lock().unwrap_or_else(PoisonError::into_inner);
         each_piece(nest, lines * group / groups..lines * (group + 1) / groups, &mut |at, n| {
-            for line in 0..n {
+            for line in (0..n).step_by(most) {
                 if line % per_piece == 0 {
                     pool::check();
                 }
-                let line = line.cast_signed();
-                let [from, to] = [0, 1].map(|i| at[i].wrapping_add_signed(line * steps[i]));
-                f(scratch.bytes(), from, to);
+                let first = line.cast_signed();
+                let first = [0, 1].map(|i| at[i].wrapping_add_signed(first * steps[i]));
+                f(scratch.bytes(), first, most.min(n - line));
             }
         });
     });

@@ -4,8 +4,9 @@
 //! and none takes long: each piece makes its integers and parts them while they are in the cache,
 //! then puts each of its parts where those of all pieces belong. Parts are sorted, and handed on
 //! while they are in the cache, by the threads, each by itself. An integer that a sample shows to be
-//! frequent is a pivot of its own: those equal to it are counted, neither moved nor sorted. Equal
-//! integers cannot be told apart, so it does not matter how the array is cut. Called by `line.rs`.
+//! frequent is a pivot of its own: those equal to it are counted, neither moved nor sorted. An array
+//! of some thousands is too short for that: threads sort a piece each, and merge them. Equal integers
+//! cannot be told apart, so it does not matter how the array is cut. Called by `line.rs`.
 
 use std::ops::Range;
 
@@ -20,7 +21,8 @@ use crate::pool;
 /// The least elements that are parted by several threads.
 const SHARED: usize = 1 << 16;
 
-/// The least bytes that a thread sorts for itself before it merges them with those of others.
+/// The least bytes that a thread sorts before they are merged with those of others: some microseconds'
+/// work, of which the merge is a tenth.
 const HALF: usize = 1 << 14;
 
 /// The most pieces that are merged: each doubling is one more time through all of them.
@@ -217,8 +219,8 @@ fn sample<E: Bits>(len: usize, count: usize, make: &Make<'_, E>) -> Vec<E> {
     // The fraction of the golden ratio, of which no few multiples are close to each other.
     const UNEVEN: u64 = 0x9e37_79b9;
     let place = |i: usize| {
-        let (stretch, part) = ((len / count) as u64, i as u64 * UNEVEN & u64::from(u32::MAX));
-        i * stretch as usize + (stretch * part >> 32) as usize
+        let (stretch, part) = ((len / count) as u64, (i as u64 * UNEVEN) & u64::from(u32::MAX));
+        i * stretch as usize + ((stretch * part) >> 32) as usize
     };
     let places: SmallVec<[usize; GLANCE]> = (0..count).map(place).collect();
     let mut sample = vec![E::ZERO; 2 * count];
