@@ -19,7 +19,7 @@ use crate::driver::{
 };
 use crate::interop::Waiting;
 use crate::launch::Args;
-use crate::memory::Home;
+use crate::memory::{Home, Meeting};
 use crate::probe::{Platform, dotted};
 use crate::transfer::Staging;
 use crate::{index, map, matmul, pairs, random, reduce, scan, sort};
@@ -39,6 +39,7 @@ pub struct Cuda {
     staging: Staging,
     kernels: Kernels,
     waiting: Waiting,
+    pub(crate) meeting: Meeting,
 }
 
 /// What using a device takes.
@@ -69,6 +70,7 @@ impl Cuda {
             staging: Staging::default(),
             kernels: Kernels::default(),
             waiting: Waiting::default(),
+            meeting: Meeting::default(),
         }
     }
 

@@ -66,6 +66,21 @@ struct Kept {
     bytes: usize,
 }
 
+/// Memory in which blocks of a launch find what others of it have left, if any ever met: a counter first, and slots
+/// behind it. Every byte is [`EMPTY`] before a launch and after it, but for the counter, which may be zero.
+#[derive(Debug, Default)]
+pub(crate) struct Meeting(Mutex<Option<Block>>);
+
+/// What a place for meetings is filled with, and bytes of it before its slots.
+const EMPTY: u8 = 0xff;
+pub(crate) const COUNTER: usize = 256;
+
+impl Meeting {
+    fn place(&self) -> MutexGuard<'_, Option<Block>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Which list blocks for so many bytes are kept in, and how long they are; None for large ones.
 fn list(bytes: usize) -> Option<(usize, usize)> {
     let size = bytes.max(SMALLEST).checked_next_power_of_two().filter(|size| *size <= LARGEST)?;
@@ -158,6 +173,7 @@ impl Home {
 }
 
 /// A block of device memory; freed in the stream's order when dropped.
+#[derive(Debug)]
 pub(crate) struct Block {
     home: Arc<Home>,
     bytes: usize,
@@ -216,11 +232,36 @@ impl Cuda {
 
     /// The same with every byte zero.
     pub(crate) fn allocate_zeroed(&self, bytes: usize) -> Result<Block> {
+        self.allocate_filled(bytes, 0)
+    }
+
+    /// Launches kernels whose blocks meet in a place with so many bytes for slots. It stays, and nobody takes or
+    /// leaves it before they are in the stream.
+    pub(crate) fn at_meeting(
+        &self,
+        slots: usize,
+        launch: impl FnOnce(Address) -> Result<()>,
+    ) -> Result<()> {
+        let mut place = self.meeting.place();
+        let address = match place.as_ref().filter(|block| block.bytes >= COUNTER + slots) {
+            Some(block) => block.address,
+            None => {
+                // An allocation may have to take the place back.
+                drop(place);
+                let block = self.allocate_filled(COUNTER + slots, EMPTY)?;
+                place = self.meeting.place();
+                place.insert(block).address
+            }
+        };
+        launch(address)
+    }
+
+    fn allocate_filled(&self, bytes: usize, with: u8) -> Result<Block> {
         let block = self.allocate_block(bytes)?;
         if bytes > 0 {
             let _entered = self.enter()?;
             // SAFETY: the block has that many bytes and nobody else knows it yet.
-            let done = unsafe { self.driver().zero(block.address, bytes, block.home.stream) };
+            let done = unsafe { self.driver().fill(block.address, with, bytes, block.home.stream) };
             done.map_err(|fault| self.fault("allocate", fault))?;
         }
         Ok(block)
@@ -268,6 +309,7 @@ impl Cuda {
     pub fn release_cached(&self) -> Result<()> {
         let _entered = self.enter()?;
         self.kernels().forget_former();
+        self.meeting.place().take();
         let released = self.home()?.release();
         released.map_err(|fault| self.fault("empty_cache", fault))?;
         self.synchronize()?;
@@ -282,7 +324,9 @@ impl Cuda {
         let pool = self.pool()?;
         let pool = |what| self.driver().pool(pool, what).map_err(fault);
         let (used, reserved) = (pool(PoolAttribute::Used)?, pool(PoolAttribute::Reserved)?);
-        let used = (used as usize).saturating_sub(self.home()?.kept().bytes);
+        let size = |block: &Block| list(block.bytes).map_or(block.bytes, |(_, size)| size);
+        let unused = self.home()?.kept().bytes + self.meeting.place().as_ref().map_or(0, size);
+        let used = (used as usize).saturating_sub(unused);
         Ok(MemoryInfo { used, reserved: reserved as usize, free, total })
     }
 }

@@ -80,6 +80,8 @@ pub(crate) struct Grid {
     threads: u32,
     /// Bytes of dynamic shared memory of a block.
     shared: u32,
+    /// Whether all blocks must run at once.
+    together: bool,
 }
 
 impl Grid {
@@ -100,7 +102,12 @@ impl Grid {
             return Err(Error::unsupported(operation, message));
         }
         let blocks = blocks.map(|blocks| blocks as u32);
-        Ok(Grid { blocks, threads: threads as u32, shared: shared as u32 })
+        Ok(Grid { blocks, threads: threads as u32, shared: shared as u32, together: false })
+    }
+
+    /// The same of blocks that wait for each other: the driver refuses more than can run at once.
+    pub(crate) fn together(self) -> Grid {
+        Grid { together: true, ..self }
     }
 }
 
@@ -343,9 +350,15 @@ impl Driver {
 
     /// # Safety
     /// The bytes are allocated and nobody else uses them in the order of the stream.
-    pub(crate) unsafe fn zero(&self, at: Address, bytes: usize, stream: Handle) -> Answer<()> {
+    pub(crate) unsafe fn fill(
+        &self,
+        at: Address,
+        with: u8,
+        bytes: usize,
+        stream: Handle,
+    ) -> Answer<()> {
         // SAFETY: as the caller promises.
-        self.check("cuMemsetD8Async", unsafe { (self.memset_async)(at, 0, bytes, stream) })
+        self.check("cuMemsetD8Async", unsafe { (self.memset_async)(at, with, bytes, stream) })
     }
 
     /// # Safety
@@ -461,12 +474,20 @@ impl Driver {
         arguments: &mut [*mut c_void],
         stream: Handle,
     ) -> Answer<()> {
-        let Grid { blocks: [x, y, z], threads, shared } = grid;
+        let Grid { blocks: [x, y, z], threads, shared, together } = grid;
         if shared > DEFAULT_SHARED {
             // SAFETY: the function is one of a loaded module, as the caller promises.
             let code =
                 unsafe { (self.function_set_attribute)(function, MAX_SHARED, shared as c_int) };
             self.check("cuFuncSetAttribute", code)?;
+        }
+        let arguments = arguments.as_mut_ptr();
+        if together {
+            let launch = self.launch_together;
+            // SAFETY: as the caller promises.
+            let code =
+                unsafe { launch(function, x, y, z, threads, 1, 1, shared, stream, arguments) };
+            return self.check("cuLaunchCooperativeKernel", code);
         }
         // SAFETY: as the caller promises.
         let code = unsafe {
@@ -480,7 +501,7 @@ impl Driver {
                 1,
                 shared,
                 stream,
-                arguments.as_mut_ptr(),
+                arguments,
                 std::ptr::null_mut(),
             )
         };

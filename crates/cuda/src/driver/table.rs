@@ -121,6 +121,9 @@ table! {
         *mut TensorMap, c_int, c_uint, Address, *const u64, *const u64, *const c_uint,
         *const c_uint, c_int, c_int, c_int, c_int
     );
+    launch_together = "cuLaunchCooperativeKernel" (
+        Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void
+    );
     launch_kernel = "cuLaunchKernel" (
         Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle,
         *mut *mut c_void, *mut *mut c_void

@@ -4,7 +4,8 @@
 // cores read it. Sums are those of
 // `matmul_split.cu`. Where a block meets numbers for which the split is not exact, it begins anew with plain
 // steps. Integers take two cycles of a scheduler where floating point takes one, and splitting is most of the
-// work: hence the ways below to do with few of them. Declared before, with `matmul.cu`, `matmul_heads.cu`, `hopper.cu` and `matmul_tiles.cu`: S, f32; GROUPS; STAGES.
+// work: hence the ways below to do with few of them. Declared before, with `matmul.cu`, `matmul_heads.cu`, `hopper.cu`, `matmul_tiles.cu`
+// and `matmul_meeting.cu`: S, f32; GROUPS; STAGES; TOGETHER, whether all blocks run at once and add the pieces themselves.
 
 #define PITCH 40        // of a row of the left operand's tile
 #define RAW_LEFT (SIDE * PITCH)
@@ -79,7 +80,7 @@ template <bool LEFT> struct Operand {
 // Tiles of k go round the groups. They take turns at the tensor cores, so that one multiplies while others
 // split, and the first adds what all of them come to.
 extern "C" __global__ void __launch_bounds__(128 * GROUPS, 1) thin(
-    const __grid_constant__ Nest<u64, 3> batch, const Product p, const f32* a, const f32* b, f32* partial) {
+    const __grid_constant__ Nest<u64, 3> batch, const Product p, const f32* a, const f32* b, f32* partial, f32* c, u32* counter) {
     extern __shared__ unsigned char memory[];
     u32 group = __shfl_sync(~0u, threadIdx.x / 128, 0), own = own_thread(), lane = threadIdx.x % 32, warp = own / 32, row, column;
     u32 base = (shared_address(memory) + 1023) & ~1023u;
@@ -113,8 +114,12 @@ extern "C" __global__ void __launch_bounds__(128 * GROUPS, 1) thin(
         }
         asm volatile("cp.async.commit_group;" ::: "memory");
     };
+    // The first tiles are asked for one after the other: all at once, they would all arrive late.
+    if (group > 0) asm volatile("bar.sync %0, 256;" ::"r"(2 * GROUPS + group) : "memory");
+    fetch(0);
+    if (group + 1 < GROUPS) asm volatile("bar.arrive %0, 256;" ::"r"(2 * GROUPS + group + 1) : "memory");
 #pragma unroll
-    for (int step = 0; step < STAGES - 1; step++) fetch(step);
+    for (int step = 1; step < STAGES - 1; step++) fetch(step);
     if (group == GROUPS - 1) turn_pass(group);
 #pragma unroll 1
     for (int step = 0; step < steps; step++) {
@@ -183,35 +188,55 @@ extern "C" __global__ void __launch_bounds__(128 * GROUPS, 1) thin(
         for (u32 k = group * DEPTHS; k < depths; k += k % DEPTHS == DEPTHS - 1 ? (GROUPS - 1) * DEPTHS + 1 : 1) {
 #pragma unroll
             for (int i = 0; i < 32; i++) {
-                u32 r = y + i / 2 % 2 * 8, c = x + i / 4 * 8 + i % 2;
-                if (row + r < p.m && column + c < p.n)
-                    sum[i] = mac(a[r * p.a.row + k * p.a.column], b[c * p.b.column + k * p.b.row], sum[i]);
+                u32 r = y + i / 2 % 2 * 8, n = x + i / 4 * 8 + i % 2;
+                if (row + r < p.m && column + n < p.n)
+                    sum[i] = mac(a[r * p.a.row + k * p.a.column], b[n * p.b.column + k * p.b.row], sum[i]);
             }
         }
     }
-    // All have done with their tiles.
-    Pack<f32, 4>* fours = (Pack<f32, 4>*)first + own;
+    // All have done with their tiles. The groups' sums, in fours of a thread.
+    Pack<f32, 4>* fours = (Pack<f32, 4>*)first;
 #pragma unroll
-    for (int i = 0; i < 32; i += 4)
-        if (group > 0) fours[((group - 1) * 8 + i / 4) * 128] = {sum[i], sum[i + 1], sum[i + 2], sum[i + 3]};
+    for (int i = 0; i < 32; i += 4) fours[(group * 8 + i / 4) * 128 + own] = {sum[i], sum[i + 1], sum[i + 2], sum[i + 3]};
     __syncthreads();
-    if (group > 0) return;
-#pragma unroll
-    for (int k = 0; k < (GROUPS - 1) * 8; k++) {
-        Pack<f32, 4> other = fours[k * 128];
-#pragma unroll
-        for (int e = 0; e < 4; e++) sum[k % 8 * 4 + e] += other.at[e];
-    }
+    Slots slots = {partial + (u64)(blockIdx.y * gridDim.x + blockIdx.x) * p.pieces * (SIDE * SIDE), p.pieces};
     partial += ((u64)blockIdx.y * p.pieces + blockIdx.z) * p.m * p.n;
 #pragma unroll
-    for (int i = 0; i < 32; i += 2) {
-        u32 r = row + y + i / 2 % 2 * 8, c = column + x + i / 4 * 8;
-        f32* to = partial + (u64)r * p.n + c;
-        if (r >= p.m || c >= p.n) continue;
-        if (p.n % 2 == 0) *(Pack<f32, 2>*)to = {sum[i], sum[i + 1]};
-        else {
-            to[0] = sum[i];
-            if (c + 1 < p.n) to[1] = sum[i + 1];
+    for (u32 k = 0; k < (FOURS + 128 * GROUPS - 1) / (128 * GROUPS); k++) {
+        u32 four = k * 128 * GROUPS + threadIdx.x;
+        if (four >= FOURS) continue;
+        Pack<f32, 4> all = fours[four];
+#pragma unroll
+        for (int g = 1; g < GROUPS; g++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) all.at[e] += fours[g * FOURS + four].at[e];
+        if (TOGETHER) {
+            slots.put(four, blockIdx.z, all);
+            continue;
         }
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            u32 r, n;
+            place_of(four, 2 * half, r, n);
+            r += row, n += column;
+            f32* to = partial + (u64)r * p.n + n;
+            if (r >= p.m || n >= p.n) continue;
+            if (p.n % 2 == 0) *(Pack<f32, 2>*)to = {all.at[2 * half], all.at[2 * half + 1]};
+            else {
+                to[0] = all.at[2 * half];
+                if (n + 1 < p.n) to[1] = all.at[2 * half + 1];
+            }
+        }
+    }
+    if (!TOGETHER) return;
+    arrive(counter);
+    f32* sums = first + GROUPS * SIDE * SIDE;
+    for (u32 run = blockIdx.z; run < RUNS; run += p.pieces) {
+        f32 all = slots.sum(run, sums);
+        if (threadIdx.x >= 32) continue;
+        u32 r, n;
+        place_of(run * 8 + lane / 4, lane % 4, r, n);
+        r += row, n += column;
+        if (r < p.m && n < p.n) c[at[2] + r * p.c.row + n * p.c.column] = all;
     }
 }

@@ -23,7 +23,7 @@ const BLOCKS: usize = 2;
 const LARGE: usize = 128;
 /// The least of k that is worth a piece of its own, and the most that `Tripled` sums without loss.
 const PIECE: usize = 128;
-const LONGEST: usize = 512;
+pub(super) const LONGEST: usize = 512;
 /// From how many rows (columns) of the other operand and elements of its own on one that lies along the sum is
 /// turned first. To bring it element by element takes 3e-15 s for each step of a product on an H200, and to turn it
 /// 2.4e-12 s for each element and 3e-6 for the launch.

@@ -239,7 +239,9 @@ mod tests {
             .iter()
             .map(|part| (format!("{part:?} of a split product"), part.text()))
             .collect();
-        texts.push(("thin".to_owned(), thin::text()));
+        for together in [false, true] {
+            texts.push((format!("thin, together: {together}"), thin::text(together)));
+        }
         for across in [[false, false], [true, false], [false, true], [true, true]] {
             let text = half::hopper_text(DType::BFloat16, across);
             texts.push((format!("half of Hopper {across:?}"), text));
