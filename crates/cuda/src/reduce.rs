@@ -10,7 +10,7 @@ use tilework_ops::{DType, FoldId};
 
 use crate::compile::Room;
 use crate::device::Cuda;
-use crate::driver::Address;
+use crate::driver::{Address, Grid};
 use crate::launch::{self, Args, Nest, Width};
 use crate::source;
 
@@ -23,8 +23,13 @@ const STEPS_ACROSS: usize = 512;
 const BUSY: usize = 2048;
 /// Threads that merge pieces: as in `kernels/reduce.cu`.
 const FINISHERS: usize = 1024;
+/// Elements from which on one loop goes round a ring, and bytes of that, as in `kernels/reduce_ring.cu`.
+const MANY: usize = 1 << 18;
+const RING: usize = 8 << 14;
 /// Pieces that a grid can have.
 const MAX_PIECES: usize = 65_535;
+/// What all reductions of blocks begin with.
+const TREE: &str = include_str!("kernels/reduce_tree.cu");
 /// Bytes of the largest state of a fold.
 pub(crate) const STATE: usize = 32;
 
@@ -77,11 +82,16 @@ pub(crate) fn run(
         outputs > 1 && nearer(nest.kept().inner_strides()) < nearer(reduced.inner_strides());
     let shape = Shape::new(outputs, count, across);
     let begin = launch::source(&input, session);
+    let out = launch::target(&request.output, session);
+    let folded = Folded { fold: request.fold, dtypes: (input.dtype(), output.dtype()) };
+    if folded.suits_ring(cuda, &nest, begin)? {
+        return folded.ring(cuda, name, &nest, [begin, out]);
+    }
     let together = if across { together(&nest, begin, input.dtype().size()) } else { 0 };
     let width =
         Width::of(outputs.max(count), [launch::elements(&input), launch::elements(&output)])
             .for_axes(nest.kept().axes().max(reduced.axes()));
-    let dtypes = (input.dtype(), output.dtype());
+    let dtypes = folded.dtypes;
     // Across outputs the source of one loop is the slower: sums of columns 4.01 TB/s instead of 4.27.
     let (fold, one_loop) = (request.fold, together == 0 && reduced.axes() == 1);
     let key = [
@@ -101,7 +111,6 @@ pub(crate) fn run(
         pieces => Some(cuda.allocate_block(outputs * pieces * STATE)?),
     };
     let scratch = partial.as_ref().map_or(0, |block| block.address);
-    let out = launch::target(&request.output, session);
     let correction = request.correction.to_bits();
     let args = Args::new()
         .bytes(&kept)
@@ -133,6 +142,75 @@ pub(crate) fn run(
         unsafe { cuda.launch(name, function, grid, args)? };
     }
     Ok(())
+}
+
+/// What is folded, from which dtype to which.
+#[derive(Debug, Clone, Copy)]
+struct Folded {
+    fold: FoldId,
+    dtypes: (DType, DType),
+}
+
+impl Folded {
+    /// Whether all elements lie in one long run that the copy engine can fetch, and come to the same in any order.
+    fn suits_ring(self, cuda: &Cuda, nest: &ReduceNest, begin: Address) -> Result<bool> {
+        let any_order =
+            matches!(self.fold, FoldId::Max | FoldId::Min | FoldId::ArgMax | FoldId::ArgMin);
+        let (count, reduced) = (nest.reduced_len(), nest.reduced_in_order());
+        let size = self.dtypes.0.size();
+        Ok(any_order
+            && size == 4
+            && nest.kept().len() == 1
+            && (MANY..1 << 31).contains(&count)
+            && reduced.axes() == 1
+            && reduced.inner_strides()[0] == 1
+            && (begin + (first(nest) * size) as Address).is_multiple_of(16)
+            && cuda.facts()?.capability == (9, 0))
+    }
+
+    /// The reduction of such a run, by a block for each multiprocessor.
+    fn ring(
+        self,
+        cuda: &Cuda,
+        name: &str,
+        nest: &ReduceNest,
+        [begin, out]: [Address; 2],
+    ) -> Result<()> {
+        let (from, to) = self.dtypes;
+        let key = [Room::Reduce as u8, b'R', self.fold as u8, from as u8, to as u8];
+        let module = cuda.module(name, &key, || Ok(self.ring_text()))?;
+        let blocks = cuda.facts()?.multiprocessors as usize;
+        let partial = cuda.allocate_block(blocks * STATE)?;
+        let function = cuda.function(name, &module, c"ring")?;
+        let grid = Grid::new(name, [blocks, 1, 1], THREADS + 32, RING)?;
+        cuda.at_meeting(0, |place| {
+            let args = Args::new()
+                .number(nest.reduced_len() as u64)
+                .pointer(begin + (first(nest) * from.size()) as Address)
+                .pointer(out + (nest.kept().offsets()[1] * to.size()) as Address)
+                .pointer(partial.address)
+                .pointer(place);
+            // SAFETY: the source declares these arguments; the run is that of a checked layout, and the scratch has
+            // room for a state of each block.
+            unsafe { cuda.launch(name, function, grid, args) }
+        })
+    }
+
+    fn ring_text(self) -> String {
+        [
+            fold_text(self.fold, self.dtypes.0, self.dtypes.1, Width::Narrow).as_str(),
+            TREE,
+            include_str!("kernels/hopper.cu"),
+            include_str!("kernels/reduce_ring.cu"),
+            source::END,
+        ]
+        .concat()
+    }
+}
+
+/// The number of the first element that is reduced, in its block.
+fn first(nest: &ReduceNest) -> usize {
+    nest.kept().offsets()[0] + nest.reduced_in_order().offsets()[0]
 }
 
 /// How many neighbouring outputs a thread takes at most: two, of elements up to 8 bytes.
@@ -190,7 +268,7 @@ fn text(
     let loops = if one_loop { 1 } else { 0 };
     let define = format!("#define ACROSS {together}\n#define LOOPS {loops}\n");
     let begin = fold_text(fold, dtypes.0, dtypes.1, width);
-    [&begin, &define, include_str!("kernels/reduce.cu"), source::END].concat()
+    [&begin, &define, TREE, include_str!("kernels/reduce.cu"), source::END].concat()
 }
 
 #[cfg(test)]
@@ -212,6 +290,17 @@ mod tests {
             }
         }
         crate::check::compiles(sources);
+    }
+
+    #[test]
+    fn rings_compile() {
+        let folds = [
+            (FoldId::ArgMax, DType::Float32, DType::Int64),
+            (FoldId::Min, DType::Int32, DType::Int32),
+        ];
+        let text = |(fold, from, to)| Folded { fold, dtypes: (from, to) }.ring_text();
+        let sources = folds.map(|row| (format!("a ring of {row:?}"), text(row)));
+        crate::check::compiles_for(&["sm_90a"], sources.into());
     }
 
     #[test]

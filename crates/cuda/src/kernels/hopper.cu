@@ -56,6 +56,15 @@ FN void bulk_copy(u32 to, const void* from, u32 bytes, u32 barrier) {
         ::"r"(to), "l"(from), "r"(bytes), "r"(barrier) : "memory");
 }
 
+// The same for lines that the second cache gives up first, or treats as all others.
+FN void bulk_copy(u32 to, const void* from, u32 bytes, u32 barrier, bool passes) {
+    u64 policy;
+    if (passes) asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    else asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"
+        ::"r"(to), "l"(from), "r"(bytes), "r"(barrier), "l"(policy) : "memory");
+}
+
 // How the tensor cores find a tile: `rows` bytes from one group of 8 rows to the next, `columns` from
 // one run of 128 bytes to the next where a tile has several.
 FN u64 describe(u32 address, u32 rows, u32 columns) {

@@ -2,9 +2,8 @@
 // which element depends on the sizes alone, so that a result never depends on the load or on where
 // its data lie. Declared before: S, the input's element; R, the result's; F, the fold; ACROSS, 0 or
 // the neighbouring outputs that a thread has where neighbouring threads have such, not elements; LOOPS,
-// 1 where elements lie along one loop, 0 where nobody knows.
+// 1 where elements lie along one loop, 0 where nobody knows; and `reduce_tree.cu`.
 
-#define THREADS 256
 #define FINISHERS 1024
 // Elements that a lane takes at once; their state is merged into its sum, so that rounding errors
 // grow slowly. Neighbours come in runs of 16 bytes.
@@ -13,45 +12,12 @@
 // Groups that are on their way at once where a lane has runs: more where each takes long to merge.
 #define AHEAD (sizeof(F::State) > 16 ? 4 : 2)
 
-typedef F::State State;
-
 struct Shape {
     I outputs, count;   // outputs, and elements of each
     I piece;            // elements of a piece of them
     u32 pieces;
     u32 lanes;          // a power of two
 };
-
-// The state of the lane that is so many above.
-FN State lane_above(State s, u32 lanes) {
-    u32 words[(sizeof(State) + 3) / 4];
-    memcpy(words, &s, sizeof(State));
-#pragma unroll
-    for (int k = 0; k < (int)((sizeof(State) + 3) / 4); k++) words[k] = __shfl_down_sync(~0u, words[k], lanes);
-    memcpy(&s, words, sizeof(State));
-    return s;
-}
-// The state of `lanes` lanes that are `step` apart, in the first of them: neighbours, or of other warps. A
-// block has T threads.
-template <int T> FN State tree(State s, u32 lane, u32 lanes, u32 step) {
-    __shared__ __align__(16) unsigned char memory[T * sizeof(State)];
-    State* states = (State*)memory;
-    if (step == 1) {
-        for (u32 d = min(lanes, 32) / 2; d > 0; d /= 2) s = F::merge(s, lane_above(s, d));
-        if (lanes <= 32) return s;
-        states[threadIdx.x] = s;
-        __syncthreads();
-        if (lane >= 32) return s;
-        // Warps become lanes.
-        s = lane < lanes / 32 ? states[threadIdx.x + lane * 31] : F::init();
-        for (u32 d = lanes / 64; d > 0; d /= 2) s = F::merge(s, lane_above(s, d));
-        return s;
-    }
-    states[threadIdx.x] = s;
-    __syncthreads();
-    for (u32 d = 1; lane == 0 && d < lanes; d++) s = F::merge(s, states[threadIdx.x + d * step]);
-    return s;
-}
 
 FN bool is_one_loop(const Nest<I, 1>& reduced) { return LOOPS == 1 || reduced.axes == 1; }
 // Where an element lies: one loop needs no division, which would be most of the code.
