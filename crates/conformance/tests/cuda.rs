@@ -329,3 +329,82 @@ fn large_products_agree_with_float64() {
         Ok(())
     });
 }
+
+/// Long sums of few results, whose blocks add their pieces together: the same bits every time, also of sums of other
+/// sizes in between and of several threads, and the same numbers as float64's.
+#[test]
+fn sums_in_many_pieces_are_the_same_every_time() {
+    fn product(device: Device, [batches, m, k, n]: [usize; 4]) -> Result<Array> {
+        let operand = |rows: usize, columns: usize| -> Result<Array> {
+            let x = Array::from_slice_on(device, &numbers(batches * rows * columns))?;
+            x.reshape(&[batches, rows, columns].map(usize::cast_signed))
+        };
+        let (a, b) = (operand(m, k)?, operand(k, n)?);
+        let wide = |x: &Array| x.to_dtype(DType::Float64);
+        let got = a.matmul(&b)?;
+        let error = wide(&got)?.subtract(&wide(&a)?.matmul(&wide(&b)?)?)?.abs()?;
+        let error = error.divide(&wide(&a)?.abs()?.matmul(&wide(&b)?.abs()?)?)?.max(())?;
+        assert!(error.item::<f64>()? < 1e-6, "{batches} of {m} x {k} x {n}: {error:?}");
+        for _ in 0..20 {
+            assert!(a.matmul(&b)?.to_vec::<f32>()? == got.to_vec::<f32>()?);
+        }
+        Ok(got)
+    }
+    on_cuda(|device| {
+        // All blocks at once, but for the last sums, which are too long for that; some blocks have several
+        // parts of a tile, and tiles of the edges are not whole.
+        let sizes =
+            [[1, 64, 65_536, 64], [1, 70, 5001, 45], [3, 60, 9000, 33], [1, 100, 3000, 100]];
+        let sizes = [&sizes[..], &[[1, 64, 200_000, 64]]].concat();
+        let all = |sizes: Vec<[usize; 4]>| -> Result<Vec<Vec<f32>>> {
+            sizes.into_iter().map(|size| product(device, size)?.to_vec()).collect()
+        };
+        let first = all(sizes.clone())?;
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| all(sizes.clone()))).collect();
+            for thread in threads {
+                assert!(thread.join().expect("no panic").expect("no error") == first);
+            }
+        });
+        Ok(())
+    });
+}
+
+/// Runs that go round a ring, aligned and not, with ties, with NaN, and with nothing but the least.
+#[test]
+fn extremes_of_long_runs_are_the_first() {
+    on_cuda(|device| {
+        let n = (1 << 20) + 16_385;
+        let mut ties = vec![0.5; n];
+        (7..n).step_by(9_991).for_each(|k| ties[k] = if k % 2 == 0 { 3.0 } else { -3.0 });
+        let mut odd = numbers(n);
+        [n - 1, n - 2, 700_000].into_iter().for_each(|k| odd[k] = f32::NAN);
+        let (least, most) = (vec![f32::NEG_INFINITY; n], vec![f32::INFINITY; n]);
+        for (what, values) in [numbers(n), ties, odd, least, most].iter().enumerate() {
+            let whole: Vec<i32> = values.iter().map(|x| (x * 1000.0) as i32).collect();
+            let results = |device, dtype| -> Result<Vec<Vec<f64>>> {
+                let x = match dtype {
+                    DType::Float32 => Array::from_slice_on(device, values)?,
+                    _ => Array::from_slice_on(device, &whole)?,
+                };
+                let mut all = Vec::new();
+                for part in [x.clone(), x.slice(&tilework::s![4..])?, x.slice(&tilework::s![1..])?]
+                {
+                    for result in [part.argmax(())?, part.argmin(())?, part.max(())?, part.min(())?]
+                    {
+                        all.push(result.astype(DType::Float64)?.to_vec()?);
+                    }
+                }
+                Ok(all)
+            };
+            for dtype in [DType::Float32, DType::Int32] {
+                let (got, expected) = (results(device, dtype)?, results(Device::cpu(), dtype)?);
+                let alike = |a: &f64, b: &f64| a == b || (a.is_nan() && b.is_nan());
+                let same =
+                    got.iter().flatten().zip(expected.iter().flatten()).all(|(a, b)| alike(a, b));
+                assert!(same, "{dtype}, numbers {what}: {got:?} {expected:?}");
+            }
+        }
+        Ok(())
+    });
+}
