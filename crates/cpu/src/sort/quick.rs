@@ -28,8 +28,11 @@ const HALF: usize = 1 << 14;
 /// The most pieces that are merged: each doubling is one more time through all of them.
 const MOST_HALVES: usize = 4;
 
-/// Elements that show whether there are few runs.
+/// Elements that show whether there are few runs, or many equal ones.
 const GLANCE: usize = 64;
+
+/// How many times faster many equal ones are sorted than others.
+const REPEATS: usize = 4;
 
 /// Elements that one piece parts: with room as large, a part of L2.
 const PIECE: usize = 1 << 15;
@@ -93,14 +96,18 @@ pub(super) unsafe fn sort<E: Bits>(
             return take(0..len, data);
         }
     }
-    if parts == 1 {
-        // SAFETY: the caller's promise.
-        return unsafe { sort_halves(sorter, [data, other], halves, make, take) };
-    }
     let at = sample.as_mut_ptr();
     // SAFETY: there are so many of both; the level is the caller's promise.
     unsafe { (sorter.sort)(at, at.add(count), false, count) };
-    let pivots = Pivot::chosen(&sample[..count], parts);
+    let sample = &sample[..count];
+    if parts == 1 {
+        // What repeats is sorted so fast that fewer are not worth sharing.
+        let repeats = sample.windows(2).filter(|pair| pair[0] == pair[1]).count() > GLANCE / 4;
+        let halves = if repeats { self::halves::<E>(len / REPEATS, threads) } else { halves };
+        // SAFETY: the caller's promise.
+        return unsafe { sort_halves(sorter, [data, other], halves, make, take) };
+    }
+    let pivots = Pivot::chosen(sample, parts);
     // SAFETY: the caller's promise.
     let (ends, moved) = unsafe { part(sorter, data, other, &pivots, make) };
     let pieces = pieces(&ends, &pivots);
