@@ -47,6 +47,36 @@ fn matrices_of_all_layouts() {
     }
 }
 
+/// Rows of a few bytes, of which few follow each other: repeated, parts of larger arrays, backwards.
+#[test]
+fn copies_of_many_short_rows() {
+    let mut rng = Rng(6);
+    for dtype in [DType::UInt8, DType::Float16, DType::Float32, DType::Int64, DType::Complex128] {
+        for (n, burst, row) in [(64, 2, 4), (1000, 3, 3), (70, 2, 1), (3000, 15, 2), (129, 4, 7)] {
+            let (tall, wide) = ((burst + 1) * (row + 2), row + 2);
+            let [len, step, count] = [n, tall, wide].map(|x: usize| x.cast_signed());
+            let shape = [n, burst, row];
+            let outer = [2, n, burst, row];
+            let layouts = [
+                Layout::new(&shape, &[row.cast_signed(), 0, 1], 0),
+                Layout::new(&shape, &[step, count, 1], 3),
+                Layout::new(&shape, &[-step, count, 1], (n - 1) * tall),
+                Layout::new(&shape, &[0, count, 1], 1),
+                Layout::new(&outer, &[len * step, step, count, 1], 0),
+                Layout::new(&outer, &[0, step, 0, 1], 0),
+            ];
+            for layout in layouts.map(Result::unwrap) {
+                let target = Layout::contiguous(layout.shape()).unwrap();
+                let source =
+                    array(layout.clone(), dtype, &values(dtype, -9.0..9.0, layout.len(), &mut rng));
+                let copied = zeros(target, dtype);
+                map(&Tape::copy(dtype), &[Operand::View(source.borrow())], &copied).unwrap();
+                assert!(read(&copied) == read(&source), "{dtype} {layout:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn arrays_of_many_axes() {
     let mut rng = Rng(5);

@@ -2,18 +2,18 @@
 //!
 //! Contiguous runs go by `memcpy`, everything else by blocks of the two innermost axes, with the
 //! axis along which the source is contiguous as one of them, so that a transpose is cut into tiles,
-//! which are collected in a buffer first if they are many.
+//! which are collected in a buffer first if they are many. Many short rows are left to `rows`.
 //! Called by `map::run`.
 
 use std::mem::MaybeUninit;
 
 use tilework_backend::{Session, Target, ViewRef};
-use tilework_layout::LoopNest;
+use tilework_layout::{Layout, LoopNest};
 use tilework_ops::Scalar;
 
 use super::moves::Steps;
 use super::walk::Walk;
-use super::{PIECE, moves, stream};
+use super::{PIECE, moves, rows, stream};
 use crate::pool;
 
 /// An address that pieces of work share.
@@ -29,12 +29,32 @@ impl Shared {
     }
 }
 
+/// Bytes of copies and fills that are done before a nest of loops is made.
+const FEW: usize = 4 << 10;
+
+/// How many elements a layout has, if they follow each other and are few.
+#[inline]
+fn few(layout: &Layout, size: usize) -> Option<usize> {
+    let n = layout.len();
+    (n <= FEW / size && layout.is_contiguous()).then_some(n)
+}
+
 /// Copies `source` to `target`, of one shape and one element size.
 pub(super) fn copy(session: &Session<'_>, source: &ViewRef<'_>, target: &Target<'_>) {
     let size = target.dtype().size();
-    let nest = LoopNest::new(&[target.layout(), source.layout()]);
     let to = Shared(target.pointer(session));
     let from = Shared(source.pointer(session).cast_mut());
+    if let Some(n) = few(target.layout(), size)
+        && source.layout().is_contiguous()
+    {
+        let to = to.at(target.layout().offset().cast_signed(), size);
+        let from = from.at(source.layout().offset().cast_signed(), size);
+        // SAFETY: all elements of both views, inside their blocks (the invariant of views), which the
+        // session holds; by contract the two are one or do not overlap.
+        unsafe { to.copy_from(from, n * size) };
+        return;
+    }
+    let nest = LoopNest::new(&[target.layout(), source.layout()]);
     if nest.is_empty() {
         return;
     }
@@ -70,6 +90,10 @@ pub(super) fn copy(session: &Session<'_>, source: &ViewRef<'_>, target: &Target<
         return;
     }
     let across = across(&nest);
+    // SAFETY: as above.
+    if across.is_none() && unsafe { rows::copy(&nest, size, to, from) } {
+        return;
+    }
     let walk = Walk::new(&nest, across);
     let (to_steps, from_steps) = (walk.steps(0), walk.steps(1));
     let (row_grain, column_grain) = grains(walk.rows(), walk.columns(), size, across.is_some());
@@ -226,11 +250,18 @@ fn grains(rows: usize, columns: usize, size: usize, turned: bool) -> (usize, usi
 /// Writes one value to all of `target`.
 pub(super) fn fill(session: &Session<'_>, value: &Scalar, target: &Target<'_>) {
     let size = target.dtype().size();
+    let to = Shared(target.pointer(session));
+    if let Some(n) = few(target.layout(), size) {
+        let to = to.at(target.layout().offset().cast_signed(), size);
+        // SAFETY: all elements of the view, inside its block (the invariant of views), which the session
+        // holds for writing.
+        unsafe { moves::fill(size, n, (to, 1), value.bytes().as_ptr()) };
+        return;
+    }
     let nest = LoopNest::new(&[target.layout()]);
     if nest.is_empty() {
         return;
     }
-    let to = Shared(target.pointer(session));
     let step = nest.inner_strides()[0];
     let grain = (PIECE / size).next_multiple_of(64);
     pool::for_ranges(nest.len(), grain, &|elements| {

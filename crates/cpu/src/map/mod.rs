@@ -3,8 +3,8 @@
 //! The walk of a call: [`run`] -> a write under a mask: `masked` -> one contiguous operation: its kernel
 //! (`whole`) -> a copy: `copy` -> anything else: `plan` turns the tape into kernel calls and `chunks`
 //! runs them over the loop nest. `kernels` holds the table of loops, `by_hand` what replaces its cells,
-//! `divide` some of that, `cast` the casts, `moves` everything that moves bytes (`turn` its tiles),
-//! `stream` stores past the caches. Shapes, dtypes and overlap are settled above the contract.
+//! `divide` some of that, `cast` the casts, `moves` everything that moves bytes (`turn` its tiles, `rows`
+//! what is short and many), `stream` stores past the caches. Shapes, dtypes and overlap are settled above the contract.
 //!
 //! Results do not depend on how work is cut: every element is computed by itself.
 
@@ -18,6 +18,7 @@ pub(crate) mod kernels;
 mod masked;
 pub(crate) mod moves;
 mod plan;
+mod rows;
 mod stream;
 mod turn;
 mod walk;
