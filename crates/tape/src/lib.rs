@@ -258,6 +258,22 @@ impl Tape {
         call.get_or_make(|| Tape::apply(id, dtype))
     }
 
+    /// [`Tape::cast`], made once for each pair of dtypes, as [`Tape::call`] is.
+    #[inline]
+    pub fn casting(from: DType, to: DType) -> &'static Tape {
+        static CASTS: [ForkOnce<Tape>; DType::COUNT * DType::COUNT] =
+            [const { ForkOnce::new() }; DType::COUNT * DType::COUNT];
+        let cast = &CASTS[from as usize * DType::COUNT + to as usize];
+        cast.get_or_make(|| Tape::cast(from, to))
+    }
+
+    /// [`Tape::select`], made once for each dtype, as [`Tape::call`] is.
+    #[inline]
+    pub fn selecting(dtype: DType) -> &'static Tape {
+        static SELECTS: [ForkOnce<Tape>; DType::COUNT] = [const { ForkOnce::new() }; DType::COUNT];
+        SELECTS[dtype as usize].get_or_make(|| Tape::select(dtype))
+    }
+
     /// The tape of one operation that casts inputs of these dtypes to `dtype` first. Comparisons of
     /// uint64 with integers that have a sign are exact, though no dtype holds both.
     pub fn apply_to(id: Id, inputs: &[DType], dtype: DType) -> Tape {

@@ -39,11 +39,12 @@ impl Array {
             Arg::Number(_) => None,
         };
         let source = trimmed.as_ref().map_or(source, Arg::Array);
-        let tape = match source {
-            Arg::Array(array) => Tape::cast(array.dtype(), self.dtype()),
-            Arg::Number(_) => Tape::copy(self.dtype()),
+        let from = match source {
+            Arg::Array(array) => array.dtype(),
+            Arg::Number(_) => self.dtype(),
         };
-        run_map_into(operation, &tape, &[source], self.dtype(), self)
+        let tape = Tape::casting(from, self.dtype());
+        run_map_into(operation, tape, &[source], self.dtype(), self)
     }
 
     /// `source` without leading axes of length 1 that this array does not have, which NumPy permits; None

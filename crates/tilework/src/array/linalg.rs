@@ -55,8 +55,8 @@ impl Array {
         let made_here = Target::shared("matmul", made.borrow())?;
         let first = [product.request(MatmulKernel::Best, made_here)?];
         let result = product.without_added_axes(made.clone())?;
-        let (tape, from) = (Tape::copy(out.dtype()), [Arg::Array(&result)]);
-        run_map_by("matmul", &tape, &from, out.dtype(), target, |copy| {
+        let (tape, from) = (Tape::casting(out.dtype(), out.dtype()), [Arg::Array(&result)]);
+        run_map_by("matmul", tape, &from, out.dtype(), target, |copy| {
             self.device.run_after("matmul", &first, copy)
         })
     }

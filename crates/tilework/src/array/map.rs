@@ -358,8 +358,8 @@ impl Array {
 
     fn cast(&self, operation: &'static str, dtype: DType) -> Result<Array> {
         let mut fresh = self.device.allocate(operation, self.shape(), dtype, false)?;
-        let tape = Tape::cast(self.dtype(), dtype);
-        run_map(operation, self.device, &tape, &[Arg::Array(self)], dtype, fresh.target())?;
+        let tape = Tape::casting(self.dtype(), dtype);
+        run_map(operation, self.device, tape, &[Arg::Array(self)], dtype, fresh.target())?;
         Ok(Array::from_fresh(fresh, self.device))
     }
 

@@ -70,8 +70,8 @@ impl Array {
         let output = Target::shared("sort", sorted.borrow())?;
         let descending = direction == Direction::Descending;
         let request = Sort { input: self.borrow(), axis, descending, output, indices: false };
-        let (tape, from) = (Tape::copy(self.dtype()), [Arg::Array(&sorted)]);
-        run_map_by("sort", &tape, &from, self.dtype(), target, |copy| {
+        let (tape, from) = (Tape::casting(self.dtype(), self.dtype()), [Arg::Array(&sorted)]);
+        run_map_by("sort", tape, &from, self.dtype(), target, |copy| {
             self.device.run_after("sort", &[Request::Sort(request)], copy)
         })
     }

@@ -9,7 +9,7 @@ use super::Array;
 
 /// An array as it is when the step begins.
 pub(super) struct Snapshot<'a> {
-    tape: Tape,
+    tape: &'static Tape,
     of: [Operand<'a>; 1],
     copy: Array,
 }
@@ -18,7 +18,7 @@ impl<'a> Snapshot<'a> {
     /// Room for a copy of an array, in row-major order; [`request`](Self::request) makes it.
     pub(super) fn new(operation: &'static str, array: &'a Array) -> Result<Snapshot<'a>> {
         Ok(Snapshot {
-            tape: Tape::copy(array.dtype()),
+            tape: Tape::casting(array.dtype(), array.dtype()),
             of: [Operand::View(array.borrow())],
             copy: Array::unset(operation, array.device, array.shape(), array.dtype())?,
         })
@@ -41,6 +41,6 @@ impl<'a> Snapshot<'a> {
     /// Makes the copy.
     pub(super) fn request(&self, operation: &'static str) -> Result<Request<'_>> {
         let output = Target::shared(operation, self.copy.borrow())?;
-        Ok(Request::Map(Map { tape: &self.tape, inputs: &self.of, output }))
+        Ok(Request::Map(Map { tape: self.tape, inputs: &self.of, output }))
     }
 }
