@@ -228,7 +228,11 @@ pub fn download(
     bytes: &mut [u8],
 ) -> Result<()> {
     check_inside(operation, from, at, bytes.len())?;
-    Held::new(backend, operation, from)?.download(at, bytes)
+    check_memory(backend, operation, from)?;
+    // Opened where it stays, as in `upload`: for a single element, moving it takes longer than the copy.
+    let mut session = Session::new(operation);
+    session.hold(from, Access::Read, backend.id())?;
+    backend.download(&session, from, at, bytes)
 }
 
 /// A block that is held for reading, over several copies out of it or requests that read it: all of
@@ -241,6 +245,7 @@ pub struct Held<'a> {
 
 impl<'a> Held<'a> {
     /// Holds a block of the backend's device, as an operation of this name does.
+    #[inline]
     pub fn new(
         backend: &'a dyn Backend,
         operation: &'static str,

@@ -265,6 +265,18 @@ impl Fresh {
         self.0
     }
 
+    /// Writes the bytes of its block, which is the host's.
+    ///
+    /// # Panics
+    /// If it is another device's, or of another size.
+    #[inline]
+    pub fn fill(&mut self, bytes: &[u8]) {
+        let block = self.0.storage();
+        assert!(block.is_on_host() && block.bytes() == bytes.len(), "not the bytes of this block");
+        // SAFETY: the block has as many bytes (checked), and nobody else knows it.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), block.address(), bytes.len()) }
+    }
+
     /// What will be the result's layout.
     #[inline]
     pub fn layout(&self) -> &Layout {

@@ -198,6 +198,33 @@ impl Layout {
         Ok(view)
     }
 
+    /// The position of the element at one index for each axis; negative ones count from the end.
+    ///
+    /// ```
+    /// # use tilework_layout::Layout;
+    /// let layout = Layout::contiguous(&[2, 3])?;
+    /// assert_eq!(layout.element(&[1, -1])?, 5);
+    /// assert!(layout.element(&[2, 0]).is_err() && layout.element(&[1]).is_err());
+    /// # Ok::<(), tilework_error::Error>(())
+    /// ```
+    #[inline]
+    pub fn element(&self, index: &[isize]) -> Result<usize> {
+        if index.len() != self.ndim() {
+            let message =
+                format!("{} indices name no element of {} axes", index.len(), self.ndim());
+            return Err(Error::index("index", message));
+        }
+        let mut position = self.offset();
+        for (axis, (&i, (n, stride))) in index.iter().zip(self.axes()).enumerate() {
+            let Some(at) = resolve_index(i as i64, n) else {
+                return Err(out_of_bounds("index", i as i64, axis, n));
+            };
+            // No overflow: it is a position that the layout reaches, once all axes are added.
+            position = position.wrapping_add_signed(at.cast_signed().wrapping_mul(stride));
+        }
+        Ok(position)
+    }
+
     /// [`Layout::slice`] into a layout that exists.
     #[inline]
     pub fn slice_to(&self, indices: &[Index], view: &mut Layout) -> Result<()> {

@@ -96,8 +96,9 @@ struct Kept {
     count: usize,
 }
 
-/// More than expressions have alive at a time; what is kept is some kilobytes.
-const MOST: usize = 64;
+/// More than expressions have alive at a time, and about as many as threads keep blocks of elements; what is kept
+/// is some ten kilobytes.
+const MOST: usize = 512;
 
 // SAFETY: it is reached through `take` and `put` only, by whoever holds the GIL.
 unsafe impl Sync for Freed {}

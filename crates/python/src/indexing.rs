@@ -81,15 +81,16 @@ unsafe fn basic_key(key: *mut ffi::PyObject, basics: &mut Basics) -> bool {
 /// Slots of the class that try the short way first.
 pub const SHORTENED: &[(c_int, ffi::binaryfunc)] = &[(ffi::Py_mp_subscript, subscript)];
 
-/// Whether a key names one element: integers alone, as many as there are axes.
-fn names_an_element(basics: &[Index], view: &Array) -> bool {
-    view.ndim() == 0 && basics.iter().all(|index| matches!(index, Index::At(_)))
-}
-
-/// An element as a number is one: what is written to the array afterwards does not change it. `x[0, ...]` is a
-/// view, as in NumPy.
-pub fn element(py: Python<'_>, view: &Array) -> PyResult<Array> {
-    run(py, 1, view.device(), || view.copy().map_err(|error| error.of("index")))
+/// The place of the element that a key names: integers alone, as many as there are axes. An element is a copy,
+/// as a number is one: what is written to the array afterwards does not change it. `x[0, ...]` is a view, as in
+/// NumPy.
+#[inline]
+fn place(basics: &[Index], array: &Array) -> Option<SmallVec<[isize; 6]>> {
+    if basics.len() != array.ndim() {
+        return None;
+    }
+    let number = |index: &Index| if let Index::At(at) = *index { Some(at) } else { None };
+    basics.iter().map(number).collect()
 }
 
 /// The short way of `x[...]`: a view, an element, or what one small array picks.
@@ -109,10 +110,9 @@ unsafe extern "C" fn subscript(
             }
             basic_key(key, &mut basics).then_some(array)?
         };
-        let view = array.slice(&basics).ok()?;
-        match names_an_element(&basics, &view) {
-            true => at_once(1, view.device(), || view.copy()),
-            false => Some(view),
+        match place(&basics, array) {
+            Some(place) => at_once(1, array.device(), || array.element(&place)),
+            None => array.slice(&basics).ok(),
         }
     };
     // SAFETY: as above.
@@ -261,11 +261,11 @@ impl PyArray {
         let array = &slf.get().0;
         let mut basics = Basics::new();
         let Some(entries) = key(index, array.device(), &mut basics)? else {
-            let view = array.slice(&basics).py()?;
-            return match names_an_element(&basics, &view) {
-                true => element(slf.py(), &view).map(PyArray),
-                false => Ok(PyArray(view)),
-            };
+            return match place(&basics, array) {
+                Some(place) => run(slf.py(), 1, array.device(), || array.element(&place)),
+                None => array.slice(&basics).py(),
+            }
+            .map(PyArray);
         };
         let indexers = indexers(&entries);
         let elements = array.len().max(picked_len(array, &indexers));

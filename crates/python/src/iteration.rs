@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
-use tilework::Array;
+use tilework::{Array, Index};
 
 use crate::array::PyArray;
 use crate::errors::OrRaise;
-use crate::indexing::element;
+use crate::run::run;
 
 /// The parts of an array along its first axis, one by one.
 #[pyclass(frozen, name = "ArrayIterator", module = "tilework")]
@@ -37,8 +37,12 @@ impl PyArrayIter {
             self.next.store(self.array.shape()[0], Ordering::Relaxed);
             return Err(PyStopIteration::new_err(()));
         }
-        let part = self.array.slice(&[at.into()]).py()?;
-        if part.ndim() == 0 { element(py, &part).map(PyArray) } else { Ok(PyArray(part)) }
+        let (array, at) = (&self.array, at.cast_signed());
+        match array.ndim() {
+            1 => run(py, 1, array.device(), || array.element(&[at])),
+            _ => array.slice(&[Index::At(at)]).py(),
+        }
+        .map(PyArray)
     }
 
     fn __length_hint__(&self) -> usize {

@@ -8,6 +8,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTuple};
+use smallvec::SmallVec;
 use tilework::{Array, Index, Order};
 
 use crate::args::spread;
@@ -15,7 +16,6 @@ use crate::array::PyArray;
 use crate::dtype::DTypeArg;
 use crate::errors::OrRaise;
 use crate::functions::manipulation::reshaped;
-use crate::indexing::element;
 use crate::memory::may_be_written;
 use crate::run::run;
 
@@ -268,16 +268,22 @@ pub struct Flat {
 }
 
 impl Flat {
-    /// The element at a place, as a view of no axes.
-    fn at(&self, place: usize) -> PyResult<Array> {
+    /// The index of the element at a place.
+    fn index(&self, place: usize) -> SmallVec<[isize; 6]> {
         let mut rest = place;
-        let mut index: Vec<Index> = Vec::with_capacity(self.array.ndim());
+        let mut index = SmallVec::new();
         for &n in self.array.shape().iter().rev() {
-            index.push(Index::from(rest % n));
+            index.push((rest % n).cast_signed());
             rest /= n;
         }
         index.reverse();
-        self.array.slice(&index).py()
+        index
+    }
+
+    /// The element at a place.
+    fn at(&self, py: Python<'_>, place: usize) -> PyResult<PyArray> {
+        let index = self.index(place);
+        run(py, 1, self.array.device(), || self.array.element(&index)).map(PyArray)
     }
 
     /// The place that a key names, if it is an integer.
@@ -316,7 +322,7 @@ impl Flat {
             self.next.store(self.array.len(), Ordering::Relaxed);
             return Ok(None);
         }
-        element(py, &self.at(place)?).map(|one| Some(PyArray(one)))
+        self.at(py, place).map(Some)
     }
 
     fn __getitem__<'py>(
@@ -325,7 +331,7 @@ impl Flat {
         key: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if let Some(place) = self.place(key)? {
-            return PyArray(element(py, &self.at(place)?)?).into_bound_py_any(py);
+            return self.at(py, place)?.into_bound_py_any(py);
         }
         let part = self.line(py)?.get_item(key)?;
         // What NumPy gives is a copy, whatever the strides.
@@ -335,7 +341,9 @@ impl Flat {
     fn __setitem__(&self, key: &Bound<'_, PyAny>, values: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = key.py();
         if let Some(place) = self.place(key)? {
-            return PyArray(self.at(place)?).into_pyobject(py)?.set_item(py.Ellipsis(), values);
+            let index: Vec<Index> = self.index(place).into_iter().map(Index::At).collect();
+            let view = PyArray(self.array.slice(&index).py()?).into_pyobject(py)?;
+            return view.set_item(py.Ellipsis(), values);
         }
         let line = self.line(py)?;
         line.set_item(key, values)?;

@@ -9,8 +9,20 @@ use std::ptr::{self, NonNull};
 
 use super::{CLASSES, Class};
 
-/// How many blocks of one class a thread keeps.
-const KEPT: u32 = 16;
+/// How many blocks of each class a thread keeps: some of every size, and of the smallest, which come and go by
+/// the hundred where a program walks over elements, as many as take no more room than a few large ones.
+const KEPT: [u32; CLASSES] = {
+    let mut kept = [16; CLASSES];
+    let mut index = 0;
+    while index < CLASSES {
+        let many = (64 << 10) / Class::at(index).size as u32;
+        if many > kept[index] {
+            kept[index] = many;
+        }
+        index += 1;
+    }
+    kept
+};
 
 /// The blocks of one class.
 struct List {
@@ -37,11 +49,13 @@ impl List {
         Some(first)
     }
 
+    /// Keeps a block unless there are `most` already.
+    ///
     /// # Safety
     /// As [`put`].
     #[inline]
-    unsafe fn put(&self, block: NonNull<u8>) -> bool {
-        if self.len.get() == KEPT {
+    unsafe fn put(&self, block: NonNull<u8>, most: u32) -> bool {
+        if self.len.get() >= most {
             return false;
         }
         // SAFETY: the block is the caller's to give, aligned and longer than an address.
@@ -84,7 +98,9 @@ pub(super) fn take(class: Class) -> Option<NonNull<u8>> {
 #[inline]
 pub(super) unsafe fn put(class: Class, block: NonNull<u8>) -> bool {
     // SAFETY: the caller's promise.
-    LISTS.try_with(|lists| unsafe { lists.0[class.index].put(block) }).unwrap_or(false)
+    LISTS
+        .try_with(|lists| unsafe { lists.0[class.index].put(block, KEPT[class.index]) })
+        .unwrap_or(false)
 }
 
 /// Gives everything that this thread keeps back to the system.

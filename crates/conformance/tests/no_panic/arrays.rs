@@ -145,6 +145,7 @@ pub(crate) const METHODS: &[(&str, Method)] = &[
         done(Rng::from_words(&words).uniform(&[3], d.dtype()))
     }),
     ("get", |d, x, _| done(x.get::<f32>(&d.integers()))),
+    ("element", |d, x, _| done(x.element(&d.integers()))),
     ("to_device", |d, x, _| done(x.to_device(Device::all()[d.roll(2)]))),
     ("assign", |_, x, y| x.assign(y)),
     ("fill", |d, x, _| x.fill(d.number())),

@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut, Range};
 
 use tilework_backend::{PIECE, UserRead, UserWrite, try_zeroed};
 use tilework_error::{Error, Result, tuple};
-use tilework_layout::{Positions, positions};
+use tilework_layout::{Layout, Positions, positions};
 use tilework_ops::{Element, Scalar};
 
 use super::Array;
@@ -116,10 +116,38 @@ impl Array {
             let message = format!("shape {} is not a single element", tuple(self.shape()));
             return Err(Error::shape("item", message));
         }
-        let position = positions(self.layout()).next().unwrap_or(0);
-        let (size, mut bytes) = (self.dtype().size(), [0; 16]);
-        self.device.download("item", self.storage(), position * size, &mut bytes[..size])?;
+        let bytes = self.bytes_at("item", self.offset())?;
         Ok(Scalar::from_bytes(self.dtype(), &bytes))
+    }
+
+    /// The bytes of the element at a position of the block, and zeros.
+    fn bytes_at(&self, operation: &'static str, position: usize) -> Result<[u8; 16]> {
+        let (size, mut bytes) = (self.dtype().size(), [0; 16]);
+        self.device.download(operation, self.storage(), position * size, &mut bytes[..size])?;
+        Ok(bytes)
+    }
+
+    /// The element at one index for each axis, as an array of no axes: a copy, which stays as it is
+    /// when the array is written to. Negative indices count from the end.
+    ///
+    /// ```
+    /// use tilework::Array;
+    /// let x = Array::from_slice(&[1, 2])?;
+    /// let last = x.element(&[-1])?;
+    /// x.fill(0)?;
+    /// assert_eq!((last.ndim(), last.item::<i32>()?), (0, 2));
+    /// # Ok::<(), tilework::Error>(())
+    /// ```
+    pub fn element(&self, index: &[isize]) -> Result<Array> {
+        let position = self.layout().element(index)?;
+        if !self.storage().is_on_host() {
+            let place = Layout::new(&[], &[], position)?;
+            return self.with_layout(place)?.copy().map_err(|error| error.of("index"));
+        }
+        // No request, which would take longer than all the rest.
+        let mut fresh = self.device.allocate("index", &[], self.dtype(), false)?;
+        fresh.fill(&self.bytes_at("index", position)?[..self.dtype().size()]);
+        Ok(Array::from_fresh(fresh, self.device))
     }
 
     /// One element, cast like [`Array::item`]; negative indices count from the end.
