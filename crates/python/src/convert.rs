@@ -7,7 +7,7 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PySequence, PyString, PyTuple};
+use pyo3::types::{PyFloat, PyList, PySequence, PyString, PyTuple};
 use tilework::{Array, DType, Device, Memory, Number, Order};
 use tilework_ops::with_element;
 
@@ -90,7 +90,8 @@ const DEEPEST: usize = tilework_layout::MAX_AXES;
 /// The array of nested lists or tuples of numbers and arrays.
 fn nested(object: &Bound<'_, PyAny>, dtype: Option<DType>, device: Device) -> PyResult<Array> {
     let mut leaves = Leaves { shape: Vec::new(), numbers: Vec::new() };
-    if walk(object, 0, &mut leaves)? {
+    let inexact = dtype.is_none_or(DType::is_inexact);
+    if walk(object, 0, inexact, &mut leaves)? {
         return of_numbers(object.py(), &leaves, dtype, device);
     }
     let parts = stacked(object, 0, device)?;
@@ -100,9 +101,24 @@ fn nested(object: &Bound<'_, PyAny>, dtype: Option<DType>, device: Device) -> Py
     }
 }
 
-/// Collects the numbers of a list; false if there is an array among them.
-fn walk(object: &Bound<'_, PyAny>, depth: usize, leaves: &mut Leaves) -> PyResult<bool> {
-    if let Some(number) = operand::number(object)? {
+/// The number that an entry of a list is. NumPy's float64 is a float, and one by one they would be arrays: so they
+/// are numbers here, unless they become integers, which a float must fit and an element of an array need not.
+fn leaf(object: &Bound<'_, PyAny>, inexact: bool) -> PyResult<Option<Number>> {
+    if inexact && let Ok(float) = object.cast::<PyFloat>() {
+        return Ok(Some(Number::Float(float.value())));
+    }
+    operand::number(object)
+}
+
+/// Collects the numbers of a list, which become floats or what they are themselves if `inexact`; false if there
+/// is an array among them.
+fn walk(
+    object: &Bound<'_, PyAny>,
+    depth: usize,
+    inexact: bool,
+    leaves: &mut Leaves,
+) -> PyResult<bool> {
+    if let Some(number) = leaf(object, inexact)? {
         if depth != leaves.shape.len() {
             return Err(ragged());
         }
@@ -129,7 +145,15 @@ fn walk(object: &Bound<'_, PyAny>, depth: usize, leaves: &mut Leaves) -> PyResul
         return Err(ragged());
     }
     for item in &items {
-        if !walk(item, depth + 1, leaves)? {
+        // Most entries are plain numbers, and need no call of their own.
+        // SAFETY: the object is valid and the thread is attached.
+        if let Some(number) = unsafe { operand::plain_number(item.as_ptr()) }
+            && leaves.shape.len() == depth + 1
+        {
+            leaves.numbers.push(number);
+            continue;
+        }
+        if !walk(item, depth + 1, inexact, leaves)? {
             return Ok(false);
         }
     }

@@ -402,3 +402,13 @@ def test_lists(dtype: str, shape: tuple[int, ...]) -> None:
     found = tw.asarray(n).tolist()
     assert found == n.tolist() and repr(found) == repr(n.tolist())
     assert tw.asarray([2**64 - 1], dtype="uint64").tolist() == [2**64 - 1]
+
+
+def test_lists_of_numpys_floats() -> None:
+    rows = [[np.float64(1.5), 2], [True, np.float64(np.nan)]]
+    same(lambda: tw.asarray(rows), lambda: np.asarray(rows))
+    same(lambda: tw.asarray(rows, dtype="float32"), lambda: np.asarray(rows, dtype="float32"))
+    same(lambda: tw.asarray([np.float64(2), 1j]), lambda: np.asarray([2, 1j]))
+    same(lambda: tw.asarray([np.float64(2.7)], dtype="int8"), lambda: np.asarray([2], dtype="int8"))
+    with pytest.raises(ValueError, match="asarray"):
+        tw.asarray([[np.float64(1)], np.float64(2)])
