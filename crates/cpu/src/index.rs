@@ -22,12 +22,24 @@ struct Shared(*mut u8);
 // SAFETY: pieces write different elements and read memory that nobody writes.
 unsafe impl Sync for Shared {}
 
+/// The most indices for which no loops are made.
+const FEW: usize = 256;
+
 /// An index outside of its axis: the number of its array, and itself.
 type Outside = (usize, i64);
 
 /// Picks elements.
 pub(crate) fn gather(session: &Session<'_>, request: &Gather<'_>) -> Result<()> {
     let (source, indices) = (request.source.layout(), &request.indices);
+    if let Some(few) = Few::of(request.output.layout(), source, indices) {
+        let (dense, picked) = (request.output.pointer(session), request.source.pointer(session));
+        let index = indices.arrays[0].pointer(session);
+        // SAFETY: elements of views, inside their blocks, which the session holds.
+        let moved = unsafe {
+            few.each::<true>(request.output.dtype().size(), index, dense, picked.cast_mut())
+        };
+        return moved.map_err(|index| indices.outside(session, 0, index, source));
+    }
     let rows = Rows::new(request.output.layout(), source, indices)?;
     let size = request.output.dtype().size();
     let plan = Plan {
@@ -55,6 +67,17 @@ pub(crate) fn gather(session: &Session<'_>, request: &Gather<'_>) -> Result<()> 
 /// Puts elements; the last of several stays.
 pub(crate) fn scatter(session: &Session<'_>, request: &Scatter<'_>) -> Result<()> {
     let (target, indices) = (request.target.layout(), &request.indices);
+    if let Some(few) = Few::of(request.source.layout(), target, indices) {
+        let (dense, picked) = (request.source.pointer(session), request.target.pointer(session));
+        let index = indices.arrays[0].pointer(session);
+        // SAFETY: as in `gather`. The first write comes after the last check.
+        let moved = unsafe {
+            few.check(index).and_then(|()| {
+                few.each::<false>(request.target.dtype().size(), index, dense.cast_mut(), picked)
+            })
+        };
+        return moved.map_err(|index| indices.outside(session, 0, index, target));
+    }
     let rows = Rows::new(request.source.layout(), target, indices)?;
     let plan = Plan {
         dense: Shared(request.source.pointer(session).cast_mut()),
@@ -73,6 +96,67 @@ pub(crate) fn scatter(session: &Session<'_>, request: &Scatter<'_>) -> Result<()
 
 fn pointers(session: &Session<'_>, indices: &Indices<'_>) -> SmallVec<[Shared; 3]> {
     indices.arrays.iter().map(|view| Shared(view.pointer(session).cast_mut())).collect()
+}
+
+/// Indices so few that loops over axes would take longer to make than to run, for single elements of one axis.
+struct Few {
+    n: usize,
+    /// Where they begin in their blocks, and their steps: the indices, the dense side, the picked one.
+    index: (usize, isize),
+    dense: (usize, isize),
+    picked: (usize, isize),
+    /// Length of the indexed axis.
+    length: usize,
+}
+
+impl Few {
+    /// None if it is anything else.
+    fn of(dense: &Layout, picked: &Layout, indices: &Indices<'_>) -> Option<Few> {
+        let line = |layout: &Layout| match (layout.shape(), layout.strides()) {
+            (&[n], &[step]) => Some((n, (layout.offset(), step))),
+            _ => None,
+        };
+        let [index] = indices.arrays else { return None };
+        let ((n, index), (_, dense)) = (line(index.layout())?, line(dense)?);
+        let (length, picked) = line(picked)?;
+        (n <= FEW).then_some(Few { n, index, dense, picked, length })
+    }
+
+    /// That every index is inside of the axis, or the first that is not.
+    ///
+    /// # Safety
+    /// As [`Few::each`], of the indices.
+    unsafe fn check(&self, index: *const u8) -> Result<(), i64> {
+        let first = index.cast::<i64>().wrapping_add(self.index.0);
+        for i in 0..self.n.cast_signed() {
+            // SAFETY: the caller's promise.
+            let index = unsafe { first.offset(i * self.index.1).read() };
+            resolve_index(index, self.length).ok_or(index)?;
+        }
+        Ok(())
+    }
+
+    /// As [`elements`], from where the blocks begin.
+    ///
+    /// # Safety
+    /// All elements of the three views may be read, or written.
+    unsafe fn each<const GATHER: bool>(
+        &self,
+        size: usize,
+        index: *const u8,
+        dense: *mut u8,
+        picked: *mut u8,
+    ) -> Result<(), i64> {
+        let indices = (index.cast::<i64>().wrapping_add(self.index.0), self.index.1);
+        moves::by_width!(size, T => {
+            let dense = (dense.cast::<T>().wrapping_add(self.dense.0), self.dense.1);
+            let picked = picked.cast::<T>().wrapping_add(self.picked.0);
+            // SAFETY: the caller's promise.
+            unsafe {
+                elements::<T, GATHER>(self.n, indices, dense, picked, (self.length, self.picked.1))
+            }
+        })
+    }
 }
 
 /// What the loops need to know of memory.

@@ -30,6 +30,22 @@ pub(crate) fn nonzero(session: &Session<'_>, request: &Nonzero<'_>) -> Result<()
     let list = List::new(request.output.pointer(session).cast(), output);
     let pieces = input.len().div_ceil(PIECE);
     let piece = |number: usize| number * PIECE..input.len().min((number + 1) * PIECE);
+    let write = |number: usize, start: usize, end: usize| {
+        let mut row = start;
+        let mut index = Unraveled::new(input.shape());
+        mask.places(piece(number), |places| {
+            let places = &places[..places.len().min(end - row)];
+            // SAFETY: rows up to the end of the piece, which is at most that of the output, and
+            // nobody else's.
+            unsafe { list.write(row, places, &mut index) };
+            row += places.len();
+        });
+    };
+    if pieces == 1 {
+        // The only piece begins with the first row.
+        write(0, 0, output.shape()[0]);
+        return Ok(());
+    }
     let mut ends = try_zeroed::<usize>("nonzero", pieces)?;
     let counts = Counts(ends.as_mut_ptr());
     pool::run(pieces, &|number| {
@@ -43,15 +59,7 @@ pub(crate) fn nonzero(session: &Session<'_>, request: &Nonzero<'_>) -> Result<()
         *end = sum.min(output.shape()[0]);
     }
     pool::run(pieces, &|number| {
-        let mut row = if number == 0 { 0 } else { ends[number - 1] };
-        let mut index = Unraveled::new(input.shape());
-        mask.places(piece(number), |places| {
-            let places = &places[..places.len().min(ends[number] - row)];
-            // SAFETY: rows up to the end of the piece, which is at most that of the output, and
-            // nobody else's.
-            unsafe { list.write(row, places, &mut index) };
-            row += places.len();
-        });
+        write(number, if number == 0 { 0 } else { ends[number - 1] }, ends[number]);
     });
     Ok(())
 }

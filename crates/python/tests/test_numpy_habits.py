@@ -412,3 +412,29 @@ def test_lists_of_numpys_floats() -> None:
     same(lambda: tw.asarray([np.float64(2.7)], dtype="int8"), lambda: np.asarray([2], dtype="int8"))
     with pytest.raises(ValueError, match="asarray"):
         tw.asarray([[np.float64(1)], np.float64(2)])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "int64", "complex128"])
+def test_one_array_of_indices(device: tw.device, dtype: str) -> None:
+    rng = np.random.default_rng(SEED)
+    for count in (1, 10, 256, 257, 3000):
+        n = rng.integers(0, 99, 200).astype(dtype)
+        x = tw.asarray(n.copy(), device=device)
+        for step in (1, -2):
+            picks = rng.integers(-len(n[::step]), len(n[::step]), count)
+            values = rng.integers(0, 99, count).astype(dtype)
+            same(lambda: x[::step][picks], lambda: n[::step][picks])
+            for written in (7, values, values[::-1], values[:1]):
+                x[::step][tw.asarray(picks, device=device)] = written
+                n[::step][picks] = written
+                np.testing.assert_array_equal(np.asarray(x), n)
+            picks[count // 2] = 200
+            with pytest.raises(IndexError, match="200 is out of bounds for axis 0"):
+                x[::step][tw.asarray(picks, device=device)] = 1
+            np.testing.assert_array_equal(np.asarray(x), n)
+    order = tw.asarray(np.arange(200)[::-1].copy(), device=device)
+    x[order] = x
+    n[::-1] = n.copy()
+    same(lambda: x, lambda: n)
+    order[order] = order
+    np.testing.assert_array_equal(np.asarray(order), np.arange(200))

@@ -111,6 +111,11 @@ impl Array {
             Arg::Array(array) => array.to_dtype(self.dtype())?,
             Arg::Number(number) => Array::full_on(self.device, &[], number, self.dtype())?,
         };
+        if let [Indexer::Array(picks)] = indices
+            && self.put_along_first(operation, picks, &values)?
+        {
+            return Ok(());
+        }
         if self.fill_under_mask(operation, indices, &values)? {
             return Ok(());
         }

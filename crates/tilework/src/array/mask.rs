@@ -5,13 +5,15 @@
 //! written in one pass over mask and array, with no indices at all. What is anything else stays with
 //! `index`, which calls this.
 
+use std::borrow::Cow;
 use std::iter;
 
+use smallvec::SmallVec;
 use tilework_backend::{Nonzero, Reduce, Request, Target};
 use tilework_error::{Error, Result};
 use tilework_layout::{Dims, Index};
 use tilework_ops::{DType, FoldId};
-use tilework_tape::{Builder, Per, Slot};
+use tilework_tape::Tape;
 
 use super::Array;
 use super::index::Indexer;
@@ -54,20 +56,26 @@ impl Array {
             return Ok(false);
         };
         common_device(operation, &[Arg::Array(self), Arg::Array(mask)])?;
-        let apart = |array: &Array| {
-            if array.shares_memory(self) { array.copy() } else { Ok(array.clone()) }
+        let added = self.ndim() - mask.ndim();
+        let mask = match added {
+            0 => Cow::Borrowed(mask),
+            _ => {
+                let shape = mask.shape().iter().copied().chain(iter::repeat_n(1, added));
+                let shape: SmallVec<[isize; 6]> = shape.map(usize::cast_signed).collect();
+                Cow::Owned(mask.reshape(&shape)?)
+            }
         };
-        let ones = iter::repeat_n(1, self.ndim() - mask.ndim());
-        let spread: Vec<isize> = mask.shape().iter().map(|&n| n as isize).chain(ones).collect();
-        let (mask, value) = (apart(mask)?.reshape(&spread)?, apart(value)?);
-        let mut build = Builder::new();
-        let [condition, then, otherwise] = [DType::Bool, self.dtype(), self.dtype()]
-            .map(|dtype| build.input(Slot::scalar(dtype), Per::I));
-        let chosen = build.select(condition, then, otherwise)?;
-        let tape = build.finish(&[chosen])?;
+        let (mask, value) = (apart(mask, self)?, apart(Cow::Borrowed(value), self)?);
         let operands = [Arg::Array(&mask), Arg::Array(&value), Arg::Array(self)];
         let target = Target::shared(operation, self.borrow())?;
-        run_map(operation, self.device, &tape, &operands, self.dtype(), target)?;
+        run_map(
+            operation,
+            self.device,
+            Tape::selecting(self.dtype()),
+            &operands,
+            self.dtype(),
+            target,
+        )?;
         Ok(true)
     }
 
@@ -85,7 +93,10 @@ impl Array {
 
     /// The indices of elements that are not zero, one row each, in row-major order.
     pub fn argwhere(&self) -> Result<Array> {
-        let mask = self.to_dtype(DType::Bool)?;
+        let mask = match self.dtype() {
+            DType::Bool => Cow::Borrowed(self),
+            _ => Cow::Owned(self.astype(DType::Bool)?),
+        };
         // Held from counting to writing: of a mask that changes in between fewer indices might be
         // written than there is room for.
         let held = self.device.held("nonzero", mask.storage())?;
@@ -101,5 +112,13 @@ impl Array {
         run_held(&held, &Request::Nonzero(Nonzero { input, output }))?;
         drop(held);
         Ok(Array::from_fresh(fresh, self.device))
+    }
+}
+
+/// An array, copied if it shares memory with another.
+fn apart<'a>(array: Cow<'a, Array>, from: &Array) -> Result<Cow<'a, Array>> {
+    match array.shares_memory(from) {
+        true => array.copy().map(Cow::Owned),
+        false => Ok(array),
     }
 }
