@@ -438,3 +438,13 @@ def test_one_array_of_indices(device: tw.device, dtype: str) -> None:
     same(lambda: x, lambda: n)
     order[order] = order
     np.testing.assert_array_equal(np.asarray(order), np.arange(200))
+
+
+def test_extremes_along_axes_of_length_one(device: tw.device) -> None:
+    n = np.array([[[1.5], [np.nan]], [[-0.0], [2]]])
+    x = tw.asarray(n.copy(), device=device)
+    for axes, kept in ((2, False), (2, True), ((), False), (-1, True)):
+        same(lambda: x.max(axis=axes, keepdims=kept), lambda: n.max(axis=axes, keepdims=kept))
+        same(lambda: x.T.min(axis=0, keepdims=kept), lambda: n.T.min(axis=0, keepdims=kept))
+    largest, x[...] = x.max(axis=2), 0
+    same(lambda: largest, lambda: n.max(axis=2))

@@ -113,11 +113,19 @@ impl Array {
             );
             return Err(Error::value(row.name, message));
         }
-        let mut fresh = self.device.allocate(row.name, &kept, row.result(accumulates), false)?;
-        let (input, output) = (self.borrow(), fresh.target());
-        let request = Request::Reduce(Reduce { fold, input, axes, correction, output });
-        self.device.run(row.name, &request)?;
-        let result = Array::from_fresh(fresh, self.device);
+        let chooses = matches!(fold, FoldId::Max | FoldId::Min);
+        let result = if chooses && axes.iter().all(|&axis| self.shape()[axis] == 1) {
+            // Of one element each there is nothing to choose.
+            let copy = self.copy().map_err(|error| error.of(row.name))?;
+            copy.with_layout(Layout::contiguous(&kept)?)?
+        } else {
+            let mut fresh =
+                self.device.allocate(row.name, &kept, row.result(accumulates), false)?;
+            let (input, output) = (self.borrow(), fresh.target());
+            let request = Request::Reduce(Reduce { fold, input, axes, correction, output });
+            self.device.run(row.name, &request)?;
+            Array::from_fresh(fresh, self.device)
+        };
         if keepdims == KeepDims::No {
             return Ok(result);
         }
