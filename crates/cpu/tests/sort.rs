@@ -152,10 +152,27 @@ fn int(dtype: DType, value: u64) -> Scalar {
 }
 
 /// Elements that repeat, that are in order here and there, that differ in few bits.
-const PATTERNS: [(&str, Pattern); 11] = [
+const PATTERNS: [(&str, Pattern); 14] = [
     ("one", |dtype, _, _, _| int(dtype, 3)),
     ("two values", |dtype, _, _, random| int(dtype, random.next() % 2)),
     ("ten values", |dtype, _, _, random| int(dtype, random.next() % 10)),
+    // So few that they are counted, but that a sample misses some; and just too many.
+    ("ten values, six of them rare", |dtype, _, _, random| match random.next() % 500 {
+        0 => int(dtype, 4 + random.next() % 6),
+        other => int(dtype, other % 4),
+    }),
+    ("sixteen values, or one more at the end", |dtype, i, n, random| match i + 1 == n {
+        true => int(dtype, 5 + n as u64 % 16),
+        false => int(dtype, random.next() % 16),
+    }),
+    ("special values", |dtype, _, _, random| match random.next() % 6 {
+        0 if dtype.is_inexact() => Number::Float(f64::NAN).cast(dtype),
+        1 if dtype.is_inexact() => Number::Float(-f64::NAN).cast(dtype),
+        2 if dtype.is_inexact() => Number::Float(f64::NEG_INFINITY).cast(dtype),
+        3 => Number::Float(-0.0).cast(dtype),
+        4 => Number::Float(0.0).cast(dtype),
+        _ => int(dtype, 1),
+    }),
     ("rare others", |dtype, _, _, random| match random.next() % 50 {
         0 => element(dtype, random),
         other => int(dtype, other % 2),

@@ -13,7 +13,7 @@ use bytemuck::cast_slice_mut;
 use super::key::{Bits, Key};
 use super::line::{PIECE, sort_integers, sort_made};
 use super::runs::Runs;
-use super::{Block, Places, Row, quick, radix};
+use super::{Block, Places, Row, few, quick, radix};
 use crate::isa::{Isa, Work, with_isa};
 use crate::pool;
 
@@ -40,6 +40,9 @@ pub(super) fn room<T: Key>(len: usize) -> usize {
 /// is room asked for.
 pub(super) fn argsort<T: Key>(line: Row<T::Raw>, flip: T::Bits, work: &mut [u8], out: Row<i64>) {
     let len = line.len();
+    if few::argsort::<T>(line, flip, work, out) {
+        return;
+    }
     if !fit::<T>(len) {
         return by_comparing::<T>(line, flip, cast_slice_mut(work), out);
     }

@@ -2,11 +2,12 @@
 //!
 //! `key.rs` maps elements to unsigned integers; `line.rs` sorts one line by them, stably, and
 //! `indices.rs` the indices of one, with `runs.rs` where it is almost in order, else `quick.rs` or
-//! `radix.rs`; `count.rs` is for elements of one or two bytes, `short.rs` for many lines of a few
-//! elements. Here lines of any layout are shared out, after all memory that they need is there. May
+//! `radix.rs`; `count.rs` is for elements of one or two bytes, `few.rs` for indices of few different ones,
+//! `short.rs` for many lines of a few elements. Here lines of any layout are shared out, after all memory that they need is there. May
 //! assume what the contract promises of a [`Sort`] and a [`Search`]. Called by the backend.
 
 mod count;
+mod few;
 mod indices;
 mod key;
 mod line;

@@ -220,19 +220,23 @@ pub(super) fn make_all<E: Bits>(data: &mut [E], make: &Make<'_, E>) {
     });
 }
 
-/// So many of the integers, and room for as many: one of each stretch of the same length, at changing
-/// places of it, since what repeats could show one face only at even ones.
+/// So many of the integers, at [uneven] places, and room for as many.
 fn sample<E: Bits>(len: usize, count: usize, make: &Make<'_, E>) -> Vec<E> {
-    // The fraction of the golden ratio, of which no few multiples are close to each other.
-    const UNEVEN: u64 = 0x9e37_79b9;
-    let place = |i: usize| {
-        let (stretch, part) = ((len / count) as u64, (i as u64 * UNEVEN) & u64::from(u32::MAX));
-        i * stretch as usize + ((stretch * part) >> 32) as usize
-    };
-    let places: SmallVec<[usize; GLANCE]> = (0..count).map(place).collect();
+    let places: SmallVec<[usize; GLANCE]> = uneven(len, count).collect();
     let mut sample = vec![E::ZERO; 2 * count];
     make(Places::These(&places), &mut sample[..count]);
     sample
+}
+
+/// So many of `len` places: one of each stretch of the same length, at changing places of it, since what
+/// repeats could show one face only at even ones.
+pub(super) fn uneven(len: usize, count: usize) -> impl Iterator<Item = usize> {
+    // The fraction of the golden ratio, of which no few multiples are close to each other.
+    const UNEVEN: u64 = 0x9e37_79b9;
+    (0..count).map(move |i| {
+        let (stretch, part) = ((len / count) as u64, (i as u64 * UNEVEN) & u64::from(u32::MAX));
+        i * stretch as usize + ((stretch * part) >> 32) as usize
+    })
 }
 
 /// Makes all integers and parts them by the pivots; where the parts end, as [`pieces`] has them, and
