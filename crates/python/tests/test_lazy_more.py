@@ -361,9 +361,18 @@ def test_a_gradient_towards_another_variable_of_the_array_is_refused() -> None:
                 wrong()
     # An array that is used twice is read once.
     assert (Vi(x) * Vi(x) * Vj(y)).formula.count("Vi(1") == 0
-    # With what the formula does not have it does not change.
-    _, (zero,) = k.value_and_grad("sum", [Vi(x + 1)], axis=1)
-    assert not np.asarray(zero).any()
+    # What the formula does not have is no zero either.
+    copies = [Vi(x + 1), Vi(x.tolist()), pickle.loads(pickle.dumps((k, xi)))[1], copy.deepcopy(xi)]
+    for stranger in copies:
+        with pytest.raises(ValueError, match="does not have this variable"):
+            k.value_and_grad("sum", [stranger], axis=1)
+    with pytest.raises(ValueError, match=r"towards the transposed tensor, x\.T"):
+        k.T.value_and_grad("sum", [xi], axis=0)
+    both = [k.value_and_grad("sum", [xi], axis=1), k.T.value_and_grad("sum", [xi.T], axis=0)]
+    assert np.array_equal(both[0][1][0], both[1][1][0])
+    # An argument that a formula does not use has a name, and a slope of zero.
+    unused = tw.Genred("Grad(SqDist(x,y), z, e)", ["x = Vi(2)", "y = Vj(2)", "z = Vi(2)", "e = Vi(1)"], axis=1)
+    assert not np.asarray(unused(x, y, x, np.ones((3, 1)))).any()
 
 
 def test_incoming_gradients_have_the_shape_of_the_result() -> None:

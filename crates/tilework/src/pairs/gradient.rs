@@ -59,14 +59,6 @@ impl LazyTensor {
     }
 }
 
-/// That a formula does not change with such a variable is true, and not what was meant.
-#[cold]
-pub(super) fn another_variable() -> Error {
-    let message = "the formula has another variable of this array; the gradient is taken towards \
-                   the tensor that the formula was made with";
-    Error::value("grad", message)
-}
-
 /// A reduction with all that its gradients need.
 pub(super) struct Work {
     pub(super) reduction: Reduction,
@@ -88,9 +80,7 @@ impl Work {
     ) -> Result<(Work, Vec<Variable>)> {
         let mut whole = tensor.bound.clone();
         whole.extend(weight.iter().flat_map(|weight| weight.bound.iter().cloned()));
-        if variables.iter().any(|v| lazy::has_another(&whole, &v.bound)) {
-            return Err(another_variable());
-        }
+        variables.iter().try_for_each(|v| lazy::check_has(&whole, &v.bound))?;
         let others: Vec<&LazyTensor> = variables.iter().copied().chain(weight).collect();
         let Numbered { exprs, arrays, extent } = tensor.numbered(&others)?;
         let weight = exprs.get(1 + variables.len());
@@ -289,8 +279,19 @@ mod tests {
             let one = f.reduction_grad("Sum", 1, None, &a, &e, &options).unwrap();
             assert_eq!(both[0].to_vec::<f64>().unwrap(), one.to_vec::<f64>().unwrap());
             // A variable that the formula does not have is not taken for one that it has.
+            let refused = |tensor: &LazyTensor, of: &LazyTensor, axis| {
+                let error = tensor.reduction_grad("Sum", axis, None, of, &e, &options);
+                error.unwrap_err().to_string()
+            };
             let fresh = LazyTensor::vi(&x).unwrap();
-            assert!(f.reduction_grad("Sum", 1, None, &fresh, &e, &options).is_err());
+            assert!(refused(&f, &fresh, 1).contains("another variable of this array"));
+            let copied = LazyTensor::vi(&x.copy().unwrap()).unwrap();
+            assert!(refused(&f, &copied, 1).contains("does not have this variable"));
+            let turned = f.t().unwrap();
+            assert!(refused(&turned, &a, 0).contains("x.T"));
+            let again =
+                turned.reduction_grad("Sum", 0, None, &a.t().unwrap(), &e, &options).unwrap();
+            assert_eq!(again.to_vec::<f64>().unwrap(), one.to_vec::<f64>().unwrap());
             one.to_vec::<f64>().unwrap()
         };
         assert_eq!(gradient(&x), [8.0, 16.0]);

@@ -14,7 +14,6 @@ use tilework_fork::ForkOnce;
 use tilework_formula::functions::{self, Argument};
 use tilework_formula::{Category, Expr, POSITIONS, Variable};
 
-use super::gradient::another_variable;
 use super::number::Numbered;
 use super::variable::Extent;
 use crate::array::Array;
@@ -38,11 +37,25 @@ impl Bound {
     }
 }
 
-/// Whether a formula with these variables has not one of the others, but one of the same array.
-pub(super) fn has_another(known: &[Bound], others: &[Bound]) -> bool {
-    let is_there = |other: &Bound| known.iter().any(|known| known.variable == other.variable);
-    let is_alike = |other: &Bound| known.iter().any(|known| known.is_alike(other));
-    others.iter().any(|other| !is_there(other) && is_alike(other))
+/// Refuses gradients towards an array that a formula with these variables does not have. They are zero,
+/// which is true, and not what was meant. Symbolic variables are arguments of a call, which may do nothing.
+pub(super) fn check_has(known: &[Bound], others: &[Bound]) -> Result<()> {
+    let is_there = |other: &&Bound| known.iter().any(|known| known.variable == other.variable);
+    let Some(lost) = others.iter().filter(|other| other.array.is_some()).find(|o| !is_there(o))
+    else {
+        return Ok(());
+    };
+    let is_turned = |known: &Bound| known.variable.position == lost.variable.position;
+    let message = if known.iter().any(is_turned) {
+        "the formula is transposed; the gradient is taken towards the transposed tensor, x.T"
+    } else if known.iter().any(|known| known.is_alike(lost)) {
+        "the formula has another variable of this array; the gradient is taken towards the tensor that \
+         the formula was made with"
+    } else {
+        "the formula does not have this variable; the gradient is taken towards the tensor that it was \
+         made with, and a copy of that, or one out of a pickle, is another"
+    };
+    Err(Error::value("grad", message))
 }
 
 /// Where the numbers of variables that have arrays begin; those below are the user's.
@@ -342,10 +355,9 @@ impl LazyTensor {
             }));
         }
         if let [LazyArg::Tensor(formula), LazyArg::Tensor(v), ..] = operands
-            && has_another(&formula.bound, &v.bound)
             && functions::takes_variable(name)
         {
-            return Err(another_variable());
+            check_has(&formula.bound, &v.bound)?;
         }
         let list = |list: &&[usize]| Argument::List(list.iter().map(|&n| n as f64).collect());
         arguments.extend(lists.iter().map(list));

@@ -4,7 +4,6 @@ use tilework_error::{Error, Result};
 use tilework_formula::derive;
 
 use super::call::Options;
-use super::gradient::another_variable;
 use super::lazy::{self, LazyArg, LazyTensor};
 use crate::array::Array;
 
@@ -312,9 +311,7 @@ impl LazyTensor {
     /// # Ok::<(), tilework::Error>(())
     /// ```
     pub fn grad(&self, variable: &LazyTensor, e: &LazyTensor) -> Result<LazyTensor> {
-        if lazy::has_another(&self.bound, &variable.bound) {
-            return Err(another_variable());
-        }
+        lazy::check_has(&self.bound, &variable.bound)?;
         self.with_expr("grad", &[variable, e], |expr| derive::grad(expr, variable.expr(), e.expr()))
     }
 
