@@ -154,3 +154,7 @@ def test_messages_name_what_was_called() -> None:
         k.solve(np.ones((M, 1), dtype="float32"), alpha=1.0)
     with pytest.raises(ValueError, match="'?\"?b\"?'? is a parameter; the unknown is"):
         KernelSolve("SqDist(x,y) * b", ["x = Vi(3)", "y = Vj(3)", "b = Pm(1)"], "b", axis=1)
+    with pytest.raises(TypeError, match="^Genred: aliases are a list of texts"):
+        tw.Genred("x", "x = Vi(3)")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="^KernelSolve: aliases are a list of texts"):
+        KernelSolve("SqDist(x,y) * b", 5, "b", axis=1)  # type: ignore[arg-type]

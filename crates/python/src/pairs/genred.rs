@@ -1,6 +1,6 @@
 //! `tilework.Genred`: reductions of formulas written as text.
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use tilework::Array;
@@ -35,6 +35,14 @@ pub struct PyGenred {
     keywords: Option<Py<PyDict>>,
 }
 
+/// The texts that declare variables.
+pub(super) fn declarations(name: &str, aliases: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    aliases.extract().map_err(|_| {
+        let message = format!("{name}: aliases are a list of texts, as in [\"x = Vi(3)\"]");
+        PyTypeError::new_err(message)
+    })
+}
+
 #[pymethods]
 impl PyGenred {
     #[new]
@@ -43,7 +51,7 @@ impl PyGenred {
     fn new(
         py: Python<'_>,
         formula: String,
-        aliases: Vec<String>,
+        aliases: &Bound<'_, PyAny>,
         reduction_op: &str,
         axis: isize,
         dtype: Option<&Bound<'_, PyAny>>,
@@ -53,6 +61,7 @@ impl PyGenred {
     ) -> PyResult<PyGenred> {
         // The arrays have their dtype; KeOps ignores this one too.
         let _ = dtype;
+        let aliases = declarations("Genred", aliases)?;
         let texts: Vec<&str> = aliases.iter().map(String::as_str).collect();
         let weight = formula2.as_deref();
         let (over, k) = (index(axis)?, opt_arg.map(count).transpose()?);

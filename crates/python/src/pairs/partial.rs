@@ -33,7 +33,7 @@ impl PyPartial {
     /// The state as plain values: a dict of the integers `version`, `dim`, `K`, `weights` and `count`, the
     /// texts `reduction` and `dtype`, and the arrays `values` and, for extremes, `indices`.
     ///
-    /// `numpy.savez` keeps it without pickles, and `from_arrays` takes what `numpy.load` gives; all but the
+    /// `numpy.savez` keeps it without pickles, and `from_arrays(**numpy.load(file))` takes what it wrote; all but the
     /// arrays can be written as JSON.
     ///
     /// Version 1: `values` is `(..., rows, width)` in float32 or float64, `indices` the same in

@@ -10,7 +10,7 @@ use tilework::pairs::{
 };
 use tilework::{Array, DType};
 
-use super::genred::{arrays, effort_of, index, restored};
+use super::genred::{arrays, declarations, effort_of, index, restored};
 use super::lazy::PyLazy;
 use super::operand::{number, required_array};
 use super::reductions::once;
@@ -192,13 +192,14 @@ impl PyKernelSolve {
     fn new(
         py: Python<'_>,
         formula: &str,
-        aliases: Vec<String>,
+        aliases: &Bound<'_, PyAny>,
         varinvalias: &str,
         axis: isize,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyKernelSolve> {
         let mut settings = Settings::default();
         settings.take_all("KernelSolve", options, OF_RESULTS, |_, _| Ok(false))?;
+        let aliases = declarations("KernelSolve", aliases)?;
         let texts: Vec<&str> = aliases.iter().map(String::as_str).collect();
         let genred = Genred::new(formula, &texts, "Sum", index(axis)?).py()?;
         let Some(unknown) = genred.position(varinvalias) else {

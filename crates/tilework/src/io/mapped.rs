@@ -1,6 +1,6 @@
 //! `.npy` files as arrays without reading them: pages come from the file when they are touched.
 //!
-//! The one file of this crate with `unsafe`: that the file stays as it is while arrays on it live is
+//! `unsafe`: that the file stays as it is while arrays on it live is
 //! the promise of whoever calls, and no check can stand in for it. Called by users.
 
 #![allow(unsafe_code, reason = "a file that others change is memory that others change")]
