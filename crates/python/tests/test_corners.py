@@ -192,3 +192,16 @@ def test_an_element_is_a_copy_and_a_view_is_asked_for(device: tw.device) -> None
     shuffled = tw.asarray(order)
     random.Random(3).shuffle(shuffled)
     assert sorted(shuffled.tolist()) == order and shuffled.tolist() != order
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_powers_that_are_shorter_operations_keep_their_special_values(dtype: str) -> None:
+    values = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -3.0, 7.0], dtype=dtype)
+    with np.errstate(all="ignore"):
+        for exponent in (2, 2.0, -1, -1.0, 0.5):
+            expected = np.power(values, np.full_like(values, exponent))
+            got = np.asarray(tw.asarray(values) ** exponent)
+            np.testing.assert_allclose(got, expected, rtol=1e-6, atol=0)
+            assert np.array_equal(np.signbit(got[:4]), np.signbit(expected[:4]))
+    with pytest.raises(ValueError, match="negative"):
+        tw.asarray([2, 4]) ** -1

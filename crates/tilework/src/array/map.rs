@@ -33,8 +33,8 @@ fn is_same(a: &[usize], b: &[usize]) -> bool {
 /// ```
 pub fn apply(id: Id, operands: &[Arg<'_>]) -> Result<Array> {
     let row = id.row();
-    if let Some(base) = squared(id, operands) {
-        return apply(Id::Square, &[Arg::Array(base)]).map_err(|error| error.of(row.name));
+    if let Some((shorter, base)) = power_by_one(id, operands) {
+        return apply(shorter, &[Arg::Array(base)]).map_err(|error| error.of(row.name));
     }
     let operands = &*in_range(row, operands);
     if let Some((array, computes)) = alike(row, operands) {
@@ -58,9 +58,9 @@ pub fn apply(id: Id, operands: &[Arg<'_>]) -> Result<Array> {
 /// cast to its dtype without falling to a lower kind.
 pub fn apply_into(id: Id, operands: &[Arg<'_>], out: &Array) -> Result<()> {
     let row = id.row();
-    if let Some(base) = squared(id, operands) {
-        let squares = apply_into(Id::Square, &[Arg::Array(base)], out);
-        return squares.map_err(|error| error.of(row.name));
+    if let Some((shorter, base)) = power_by_one(id, operands) {
+        let written = apply_into(shorter, &[Arg::Array(base)], out);
+        return written.map_err(|error| error.of(row.name));
     }
     let operands = &*in_range(row, operands);
     settled(row, operands, |computes, device, shape| {
@@ -97,20 +97,21 @@ pub fn apply_into(id: Id, operands: &[Arg<'_>], out: &Array) -> Result<()> {
     })
 }
 
-/// The base of a second power, which is a product: the same special values, and better rounded.
+/// A power that one operation gives, with its base: a square or a reciprocal, which have the same special
+/// values and are better rounded. (A square root has not: of -0.0 and of minus infinity.)
 #[inline]
-fn squared<'a>(id: Id, operands: &'a [Arg<'_>]) -> Option<&'a Array> {
-    match operands {
-        [Arg::Array(base), Arg::Number(two)]
-            if id == Id::Pow
-                && matches!(two, Number::Int(2) | Number::Float(2.0))
-                && Id::Square.row().takes(base.dtype())
-                && two.promote(base.dtype()) == base.dtype() =>
-        {
-            Some(base)
-        }
-        _ => None,
+fn power_by_one<'a>(id: Id, operands: &'a [Arg<'_>]) -> Option<(Id, &'a Array)> {
+    let [Arg::Array(base), Arg::Number(exponent)] = operands else { return None };
+    if id != Id::Pow {
+        return None;
     }
+    let shorter = match exponent {
+        Number::Int(2) | Number::Float(2.0) => Id::Square,
+        Number::Int(-1) | Number::Float(-1.0) if base.dtype().is_float() => Id::Reciprocal,
+        _ => return None,
+    };
+    let same = exponent.promote(base.dtype()) == base.dtype();
+    (same && shorter.row().takes(base.dtype())).then_some((shorter, *base))
 }
 
 /// Settles what an operation needs to know before it begins, and goes on with it: what it computes
