@@ -262,7 +262,7 @@ def main() -> None:
         best, stored = min(others[: len(keops)]), others[len(keops) :]
         rate = row.batches * row.m * row.n / own
         if row.most:
-            share, aim, met = "the call", f"{row.most * 1e3} ms", own <= row.most
+            share, aim, met = "the call", f"{row.most * 1e3:.3g} ms", own <= row.most
         else:
             share, aim, met = f"{rate / row.limit[1]:.0%} of {row.limit[0]}", f"{row.aim}", best / own >= row.aim
         ratio = f"{best / own:.2f}" + ("" if met else ", missed")
