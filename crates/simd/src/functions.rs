@@ -46,6 +46,7 @@ macro_rules! each_function {
                 sin: 1, trig32::sin, trig64::sin;
                 cos: 1, trig32::cos, trig64::cos;
                 tan: 1, trig32::tan, trig64::tan;
+                sinxdivx: 1, trig32::sinxdivx, trig64::sinxdivx;
                 pow: 2, power::pow32, power::pow64;
             ]
         }

@@ -56,6 +56,7 @@ const UNARY: &[Unary] = &[
     ("sin", f64::sin),
     ("cos", f64::cos),
     ("tan", f64::tan),
+    ("sinxdivx", |x| if x == 0.0 { 1.0 } else { x.sin() / x }),
     ("tanh", f64::tanh),
     ("sinh", f64::sinh),
     ("cosh", f64::cosh),

@@ -1,4 +1,4 @@
-//! `f32`: sin, cos, tan.
+//! `f32`: sin, cos, tan, sin(x) / x.
 //!
 //! Sine and cosine of |x| <= `NEAR` are computed in `f32`, with three parts of pi/2. Beyond it, and
 //! for the tangent, each half is in `f64`, where two parts have bits to spare and one polynomial serves
@@ -6,7 +6,7 @@
 //! lanes beyond.
 
 use super::coef::{HALF_PI, HALF_PI_F32, PI, S_COS, S_SIN, W_SIN, W_TAN};
-use super::trig64::{any_huge, cos_huge, sin_huge, tan_huge};
+use super::trig64::{any_huge, cos_huge, sin_huge, sinxdivx_huge, tan_huge};
 use super::{MAGIC32, MAGIC64, huge, poly};
 use crate::vector::{Lanes, Single, Vector};
 
@@ -119,6 +119,18 @@ pub fn sin<V: Single + Lanes>(x: V) -> V {
     }
     let y = sin_near(x);
     if any_huge(x, LIMIT) { huge::patch(x, y, LIMIT, |x| sin_huge(x.into()) as f32) } else { y }
+}
+
+/// sin(x) / x, 1 at zero.
+#[inline(always)]
+pub fn sinxdivx<V: Single + Lanes>(x: V) -> V {
+    let w = x.widen();
+    let y = V::select(x.eq(V::lit(0.0)), V::lit(1.0), V::narrow(sin_wide(w) / w));
+    if any_huge(x, LIMIT) {
+        huge::patch(x, y, LIMIT, |x| sinxdivx_huge(x.into()) as f32)
+    } else {
+        y
+    }
 }
 
 /// Cosine.

@@ -1,4 +1,4 @@
-//! `f64`: sin, cos, tan.
+//! `f64`: sin, cos, tan, sin(x) / x.
 //!
 //! The sine counts half turns: x = n pi + r, and one polynomial serves all of [-pi/2, pi/2]. The first
 //! difference is exact, the second rounds once (the third is seen only next to a zero, where it rounds
@@ -61,6 +61,16 @@ fn sin_of<V: Vector<Elem = f64>>(q: V, r: Pair<V>) -> V {
     V::select(odd, c, s).xor(q.shl::<62>().sign())
 }
 
+/// sin(r + q pi/2) / x, rounded once: the quotient of a rounded sine may be off by another ulp.
+#[inline(always)]
+fn sin_over<V: Vector<Elem = f64>>(q: V, r: Pair<V>, x: V) -> V {
+    let z = r.hi * r.hi;
+    let (s, c) = (sin_pair_of(r, z).renorm(), cos_pair_of(r, z).renorm());
+    let odd = q.shl::<63>().sign_mask();
+    let sine = pair(V::select(odd, c.hi, s.hi), V::select(odd, c.lo, s.lo));
+    sine.over(pair(x, V::lit(0.0))).value().xor(q.shl::<62>().sign())
+}
+
 /// tan(r + q pi/2).
 #[inline(always)]
 fn tan_of<V: Vector<Elem = f64>>(q: V, r: Pair<V>) -> V {
@@ -114,6 +124,12 @@ pub(crate) fn sin_huge(x: f64) -> f64 {
     sin_of(q, r).0
 }
 
+/// sin(x) / x of one huge argument.
+pub(crate) fn sinxdivx_huge(x: f64) -> f64 {
+    let (q, r) = huge_parts(x, 0);
+    sin_over(q, r, ScalarF64(x)).0
+}
+
 /// Cosine of one huge argument.
 pub(crate) fn cos_huge(x: f64) -> f64 {
     let (q, r) = huge_parts(x, 1);
@@ -137,6 +153,14 @@ pub(crate) fn any_huge<V: Lanes>(x: V, limit: f64) -> bool {
 pub fn sin<V: Lanes<Elem = f64>>(x: V) -> V {
     let y = sin_near(x);
     if any_huge(x, LIMIT) { huge::patch(x, y, LIMIT, sin_huge) } else { y }
+}
+
+/// sin(x) / x, 1 at zero.
+#[inline(always)]
+pub fn sinxdivx<V: Lanes<Elem = f64>>(x: V) -> V {
+    let (q, r) = reduce(x);
+    let y = V::select(x.abs().lt(V::lit(1e-9)), V::lit(1.0), sin_over(q, r, x));
+    if any_huge(x, LIMIT) { huge::patch(x, y, LIMIT, sinxdivx_huge) } else { y }
 }
 
 /// Cosine.
