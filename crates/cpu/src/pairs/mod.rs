@@ -7,6 +7,13 @@
 //! interpreter (`tile`) with the same bits, and values are folded into states (`fold`). States of
 //! ranges of j are merged in order. Cuts depend on sizes only, so results are the same bits for any
 //! number of threads.
+//!
+//! Faster forms stand beside that walk. `form` says where distances are inner products instead
+//! (`exponent` what the formula makes of them), of points that `moved` centres, `packed` stores and `load`
+//! brings into a piece; `products` multiplies tiles of them. `columns` and `centred` are for long vectors that are
+//! summed with a weight of each pair. `nearest` searches: `filter` compares tiles with limits, `candidates` and `select` keep
+//! what may be among the K best, `then` is what is done to a distance before it is compared, and `shortlist` computes what
+//! is left as the formula is written. `rows` holds finished states, `course` tells progress, `explain` the plan.
 
 mod aligned;
 mod candidates;
