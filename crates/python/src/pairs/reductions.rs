@@ -251,6 +251,8 @@ pub fn result(py: Python<'_>, reduced: Reduced, settings: &Settings) -> PyResult
                 return PyArray(array).into_py_any(py);
             };
             let to = target(out.bind(py), array.device())?;
+            // At the end and at once, not block by block: work that fails or is stopped leaves `out` as it
+            // was, and the blocks may read what it overlaps.
             run(py, array.len(), array.device(), || to.assign(&array))?;
             Ok(out.clone_ref(py))
         }

@@ -154,6 +154,13 @@ impl Wanted {
             indices: row.gives_indices.then_some(width),
         }
     }
+
+    fn states(call: &Call<'_>, options: &Options<'_>) -> Wanted {
+        let (row, shape) = (call.reduction.row(), call.reduction.shape());
+        let values = (row.monoid.values(shape), row.states(call.accumulates(options.sums)));
+        let indices = Some(row.monoid.indices(shape)).filter(|width| *width > 0);
+        Wanted { finish: false, values: Some(values), indices }
+    }
 }
 
 impl<'a> Call<'a> {
@@ -189,18 +196,14 @@ impl<'a> Call<'a> {
     }
 
     /// Whether the formula has no components, so that there is nothing to compute.
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.reduction.formula().dim() == 0
     }
 
     /// The result.
     pub(super) fn run(&self, options: &Options<'_>) -> Result<Reduced> {
         if self.is_empty() {
-            let (row, shape) = (self.reduction.row(), self.outline().shape);
-            let empty = |dtype: DType| Array::zeros_on(self.device(), &shape, dtype);
-            let values = row.gives_values.then(|| empty(row.result(self.dtype()))).transpose()?;
-            let indices = row.gives_indices.then(|| empty(DType::Int64)).transpose()?;
-            return Ok(Reduced { values, indices });
+            return self.made(|shape, dtype| Array::zeros_on(self.device(), shape, dtype));
         }
         if let Some(blocks) = Blocks::of(self, options)? {
             return blocks.run(self, options);
@@ -226,6 +229,33 @@ impl<'a> Call<'a> {
         }
         let dtype = if row.gives_values { row.result(self.dtype()) } else { DType::Int64 };
         Outline { shape, dtype, is_two: row.gives_values && row.gives_indices }
+    }
+
+    /// Arrays for the result, made by a function of their shape and dtype.
+    fn made(&self, make: impl Fn(&[usize], DType) -> Result<Array>) -> Result<Reduced> {
+        let (row, shape) = (self.reduction.row(), self.outline().shape);
+        let values = row.gives_values.then(|| make(&shape, row.result(self.dtype())));
+        let indices = row.gives_indices.then(|| make(&shape, DType::Int64));
+        Ok(Reduced { values: values.transpose()?, indices: indices.transpose()? })
+    }
+
+    /// Room for the result.
+    pub(super) fn room(&self) -> Result<Reduced> {
+        let operation = self.reduction.row().fold.row().name;
+        self.made(|shape, dtype| Array::unset(operation, self.device(), shape, dtype))
+    }
+
+    /// Room for states.
+    pub(super) fn state_room(&self, options: &Options<'_>) -> Result<Reduced> {
+        let wanted = Wanted::states(self, options);
+        let rows = self.extent.rows(self.reduction.axis().survivor());
+        let make = |(width, dtype): (usize, DType)| {
+            let shape: Dims = self.extent.batch.iter().copied().chain([rows, width]).collect();
+            Array::unset("partial", self.device(), &shape, dtype)
+        };
+        let values = wanted.values.map(make).transpose()?;
+        let indices = wanted.indices.map(|width| make((width, DType::Int64))).transpose()?;
+        Ok(Reduced { values, indices })
     }
 
     /// How the device would do it.
@@ -282,11 +312,7 @@ impl<'a> Call<'a> {
         if columns.is_some() {
             return Ok(Raw { values: columns, indices: None });
         }
-        let (row, shape) = (self.reduction.row(), self.reduction.shape());
-        let values = (row.monoid.values(shape), row.states(self.accumulates(options.sums)));
-        let indices = Some(row.monoid.indices(shape)).filter(|width| *width > 0);
-        let wanted = Wanted { finish: false, values: Some(values), indices };
-        self.ask(options, start, wanted, Device::run).map(|((), raw)| raw)
+        self.ask(options, start, Wanted::states(self, options), Device::run).map(|((), raw)| raw)
     }
 
     /// The K values of each row on an axis of their own, if they are vectors.

@@ -5,7 +5,7 @@
 //! device; derivatives are symbolic and are reductions again. A [`Partial`] is a reduction over
 //! some of the indices that can be merged with others. Rooms: `variable` (arrays as variables),
 //! `lazy`, `number`, `methods` and `reduce` (LazyTensor), `genred`, `call` (the request), `stream`
-//! (long work in blocks), `gradient` and `together`, `solve`, `partial`.
+//! (long work in blocks, with `cut` and `parts`), `gradient` and `together`, `solve`, `partial`.
 //!
 //! ```
 //! use tilework::Array;
@@ -18,12 +18,14 @@
 //! ```
 
 mod call;
+mod cut;
 mod genred;
 mod gradient;
 mod lazy;
 mod methods;
 mod number;
 mod partial;
+mod parts;
 mod reduce;
 mod solve;
 mod stream;

@@ -10,7 +10,7 @@ use tilework_formula::reduction::{Weight, named};
 use tilework_ops::pair_fold::{Finish, Monoid};
 use tilework_ops::{DType, Kind, PairFoldId, PairShape};
 
-use super::call::{Call, Options};
+use super::call::{Call, Options, Raw};
 use super::lazy::LazyTensor;
 use super::stream;
 use crate::array::{Array, Direction};
@@ -80,7 +80,11 @@ impl Partial {
 
     /// The state of a call, whose first index is `offset`.
     pub(super) fn of(call: &Call<'_>, options: &Options<'_>, offset: i64) -> Result<Partial> {
-        let raw = call.states(options, offset)?;
+        Partial::with(call, call.states(options, offset)?)
+    }
+
+    /// The state of a call, as it came from the device.
+    pub(super) fn with(call: &Call<'_>, raw: Raw) -> Result<Partial> {
         let values = raw.values.ok_or_else(|| Error::value("partial", "there is no state"))?;
         Ok(Partial {
             fold: call.reduction.row().fold,

@@ -1,22 +1,19 @@
-//! Reductions block by block, through partial states: long ones, and those on another device.
+//! Reductions block by block, through partial states where rows are cut: long ones, and those on another
+//! device.
 //!
 //! What a device prepares is bounded by the blocks and not by the arrays, and of a memory-mapped array
 //! no more than a block is needed at a time, so that arrays may be larger than memory. A device that the
-//! arrays are not on gets both sides block by block, so that both may be larger than its memory; of
-//! the reduced side the next block is copied while the device works on the last. Blocks are cut by
-//! size, never by what happens to be free, and merged in order. Memory of a card is not cut here: its
-//! backend bounds what it prepares. Called by `call` and `partial`.
+//! arrays are not on gets both sides block by block, so that both may be larger than its memory; the
+//! next block is copied while the device works on the last. Blocks are cut by `cut`, and states merged
+//! in order. Memory of a card is not cut here: its backend bounds what it prepares. Called by `call`
+//! and `partial`.
 
-use std::ops::Range;
-
-use tilework_backend::release_pages;
 use tilework_error::{Error, Result};
-use tilework_formula::{Category, Expr};
 
-use super::call::{Call, Options, Reduced};
+use super::call::{Call, Options, Raw, Reduced};
+use super::cut::{Cut, pieces};
 use super::partial::Partial;
-use super::reduce::rows_of;
-use super::variable::Extent;
+use super::parts::{Part, Room};
 use crate::array::Array;
 use crate::device::Device;
 
@@ -28,55 +25,57 @@ const SURVIVING: usize = 4 * BLOCK;
 /// Where a call is done, and how it is cut.
 pub(super) struct Blocks {
     device: Device,
-    /// How many indices that survive make a block, and how many that are reduced.
-    surviving: usize,
-    reduced: usize,
+    cut: Cut,
 }
 
 impl Blocks {
     /// None where the call is done as a whole, where its arrays are.
     pub(super) fn of(call: &Call<'_>, options: &Options<'_>) -> Result<Option<Blocks>> {
-        let (home, axis) = (call.device(), call.reduction.axis());
+        let home = call.device();
         let device = options.device.unwrap_or(home);
-        let surviving = call.extent.rows(axis.survivor());
         if device != home {
-            let row = row_bytes(call, axis.survivor())?.saturating_add(state_bytes(call, options));
-            return Ok(Some(Blocks {
-                device,
-                surviving: (SURVIVING / row.max(1)).clamp(1, surviving.max(1)),
-                reduced: (BLOCK / row_bytes(call, axis.reduced())?.max(1)).max(1),
-            }));
+            let cut = Cut::of(call, options, [SURVIVING, BLOCK])?;
+            return Ok(Some(Blocks { device, cut }));
         }
         if call.arrays.iter().map(host_bytes).fold(0, usize::saturating_add) <= 2 * BLOCK {
             return Ok(None);
         }
         // Both sides: what a backend packs is bounded by what it is given.
-        let rows = |category| Ok::<_, Error>((BLOCK / row_bytes(call, category)?.max(1)).max(1));
-        let (survive, reduced) = (rows(axis.survivor())?, rows(axis.reduced())?);
-        let long = survive < surviving || reduced < call.count();
-        Ok(long.then(|| Blocks { device, surviving: survive.min(surviving).max(1), reduced }))
+        let cut = Cut::of(call, options, [BLOCK, BLOCK])?;
+        Ok((!cut.is_whole(call)).then_some(Blocks { device, cut }))
     }
 
     /// The result, where the arrays are.
     pub(super) fn run(&self, call: &Call<'_>, options: &Options<'_>) -> Result<Reduced> {
-        let home = call.device();
         let options = Options { device: None, ..*options };
-        let mut parts: Vec<Reduced> = Vec::new();
         let survivor = call.reduction.axis().survivor();
-        for (rows, done) in pieces(call.extent.rows(survivor), self.surviving) {
-            let part = options.part(done, |options| {
-                let part = Part::of(call, survivor, &rows)?.kept_on(self.device, call)?;
-                self.reduce(&part.call(call), options)
+        let [batches, rows] = self.cut.counts(call);
+        let parts = batches.saturating_mul(rows);
+        let mut room = Room::new(call.device(), parts, || call.room())?;
+        for (batches, done) in self.cut.batches(&call.extent.batch) {
+            let batch = Part::of_batches(call, &batches)?;
+            let whole = batch.call(call);
+            options.part(done, |options| {
+                for (rows, done) in pieces(call.extent.rows(survivor), self.cut.surviving) {
+                    let part = options.part(done, |options| {
+                        options.tell(0.0)?;
+                        let part =
+                            Part::of(&whole, survivor, &rows)?.kept_on(self.device, &whole)?;
+                        self.reduce(&part.call(&whole), options)
+                    })?;
+                    room.put(part, (batches.clone(), rows))?;
+                }
+                Ok::<_, Error>(())
             })?;
-            parts.push(part.to_device(home)?);
+            batch.release_pages(call);
         }
-        joined(parts, call.extent.batch.len())
+        room.finish()
     }
 
     /// The result of a call whose surviving side is on the device.
     fn reduce(&self, call: &Call<'_>, options: &Options<'_>) -> Result<Reduced> {
         let reduced = call.reduction.axis().reduced();
-        if call.count() > self.reduced {
+        if call.count() > self.cut.reduced {
             return self.states(call, options, 0)?.finish();
         }
         let whole = Part::of(call, reduced, &(0..call.count()))?.on(self.device, call)?;
@@ -87,7 +86,7 @@ impl Blocks {
     fn states(&self, call: &Call<'_>, options: &Options<'_>, offset: i64) -> Result<Partial> {
         let reduced = call.reduction.axis().reduced();
         let mut states: Option<Partial> = None;
-        for (rows, done) in pieces(call.count(), self.reduced) {
+        for (rows, done) in pieces(call.count(), self.cut.reduced) {
             let here = Part::of(call, reduced, &rows)?;
             let there = here.on(self.device, call)?;
             // So that two blocks are there at most: this one, and the one that was worked on.
@@ -99,7 +98,7 @@ impl Blocks {
                 let part = Partial::of(&there.call(call), options, first)?;
                 options.tell(1.0).map(|()| part)
             })?;
-            here.release_pages(call)?;
+            here.release_pages(call);
             states = Some(match states {
                 Some(before) => before.merge(&part)?,
                 None => part,
@@ -108,13 +107,24 @@ impl Blocks {
         states.ok_or_else(|| Error::value("reduction", "there is no block"))
     }
 
-    /// The states of a call, all of whose surviving side is on the device meanwhile.
+    /// The states of a call; of each block of batches all of the surviving side is on the device
+    /// meanwhile.
     fn partial(&self, call: &Call<'_>, options: &Options<'_>, offset: i64) -> Result<Partial> {
         let options = Options { device: None, ..*options };
-        let survivor = call.reduction.axis().survivor();
-        let all = 0..call.extent.rows(survivor);
-        let part = Part::of(call, survivor, &all)?.kept_on(self.device, call)?;
-        self.states(&part.call(call), &options, offset)?.to_device(call.device())
+        let rows = 0..call.extent.rows(call.reduction.axis().survivor());
+        let [parts, _] = self.cut.counts(call);
+        let mut room = Room::new(call.device(), parts, || call.state_room(&options))?;
+        for (batches, done) in self.cut.batches(&call.extent.batch) {
+            let batch = Part::of_batches(call, &batches)?;
+            let kept = batch.kept_on(self.device, call)?;
+            let states =
+                options.part(done, |options| self.states(&kept.call(call), options, offset))?;
+            let (_, values, indices) = states.arrays();
+            room.put(Reduced { values: Some(values), indices }, (batches, rows.clone()))?;
+            batch.release_pages(call);
+        }
+        let Reduced { values, indices } = room.finish()?;
+        Partial::with(call, Raw { values, indices })
     }
 
     /// How the first block would be done, and how many there are.
@@ -122,159 +132,67 @@ impl Blocks {
         let (home, axis) = (call.device(), call.reduction.axis());
         let [surviving, reduced] = [axis.survivor(), axis.reduced()];
         let rows = [surviving, reduced].map(|category| call.extent.rows(category));
-        let first = Part::of(call, surviving, &(0..self.surviving.min(rows[0])))?;
+        let batch: Vec<_> =
+            call.extent.batch.iter().zip(&self.cut.batch).map(|(&n, &len)| 0..len.min(n)).collect();
+        let first = Part::of_batches(call, &batch)?;
+        let first = Part::of(&first.call(call), surviving, &(0..self.cut.surviving.min(rows[0])))?;
         let first = first.kept_on(self.device, call)?;
-        let first = Part::of(&first.call(call), reduced, &(0..self.reduced.min(rows[1])))?;
+        let first = Part::of(&first.call(call), reduced, &(0..self.cut.reduced.min(rows[1])))?;
         let first = first.on(self.device, call)?;
         let how = first.call(call).explain(&Options { device: None, ..*options })?;
-        let outer = match rows[0].div_ceil(self.surviving.max(1)) {
-            0 | 1 => String::new(),
-            outer => format!("{outer} times "),
+        let [batches, outer] = self.cut.counts(call);
+        let blocks = pieces(rows[1], self.cut.reduced).len();
+        let mut told = match batches {
+            1 => String::new(),
+            _ => {
+                let each = self.cut.batch.iter().product::<usize>();
+                let what = if each == 1 { "batch" } else { "batches" };
+                format!("{batches} of {each} {what}")
+            }
         };
-        let copied = match home == self.device {
-            true => String::new(),
-            false => format!(", copied from {home} to {}", self.device),
-        };
-        let (blocks, rows) = (rows[1].div_ceil(self.reduced), self.reduced.min(rows[1]));
-        Ok(format!(
-            "{how}blocks    {outer}{blocks} of {rows} like this one, states merged in order{copied}\n"
-        ))
+        if batches == 1 || outer > 1 || blocks > 1 {
+            told += if batches > 1 { ", each " } else { "" };
+            if outer > 1 {
+                told += &format!("{outer} times ");
+            }
+            told += &format!("{blocks} of {}", self.cut.reduced.min(rows[1]));
+        }
+        told += " like this one";
+        if blocks > 1 {
+            told += ", states merged in order";
+        }
+        if home != self.device {
+            told += &format!(", copied from {home} to {}", self.device);
+        }
+        Ok(format!("{how}blocks    {told}\n"))
     }
 }
 
 /// The states of a call, whose first index is `offset`, where its arrays are.
 pub(super) fn partial(call: &Call<'_>, options: &Options<'_>, offset: i64) -> Result<Partial> {
-    match Blocks::of(call, options)? {
+    match Blocks::of(call, options)?.filter(|_| !call.is_empty()) {
         Some(blocks) => blocks.partial(call, options, offset),
         None => Partial::of(call, &Options { device: None, ..*options }, offset),
     }
 }
 
-/// Arrays of a part of a call, and their extent.
-struct Part {
-    arrays: Vec<Array>,
-    extent: Extent,
-}
-
-impl Part {
-    /// Views of some indices.
-    fn of(call: &Call<'_>, category: Category, rows: &Range<usize>) -> Result<Part> {
-        let mut arrays: Vec<Array> = call.arrays.to_vec();
-        for variable in Expr::variables_of(&call.reduction.outputs())? {
-            if variable.category == category {
-                arrays[variable.position] = rows_of(&arrays[variable.position], rows)?;
-            }
-        }
-        Ok(Part { arrays, extent: call.extent.with_rows(category, rows.len()) })
-    }
-
-    /// All arrays on a device.
-    fn on(&self, device: Device, call: &Call<'_>) -> Result<Part> {
-        self.moved(device, call, |_| true)
-    }
-
-    /// All but what is reduced on a device.
-    fn kept_on(&self, device: Device, call: &Call<'_>) -> Result<Part> {
-        let reduced = call.reduction.axis().reduced();
-        self.moved(device, call, |category| category != reduced)
-    }
-
-    fn moved(
-        &self,
-        device: Device,
-        call: &Call<'_>,
-        is: impl Fn(Category) -> bool,
-    ) -> Result<Part> {
-        let mut arrays = self.arrays.clone();
-        for variable in Expr::variables_of(&call.reduction.outputs())? {
-            if is(variable.category) {
-                arrays[variable.position] = arrays[variable.position].to_device(device)?;
-            }
-        }
-        let extent = Extent { device: Some(device), ..self.extent.clone() };
-        Ok(Part { arrays, extent })
-    }
-
-    fn call<'a>(&'a self, whole: &Call<'a>) -> Call<'a> {
-        Call::new(whole.reduction, &self.arrays, &self.extent)
-    }
-
-    /// What was read of the reduced side's files is not needed again soon; what survives is read
-    /// again for the next block.
-    fn release_pages(&self, call: &Call<'_>) -> Result<()> {
-        let reduced = call.reduction.axis().reduced();
-        for variable in Expr::variables_of(&call.reduction.outputs())? {
-            let array = &self.arrays[variable.position];
-            if variable.category == reduced && array.is_contiguous() {
-                let (size, from) = (array.dtype().size(), array.offset());
-                release_pages(array.storage(), from * size..(from + array.len()) * size);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Blocks of so many indices, at least one, each with the part of the work that it is.
-fn pieces(count: usize, rows: usize) -> impl Iterator<Item = (Range<usize>, Range<f64>)> {
-    (0..count.max(1)).step_by(rows.max(1)).map(move |start| {
-        let end = (start + rows.max(1)).min(count);
-        let at = |index: usize| index as f64 / count.max(1) as f64;
-        (start..end, at(start)..at(end))
-    })
-}
-
-/// Results of blocks of rows, as one.
-fn joined(mut parts: Vec<Reduced>, axis: usize) -> Result<Reduced> {
-    if parts.len() <= 1 {
-        return parts.pop().ok_or_else(|| Error::value("reduction", "there is no block"));
-    }
-    let join = |of: fn(&Reduced) -> Option<&Array>| {
-        let arrays: Option<Vec<&Array>> = parts.iter().map(of).collect();
-        arrays.map(|arrays| crate::concat(&arrays, axis as isize)).transpose()
-    };
-    let (values, indices) =
-        (join(|part| part.values.as_ref())?, join(|part| part.indices.as_ref())?);
-    Ok(Reduced { values, indices })
-}
-
 fn host_bytes(array: &Array) -> usize {
-    if array.storage().is_on_host() { bytes(array) } else { 0 }
-}
-
-fn bytes(array: &Array) -> usize {
-    array.len().saturating_mul(array.dtype().size())
-}
-
-/// Bytes that an index of a category has, in all arrays and batches.
-fn row_bytes(call: &Call<'_>, category: Category) -> Result<usize> {
-    let rows = call.extent.rows(category).max(1);
-    let mut row = 0usize;
-    for variable in Expr::variables_of(&call.reduction.outputs())? {
-        if variable.category == category {
-            row = row.saturating_add(bytes(call.array(variable.position)?) / rows);
-        }
-    }
-    Ok(row)
-}
-
-/// Bytes of the states of an index, in all batches.
-fn state_bytes(call: &Call<'_>, options: &Options<'_>) -> usize {
-    let (row, shape) = (call.reduction.row(), call.reduction.shape());
-    let values = row.monoid.values(shape) * row.states(call.accumulates(options.sums)).size();
-    let state = values.saturating_add(8 * row.monoid.indices(shape));
-    call.extent.batch.iter().fold(state, |bytes, &n| bytes.saturating_mul(n))
+    let bytes = array.len().saturating_mul(array.dtype().size());
+    if array.storage().is_on_host() { bytes } else { 0 }
 }
 
 #[cfg(test)]
 mod tests {
     use tilework_backend::Progress;
     use tilework_formula::reduction::{REDUCTIONS, Weight};
-    use tilework_formula::{Axis, Reduction};
+    use tilework_formula::{Axis, Category, Expr, Reduction, Variable};
+    use tilework_layout::Dims;
     use tilework_ops::PairShape;
 
+    use super::super::lazy::LazyTensor;
     use super::super::variable::Extent;
     use super::*;
-    use crate::DType;
+    use crate::{DType, s};
 
     /// Where the arrays are, and where they are not.
     fn devices(home: Device) -> Vec<Device> {
@@ -294,23 +212,30 @@ mod tests {
         assert_eq!(indices(&whole.indices), indices(&parts.indices), "{name}");
     }
 
-    #[test]
-    fn blocks_give_what_the_whole_gives_and_tell_how_far_they_are() {
-        let numbers = |rows: usize, seed: u64| {
-            crate::Rng::new(seed).normal(&[rows, 2], DType::Float64).unwrap()
+    fn blocks(device: Device, batch: &[usize], surviving: usize, reduced: usize) -> Blocks {
+        Blocks { device, cut: Cut { batch: Dims::from_slice(batch), surviving, reduced } }
+    }
+
+    /// Points of i and of j, and what they have in common; their shapes without the last axis.
+    fn points(x: &[usize], y: &[usize]) -> ([Array; 2], Extent) {
+        let numbers = |rows: &[usize], seed: u64| {
+            crate::Rng::new(seed).normal(&[rows, &[2]].concat(), DType::Float64).unwrap()
         };
-        let arrays = [numbers(5, 1), numbers(23, 2)];
+        let arrays = [numbers(x, 1), numbers(y, 2)];
+        let of = |position: usize, category| {
+            Extent::of("test", &arrays[position], Variable { position, dim: 2, category }).unwrap()
+        };
+        let extent = of(0, Category::I).union("test", &of(1, Category::J)).unwrap();
+        (arrays, extent)
+    }
+
+    /// Every reduction of what these points give, in these blocks.
+    fn assert_blocks_give_the_whole(x: &[usize], y: &[usize], cuts: &[(&[usize], usize, usize)]) {
+        let (arrays, extent) = points(x, y);
         let home = arrays[0].device();
         let (x, y) = (Expr::vi(0, 2).unwrap(), Expr::vj(1, 2).unwrap());
         let (number, vector) = (x.dot(&y).unwrap(), x.multiply(&y).unwrap());
         let weight = y.square().unwrap();
-        let extent = Extent {
-            m: Some(5),
-            n: Some(23),
-            dtype: Some(DType::Float64),
-            device: Some(home),
-            ..Extent::default()
-        };
         for row in REDUCTIONS {
             let weight = (row.weight == Weight::Required).then_some(&weight);
             let k = row.takes_k.then_some(3);
@@ -330,9 +255,9 @@ mod tests {
                 let options = Options { progress: Some(Progress(&told)), ..Options::default() };
                 let whole = call.run(&Options::default()).unwrap();
                 for device in devices(home) {
-                    for (surviving, reduced) in [(100, 4), (2, 4), (2, 100)] {
+                    for &(batch, surviving, reduced) in cuts {
                         *last.lock().unwrap() = 0.0;
-                        let blocks = Blocks { device, surviving, reduced };
+                        let blocks = blocks(device, batch, surviving, reduced);
                         assert_alike(row.name, &whole, &blocks.run(&call, &options).unwrap());
                         let states = blocks.partial(&call, &Options::default(), 0).unwrap();
                         assert_alike(row.name, &whole, &states.finish().unwrap());
@@ -343,6 +268,59 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn blocks_give_what_the_whole_gives_and_tell_how_far_they_are() {
+        let cuts: [(&[usize], usize, usize); 3] = [(&[], 100, 4), (&[], 2, 4), (&[], 2, 100)];
+        assert_blocks_give_the_whole(&[5], &[23], &cuts);
+    }
+
+    #[test]
+    fn so_do_blocks_of_batches_also_where_arrays_are_broadcast() {
+        for (x, y) in [(&[5, 3, 4][..], &[3, 7][..]), (&[1, 3, 4], &[5, 1, 7])] {
+            let cuts: [(&[usize], usize, usize); 4] =
+                [(&[2, 3], 100, 100), (&[1, 2], 100, 100), (&[1, 1], 3, 4), (&[5, 2], 2, 100)];
+            assert_blocks_give_the_whole(x, y, &cuts);
+        }
+    }
+
+    #[test]
+    fn many_batches_beyond_the_limit_are_cut_between_them() {
+        // Rows are views of one, and the memory an eighth.
+        let points = |seed: u64| {
+            let rows = crate::Rng::new(seed).normal(&[200_000, 1, 6], DType::Float64).unwrap();
+            rows.broadcast_to(&[200_000, 8, 6]).unwrap()
+        };
+        let (x, y) = (points(5), points(6));
+        let kernel = |x: &Array, y: &Array| {
+            let (x, y) = (LazyTensor::vi(x).unwrap(), LazyTensor::vj(y).unwrap());
+            x.sqdist(&y).unwrap()
+        };
+        let options = Options::default();
+        let how = kernel(&x, &y).explain("Sum", 1, None, &options).unwrap();
+        // Rows of 48 bytes, those of i with a sum of 8.
+        let each = BLOCK / (8 * 56);
+        assert!(how.contains(&format!("2 of {each} batches like this one\n")), "{how}");
+        let sums = kernel(&x, &y).sum(1).unwrap();
+        let half = |k: isize| {
+            let rows = |of: &Array| of.slice(&s![100_000 * k..100_000 * (k + 1)]).unwrap();
+            let half = kernel(&rows(&x), &rows(&y));
+            assert!(!half.explain("Sum", 1, None, &options).unwrap().contains("like this one"));
+            half.sum(1).unwrap()
+        };
+        let wanted = crate::concat(&[&half(0), &half(1)], 0).unwrap();
+        assert!(sums.equal(&wanted).unwrap().all(()).unwrap().item::<bool>().unwrap());
+    }
+
+    #[test]
+    fn a_result_that_has_no_room_is_refused_before_any_work() {
+        // More than an address space, so that no system promises it.
+        let x = Array::ones(&[1, 1], DType::Float64).unwrap().broadcast_to(&[1 << 46, 1]).unwrap();
+        let (i, j) = (LazyTensor::vi(&x).unwrap(), LazyTensor::vj(&x).unwrap());
+        let f = i.multiply(&j).unwrap();
+        let refused = f.sum(1).unwrap_err();
+        assert!(matches!(refused, Error::OutOfMemory(_)), "{refused}");
     }
 
     #[test]
@@ -363,7 +341,7 @@ mod tests {
         let call = Call::new(&reduction, &arrays, &extent);
         assert!(Blocks::of(&call, &Options::default()).unwrap().is_none());
         for device in devices(home) {
-            let blocks = Blocks { device, surviving: 20, reduced: 7 };
+            let blocks = blocks(device, &[], 20, 7);
             let stop = |fraction: f64| fraction < 0.5;
             let options = Options { progress: Some(Progress(&stop)), ..Options::default() };
             let stopped = blocks.run(&call, &options);
