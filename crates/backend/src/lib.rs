@@ -11,11 +11,13 @@ pub mod interrupt;
 pub mod lock;
 mod mapped;
 mod pairs;
+mod reading;
 mod recycled;
 mod request;
 mod session;
 pub mod square;
 mod storage;
+mod user;
 mod view;
 
 pub use backend::{
@@ -26,14 +28,13 @@ pub use host::{empty_cache, try_filled, try_room, try_zeroed};
 pub use interrupt::interruptible;
 pub use mapped::{Mapping, map_file, release_pages};
 pub use pairs::{Accumulator, Accuracy, Named, PairReduce, Progress, Scheme, SumScheme};
+pub use reading::while_reading;
 pub use recycled::Recycled;
 pub use request::{
     Gather, Indices, Map, Matmul, MatmulKernel, Nonzero, Operand, Random, Reduce, Request, Scan,
     Scatter, Search, Sort,
 };
-pub use session::{
-    Session, UserRead, UserWrite, before_long_work, in_the_middle, wait_only_watched,
-    without_waiting,
-};
+pub use session::{Session, before_long_work, in_the_middle, wait_only_watched, without_waiting};
 pub use storage::Storage;
+pub use user::{UserRead, UserWrite};
 pub use view::{Fresh, Target, View, ViewRef};

@@ -101,7 +101,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::session::{UserRead, UserWrite};
+    use crate::user::{UserRead, UserWrite};
 
     const HERE: DeviceId = DeviceId { backend: "cpu", index: None };
 

@@ -1,4 +1,4 @@
-//! Guards: those that an operation holds while it runs, and those that a user holds.
+//! Guards that an operation holds while it runs; those of users are in `user`.
 //!
 //! An operation takes the guards of all its blocks at once, in the order of their addresses, and
 //! may wait for other operations; it never waits for a user's guard but fails with `Borrowed`. So
@@ -7,7 +7,6 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tilework_error::{Error, Result};
@@ -15,6 +14,7 @@ use tilework_error::{Error, Result};
 use crate::backend::DeviceId;
 use crate::interrupt;
 use crate::lock::{Access, BlockLock, Conflict, OpGuards, Waiting};
+use crate::reading;
 use crate::request::Request;
 use crate::storage::Storage;
 
@@ -101,7 +101,7 @@ impl Drop for Reset<'_> {
 /// Takes what an operation needs and did not get at once, waiting for other operations if this
 /// thread may wait. What has not begun can always be given up, also what writes.
 #[cold]
-fn wait(
+pub(crate) fn wait(
     operation: &str,
     mut take: impl FnMut(Waiting<'_>) -> std::result::Result<bool, Conflict>,
 ) -> Result<()> {
@@ -238,11 +238,35 @@ impl<'a> Session<'a> {
         if let Some(there) = elsewhere {
             return Err(apart(self.operation, here, there));
         }
+        self.take_all()
+    }
+
+    /// Takes what was not to be had at once, without what this thread holds for reading anyway.
+    #[cold]
+    fn take_rest(&mut self) -> Result<()> {
+        if self.guards.writes_one(reading::holds) {
+            let message = "an operation of this thread that is under way reads the memory";
+            return Err(Error::borrowed(self.operation, message));
+        }
+        if self.guards.leave_out(reading::holds) {
+            return self.take_all();
+        }
+        wait(self.operation, |waiting| self.guards.take(waiting))
+    }
+
+    /// Takes the guards that were wished for.
+    #[inline]
+    pub(crate) fn take_all(&mut self) -> Result<()> {
         match self.guards.take(Waiting::Never) {
             Ok(true) => Ok(()),
-            Ok(false) => wait(self.operation, |waiting| self.guards.take(waiting)),
+            Ok(false) => self.take_rest(),
             Err(conflict) => Err(borrowed(self.operation, conflict)),
         }
+    }
+
+    /// Adds a block to those that are taken for reading, wherever it is.
+    pub(crate) fn wish_to_read(&mut self, storage: &'a Storage) {
+        self.guards.wish(&storage.block().lock, Access::Read);
     }
 
     /// Adds a block of the request; it is `elsewhere` if it is not on the device `here`.
@@ -301,7 +325,8 @@ impl<'a> Session<'a> {
             return Some(Access::Write);
         }
         let held = self.held.filter(|held| std::ptr::eq(*held, lock));
-        self.guards.access(lock).or(held.map(|_| Access::Read))
+        let access = self.guards.access(lock).or(held.map(|_| Access::Read));
+        access.or_else(|| reading::holds(lock).then_some(Access::Read))
     }
 
     /// That this session may read the block.
@@ -326,7 +351,7 @@ fn apart(operation: &str, here: DeviceId, there: DeviceId) -> Error {
 }
 
 #[cold]
-fn borrowed(operation: &str, conflict: Conflict) -> Error {
+pub(crate) fn borrowed(operation: &str, conflict: Conflict) -> Error {
     let held = match conflict.held {
         Access::Read => "read",
         Access::Write => "written",
@@ -335,105 +360,4 @@ fn borrowed(operation: &str, conflict: Conflict) -> Error {
         operation,
         format!("the memory is being {held} through a guard; drop the guard first"),
     )
-}
-
-/// Bytes of a block that a user reads; writes to it fail until it is dropped.
-#[derive(Debug)]
-pub struct UserRead {
-    storage: Storage,
-}
-
-/// Bytes of a block that a user writes; every other use of it fails until it is dropped.
-#[derive(Debug)]
-pub struct UserWrite {
-    storage: Storage,
-}
-
-impl UserRead {
-    /// The guard on a block of host memory.
-    pub fn new(operation: &str, storage: &Storage) -> Result<UserRead> {
-        host_only(operation, storage)?;
-        lock_user(operation, storage, Access::Read)?;
-        Ok(UserRead { storage: storage.clone() })
-    }
-}
-
-impl UserWrite {
-    /// The guard on a block of host memory.
-    pub fn new(operation: &str, storage: &Storage) -> Result<UserWrite> {
-        host_only(operation, storage)?;
-        if !storage.is_writable() {
-            return Err(Error::read_only(
-                operation,
-                "the memory is read-only; copy the array first",
-            ));
-        }
-        lock_user(operation, storage, Access::Write)?;
-        Ok(UserWrite { storage: storage.clone() })
-    }
-}
-
-/// Takes a block for a guard, after the operations that exclude it.
-fn lock_user(operation: &str, storage: &Storage, access: Access) -> Result<()> {
-    let lock = &storage.block().lock;
-    match lock.try_lock_user(access) {
-        Ok(true) => Ok(()),
-        Ok(false) => wait(operation, |waiting| lock.lock_user_if(access, waiting)),
-        Err(conflict) => Err(borrowed(operation, conflict)),
-    }
-}
-
-fn host_only(operation: &str, storage: &Storage) -> Result<()> {
-    if storage.is_on_host() {
-        return Ok(());
-    }
-    let message = format!("the memory is on {}; move it with to_device(\"cpu\")", storage.device());
-    Err(Error::device(operation, message))
-}
-
-fn bytes(storage: &Storage) -> (*mut u8, usize) {
-    // A slice needs an address also where there is nothing; foreign memory of no bytes may have none.
-    match storage.bytes() {
-        0 => (std::ptr::NonNull::<u128>::dangling().as_ptr().cast(), 0),
-        bytes => (storage.address(), bytes),
-    }
-}
-
-impl Deref for UserRead {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        let (address, len) = bytes(&self.storage);
-        // SAFETY: the bytes are initialised and live as long as the storage (invariants 1 and 2);
-        // the user's read guard keeps every writer away.
-        unsafe { std::slice::from_raw_parts(address, len) }
-    }
-}
-
-impl Deref for UserWrite {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        let (address, len) = bytes(&self.storage);
-        // SAFETY: as for reading; the user's write guard keeps everybody away.
-        unsafe { std::slice::from_raw_parts(address, len) }
-    }
-}
-
-impl DerefMut for UserWrite {
-    fn deref_mut(&mut self) -> &mut [u8] {
-        let (address, len) = bytes(&self.storage);
-        // SAFETY: the user's write guard keeps everybody away, and `&mut self` other slices of it.
-        unsafe { std::slice::from_raw_parts_mut(address, len) }
-    }
-}
-
-impl Drop for UserRead {
-    fn drop(&mut self) {
-        self.storage.block().lock.unlock_user(Access::Read);
-    }
-}
-
-impl Drop for UserWrite {
-    fn drop(&mut self) {
-        self.storage.block().lock.unlock_user(Access::Write);
-    }
 }

@@ -3,7 +3,7 @@
 
 use tilework_backend::{
     Backend, DeviceId, Held, Properties, Request, Session, Storage, download, interruptible,
-    upload, wait_only_watched,
+    upload, wait_only_watched, while_reading,
 };
 use tilework_error::{Error, Result};
 
@@ -56,4 +56,42 @@ fn blocks_that_are_not_where_they_say_are_refused() {
     let block = block.expect("a header");
     assert!(matches!(upload(&Host, "test", &[1; 8], &block, 0), Err(Error::Device(_))));
     assert!(matches!(download(&Host, "test", &block, 0, &mut [0; 8]), Err(Error::Device(_))));
+}
+
+/// Operations inside of a longer one pass by a writer who waits for it, and the writer comes after it.
+#[test]
+fn who_reads_goes_on_reading_beside_a_writer_that_waits() {
+    let [one, two] = [0; 2].map(|_| Storage::host(HERE, 8, true).expect("memory"));
+    let read = |block: &Storage| {
+        let mut bytes = [7; 8];
+        download(&Host, "test", block, 0, &mut bytes).map(|()| bytes)
+    };
+    // A reader who is new stands back for a writer who waits: then there is one.
+    let is_waited_for = |block: &Storage| {
+        std::thread::scope(|scope| scope.spawn(|| read(block).is_err()).join().expect("no panic"))
+    };
+    std::thread::scope(|scope| {
+        let work = || {
+            let writer =
+                scope.spawn(|| interruptible(|| false, || upload(&Host, "w", &[1; 8], &two, 0)));
+            while !is_waited_for(&two) {
+                std::thread::yield_now();
+            }
+            for block in [&one, &two, &two] {
+                assert_eq!(read(block)?, [0; 8]);
+                // Also in an operation of several parts inside of this one.
+                assert_eq!(while_reading("test", [block], || read(block))?, [0; 8]);
+                let held = Held::new(&Host, "test", block)?;
+                held.download(0, &mut [0; 8])?;
+            }
+            let refused = upload(&Host, "test", &[2; 8], &two, 0);
+            assert!(matches!(&refused, Err(Error::Borrowed(_))), "{refused:?}");
+            assert!(!writer.is_finished());
+            Ok(writer)
+        };
+        wait_only_watched();
+        let writer = while_reading("test", [&one, &two], work).expect("it never waits");
+        writer.join().expect("no panic").expect("its turn has come");
+        assert_eq!(read(&two).expect("nobody has it"), [1; 8]);
+    });
 }

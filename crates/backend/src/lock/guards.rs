@@ -126,6 +126,20 @@ impl<'a> OpGuards<'a> {
         Ok(true)
     }
 
+    /// Leaves out blocks that are wished for reading and had already; whether there was one.
+    #[cold]
+    pub fn leave_out(&mut self, had: impl Fn(&BlockLock) -> bool) -> bool {
+        debug_assert!(!self.held);
+        let before = self.wishes.len();
+        self.wishes.retain(|wish| wish.access == Access::Write || !had(wish.lock));
+        self.wishes.len() < before
+    }
+
+    /// Whether one of these blocks is wished for writing.
+    pub fn writes_one(&self, of: impl Fn(&BlockLock) -> bool) -> bool {
+        self.wishes.iter().any(|wish| wish.access == Access::Write && of(wish.lock))
+    }
+
     /// What the operation may do with the block of this lock; None if it does not hold it.
     #[inline]
     pub fn access(&self, lock: &BlockLock) -> Option<Access> {

@@ -17,6 +17,7 @@ use tilework_layout::{Dims, Layout};
 use tilework_ops::DType;
 
 use super::partial::has_indices;
+use super::parts::as_one_step;
 use super::stream::Blocks;
 use super::variable::Extent;
 use crate::array::Array;
@@ -288,7 +289,8 @@ impl<'a> Call<'a> {
             let call = Call::new(one, self.arrays, self.extent);
             options.pass(k, components.len(), |options| work(&call, options))
         };
-        let columns = components.iter().enumerate().map(column).collect::<Result<Vec<_>>>()?;
+        let each = || components.iter().enumerate().map(column).collect::<Result<Vec<_>>>();
+        let columns = as_one_step(self, each)?;
         crate::concat(&columns.iter().collect::<Vec<_>>(), -1).map(Some)
     }
 

@@ -1,10 +1,10 @@
 //! Parts of a call, and the room in which their results come together.
 //!
-//! Called by `stream`, which says what the parts are.
+//! Called by `stream`, which says what the parts are, and by `call`.
 
 use std::ops::Range;
 
-use tilework_backend::release_pages;
+use tilework_backend::{release_pages, while_reading};
 use tilework_error::{Error, Result};
 use tilework_formula::{Category, Expr};
 
@@ -14,6 +14,12 @@ use super::reduce::rows_of;
 use super::variable::Extent;
 use crate::array::Array;
 use crate::device::Device;
+
+/// Does work in parts that read the arrays of a call as one operation does: what other threads write is
+/// seen by all parts or by none.
+pub(super) fn as_one_step<R>(call: &Call<'_>, work: impl FnOnce() -> Result<R>) -> Result<R> {
+    while_reading("reduction", call.arrays.iter().map(Array::storage), work)
+}
 
 /// Arrays of a part of a call, and their extent.
 pub(super) struct Part {

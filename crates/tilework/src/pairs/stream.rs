@@ -13,7 +13,7 @@ use tilework_error::{Error, Result};
 use super::call::{Call, Options, Raw, Reduced};
 use super::cut::{Cut, pieces};
 use super::partial::Partial;
-use super::parts::{Part, Room};
+use super::parts::{Part, Room, as_one_step};
 use crate::array::Array;
 use crate::device::Device;
 
@@ -47,6 +47,10 @@ impl Blocks {
 
     /// The result, where the arrays are.
     pub(super) fn run(&self, call: &Call<'_>, options: &Options<'_>) -> Result<Reduced> {
+        as_one_step(call, || self.in_blocks(call, options))
+    }
+
+    fn in_blocks(&self, call: &Call<'_>, options: &Options<'_>) -> Result<Reduced> {
         let options = Options { device: None, ..*options };
         let survivor = call.reduction.axis().survivor();
         let [batches, rows] = self.cut.counts(call);
@@ -171,7 +175,7 @@ impl Blocks {
 /// The states of a call, whose first index is `offset`, where its arrays are.
 pub(super) fn partial(call: &Call<'_>, options: &Options<'_>, offset: i64) -> Result<Partial> {
     match Blocks::of(call, options)?.filter(|_| !call.is_empty()) {
-        Some(blocks) => blocks.partial(call, options, offset),
+        Some(blocks) => as_one_step(call, || blocks.partial(call, options, offset)),
         None => Partial::of(call, &Options { device: None, ..*options }, offset),
     }
 }
@@ -311,6 +315,30 @@ mod tests {
         };
         let wanted = crate::concat(&[&half(0), &half(1)], 0).unwrap();
         assert!(sums.equal(&wanted).unwrap().all(()).unwrap().item::<bool>().unwrap());
+    }
+
+    #[test]
+    fn blocks_see_what_others_write_whole_or_not_at_all() {
+        let (mut arrays, extent) = points(&[1], &[5000]);
+        arrays[0].fill(0.0).unwrap();
+        arrays[1] = Array::zeros(&[5000, 2], DType::Float64).unwrap();
+        let sum = Expr::vi(0, 2).unwrap().add(&Expr::vj(1, 2).unwrap()).unwrap();
+        let both = Expr::concat(&[sum.clone(), sum.negative().unwrap()]).unwrap();
+        let reduction = Reduction::new("Min", &both, Axis::J, None, None).unwrap();
+        let call = Call::new(&reduction, &arrays, &extent);
+        let y = &arrays[1];
+        for device in devices(y.device()) {
+            std::thread::scope(|scope| {
+                let writer = scope.spawn(|| (0..300).try_for_each(|k| y.fill(k)));
+                while !writer.is_finished() {
+                    let blocks = blocks(device, &[], 1, 100);
+                    let least = blocks.run(&call, &Options::default()).unwrap().only().unwrap();
+                    let least = least.to_vec::<f64>().unwrap();
+                    assert_eq!(least[..2], [-least[2], -least[3]], "{device}");
+                }
+                writer.join().unwrap().unwrap();
+            });
+        }
     }
 
     #[test]
