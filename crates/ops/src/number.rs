@@ -174,6 +174,10 @@ impl Number {
     /// Its value in `dtype` where it is written to an element by `operation`: as [`Number::to_scalar`], but a
     /// float is cut to an integer, which must fit.
     pub fn to_element(self, operation: &str, dtype: DType) -> Result<Scalar> {
+        // Asked first: where there are no limits, the error that says so takes longer than the number.
+        if !dtype.is_integer() {
+            return self.to_scalar(operation, dtype);
+        }
         let (Number::Float(x), Ok(limits)) = (self, dtype.iinfo()) else {
             return self.to_scalar(operation, dtype);
         };

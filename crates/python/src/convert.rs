@@ -1,4 +1,4 @@
-//! Arrays from what is not ours: numbers, nested lists, buffers, and the protocols of others.
+//! Arrays from what is not ours: numbers, nested lists (`lists`), buffers, and the protocols of others.
 //!
 //! The questions are asked in the order: list, buffer, `__dlpack__`, `__cuda_array_interface__`,
 //! `__array_interface__`, `__array__`. Memory is shared where it can be and the caller does not ask
@@ -7,9 +7,8 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyFloat, PyList, PySequence, PyString, PyTuple};
-use tilework::{Array, DType, Device, Memory, Number, Order};
-use tilework_ops::with_element;
+use pyo3::types::{PyList, PySequence, PyString, PyTuple};
+use tilework::{Array, DType, Device, Memory, Order};
 
 use crate::array::PyArray;
 use crate::buffer;
@@ -18,8 +17,8 @@ use crate::cuda;
 use crate::device::{self, DeviceArg};
 use crate::dlpack;
 use crate::dtype::DTypeArg;
-use crate::errors::OrRaise;
 use crate::layout;
+use crate::lists;
 use crate::memory;
 use crate::operand;
 use crate::run::run;
@@ -29,7 +28,7 @@ use crate::run::run;
 /// of Python and our own arrays are not meant here.
 pub fn foreign(object: &Bound<'_, PyAny>, device: Device) -> PyResult<Option<Array>> {
     if is_sequence(object) {
-        return nested(object, None, device).map(Some);
+        return lists::nested(object, None, device).map(Some);
     }
     if object.is_none() || object.is_instance_of::<PyString>() {
         return Ok(None);
@@ -78,160 +77,6 @@ pub fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
     !has_memory && !object.is_instance_of::<PyString>() && object.cast::<PySequence>().is_ok()
 }
 
-/// What a nested list holds at its bottom.
-struct Leaves {
-    shape: Vec<usize>,
-    numbers: Vec<Number>,
-}
-
-/// The most lists in lists, as in NumPy.
-const DEEPEST: usize = tilework_layout::MAX_AXES;
-
-/// The array of nested lists or tuples of numbers and arrays.
-fn nested(object: &Bound<'_, PyAny>, dtype: Option<DType>, device: Device) -> PyResult<Array> {
-    let mut leaves = Leaves { shape: Vec::new(), numbers: Vec::new() };
-    let inexact = dtype.is_none_or(DType::is_inexact);
-    if walk(object, 0, inexact, &mut leaves)? {
-        return of_numbers(object.py(), &leaves, dtype, device);
-    }
-    let parts = stacked(object, 0, device)?;
-    match dtype {
-        Some(dtype) => run(object.py(), parts.len(), device, || parts.to_dtype(dtype)),
-        None => Ok(parts),
-    }
-}
-
-/// The number that an entry of a list is. NumPy's float64 is a float, and one by one they would be arrays: so they
-/// are numbers here, unless they become integers, which a float must fit and an element of an array need not.
-fn leaf(object: &Bound<'_, PyAny>, inexact: bool) -> PyResult<Option<Number>> {
-    if inexact && let Ok(float) = object.cast::<PyFloat>() {
-        return Ok(Some(Number::Float(float.value())));
-    }
-    operand::number(object)
-}
-
-/// Collects the numbers of a list, which become floats or what they are themselves if `inexact`; false if there
-/// is an array among them.
-fn walk(
-    object: &Bound<'_, PyAny>,
-    depth: usize,
-    inexact: bool,
-    leaves: &mut Leaves,
-) -> PyResult<bool> {
-    if let Some(number) = leaf(object, inexact)? {
-        if depth != leaves.shape.len() {
-            return Err(ragged());
-        }
-        leaves.numbers.push(number);
-        return Ok(true);
-    }
-    let items: Vec<Bound<'_, PyAny>> = if let Ok(list) = object.cast::<PyList>() {
-        list.iter().collect()
-    } else if is_sequence(object) {
-        object.try_iter()?.collect::<PyResult<_>>()?
-    } else {
-        return Ok(false);
-    };
-    // The first way down decides the shape; everything after it must agree.
-    if depth == leaves.shape.len() {
-        if !leaves.numbers.is_empty() || depth >= DEEPEST {
-            return Err(ragged());
-        }
-        if leaves.shape.contains(&0) {
-            return Err(ragged());
-        }
-        leaves.shape.push(items.len());
-    } else if leaves.shape[depth] != items.len() {
-        return Err(ragged());
-    }
-    for item in &items {
-        // Most entries are plain numbers, and need no call of their own.
-        // SAFETY: the object is valid and the thread is attached.
-        if let Some(number) = unsafe { operand::plain_number(item.as_ptr()) }
-            && leaves.shape.len() == depth + 1
-        {
-            leaves.numbers.push(number);
-            continue;
-        }
-        if !walk(item, depth + 1, inexact, leaves)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-fn ragged() -> PyErr {
-    PyValueError::new_err("asarray: the lists do not all have one length, or nest too deep")
-}
-
-fn of_numbers(
-    py: Python<'_>,
-    leaves: &Leaves,
-    dtype: Option<DType>,
-    device: Device,
-) -> PyResult<Array> {
-    let dtype = dtype.unwrap_or_else(|| common_dtype(&leaves.numbers));
-    // Empty lists inside of lists end the walk early, with the shape that was seen.
-    run(py, leaves.numbers.len(), device, || {
-        let _scope = device.scope();
-        with_element!(dtype, T => {
-            let elements: Vec<T> = leaves
-                .numbers
-                .iter()
-                .map(|number| element(*number, dtype).map(|scalar| scalar.get::<T>()))
-                .collect::<tilework::Result<_>>()?;
-            Array::from_shape(&leaves.shape, &elements)
-        })
-    })
-}
-
-/// A number in a dtype that was asked for: floats are cut to integers, which must fit.
-fn element(number: Number, dtype: DType) -> tilework::Result<tilework::Scalar> {
-    number.to_element("asarray", dtype)
-}
-
-/// The dtype of numbers of Python that stand together.
-fn common_dtype(numbers: &[Number]) -> DType {
-    let Some(first) = numbers.first() else { return DType::Float64 };
-    let mut dtype = first.default_dtype();
-    for number in numbers {
-        let own = number.default_dtype();
-        dtype = match (dtype, own) {
-            (a, b) if a == b => a,
-            // Large integers beside small ones that are not negative.
-            (DType::Int64, DType::UInt64) | (DType::UInt64, DType::Int64) => {
-                let negative = |number: &Number| matches!(number, Number::Int(i) if *i < 0);
-                if numbers.iter().any(negative) { DType::Float64 } else { DType::UInt64 }
-            }
-            (a, b) => a.promote(b),
-        };
-    }
-    dtype
-}
-
-/// Lists with arrays among their entries: everything becomes an array, and all are stacked.
-fn stacked(object: &Bound<'_, PyAny>, depth: usize, device: Device) -> PyResult<Array> {
-    if depth > DEEPEST {
-        return Err(ragged());
-    }
-    if !is_sequence(object) {
-        return asarray_on(object, None, device);
-    }
-    let parts: Vec<Array> = object
-        .try_iter()?
-        .map(|item| stacked(&item?, depth + 1, device))
-        .collect::<PyResult<_>>()?;
-    if parts.is_empty() {
-        return Array::zeros_on(device, &[0], DType::Float64).py();
-    }
-    let parts: Vec<&Array> = parts.iter().collect();
-    let elements = parts.iter().map(|part| part.len()).sum();
-    run(object.py(), elements, device, || {
-        let _scope = device.scope();
-        tilework::stack(&parts, 0)
-    })
-}
-
 /// The array of any object, sharing memory where it can; what has no device of its own goes to
 /// `device`.
 pub fn asarray_near(
@@ -242,10 +87,9 @@ pub fn asarray_near(
     let array = if let Some(array) = class::ours(object) {
         array.clone()
     } else if let Some(number) = operand::number(object)? {
-        let leaves = Leaves { shape: Vec::new(), numbers: vec![number] };
-        return of_numbers(object.py(), &leaves, dtype, device);
+        return lists::single(object.py(), number, dtype, device);
     } else if is_sequence(object) {
-        return nested(object, dtype, device);
+        return lists::nested(object, dtype, device);
     } else {
         foreign(object, device)?.ok_or_else(|| not_an_array(object))?
     };
@@ -301,8 +145,10 @@ pub fn asarray(
         None => asarray_near(obj, dtype, device::current())?,
     };
     // Only what is copied anyway comes in one of two orders.
-    let needed = if order == Order::Either { Order::Keep } else { order };
-    let array = run(py, array.len(), array.device(), || array.to_dtype_in(array.dtype(), needed))?;
+    let array = match order {
+        Order::Keep | Order::Either => array,
+        _ => run(py, array.len(), array.device(), || array.to_dtype_in(array.dtype(), order))?,
+    };
     let shares = match ours {
         Some(ours) => array.is_same_block(ours),
         // Foreign memory is foreign to the pool; what was made here is a copy.

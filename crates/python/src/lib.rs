@@ -3,7 +3,7 @@
 //! A shell: every function parses its arguments, calls the core, and wraps the result. Rooms:
 //! `errors`, `run` and `scopes` (exceptions, the GIL, `with`), `dtype`, `device`, `array` with `class`, `operators`,
 //! `indexing`, `iteration`, `methods`, `statistics`, `layout`, `buffer`, `pickle`, `dlpack` and `cuda` (the
-//! classes), `args`, `convert`, `memory` and `operand` (arguments), `functions` (the namespace),
+//! classes), `args`, `convert`, `lists`, `memory` and `operand` (arguments), `functions` (the namespace),
 //! `random`, `stream` (open files), `pairs` (formulas), `command` (the command line).
 
 #![allow(missing_docs, reason = "the documentation of this crate is Python's")]
@@ -25,6 +25,7 @@ mod functions;
 mod indexing;
 mod iteration;
 mod layout;
+mod lists;
 mod memory;
 mod methods;
 mod operand;

@@ -157,8 +157,13 @@ impl Array {
 
     /// [`Array::from_slice`] on a device.
     pub fn from_slice_on<T: Element>(device: Device, elements: &[T]) -> Result<Array> {
+        Array::holding(device, &[elements.len()], elements)
+    }
+
+    /// An array of this shape with these elements, which are as many.
+    fn holding<T: Element>(device: Device, shape: &[usize], elements: &[T]) -> Result<Array> {
         const BLOCK: usize = 1 << 16;
-        let array = Array::unset("from_slice", device, &[elements.len()], T::DTYPE)?;
+        let array = Array::unset("from_slice", device, shape, T::DTYPE)?;
         let mut raw: Vec<T::Raw> = Vec::with_capacity(elements.len().min(BLOCK));
         for (k, block) in elements.chunks(BLOCK).enumerate() {
             raw.clear();
@@ -184,7 +189,7 @@ impl Array {
             let message = format!("{} elements do not fill shape {}", elements.len(), tuple(shape));
             return Err(Error::shape("from_shape", message));
         }
-        Array::from_slice_on(device, elements)?.with_layout(Layout::contiguous(shape)?)
+        Array::holding(device, shape, elements)
     }
 
     /// An array from nested vectors, arrays or slices of one shape.
