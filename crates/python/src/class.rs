@@ -164,7 +164,7 @@ unsafe extern "C" fn free(object: *mut c_void) {
 ///
 /// # Safety
 /// `F` is the type of the functions in this slot, and the GIL is held.
-unsafe fn of_base<F: Copy>(slot: c_int) -> Option<F> {
+pub unsafe fn of_base<F: Copy>(slot: c_int) -> Option<F> {
     const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
     // SAFETY: the thread is attached; a function that is not null is of the type that the caller
     // knows.
@@ -175,24 +175,24 @@ unsafe fn of_base<F: Copy>(slot: c_int) -> Option<F> {
     }
 }
 
-/// What a slot that takes two objects does: the short way if that leads somewhere, else that of the
-/// base, which knows all cases and how to raise an exception.
+/// What a slot that makes an array does: the short way if that leads somewhere, else that of the base,
+/// which knows all cases and how to raise an exception and is called with what the slot was.
 ///
 /// # Safety
-/// Called by the interpreter through this slot of the class.
+/// Called by the interpreter through this slot of the class, whose functions are of type `F`.
 #[inline(always)]
-pub unsafe fn through(
+pub unsafe fn through<F: Copy>(
     slot: c_int,
-    [a, b]: [*mut ffi::PyObject; 2],
     short_way: impl FnOnce() -> Option<Array>,
+    call: impl FnOnce(F) -> *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
     // SAFETY: the interpreter holds the GIL when it calls a slot.
     let py = unsafe { Python::assume_attached() };
     if let Some(Ok(object)) = short_way().map(|array| PyArray(array).into_pyobject(py)) {
         return object.into_ptr();
     }
-    // SAFETY: the slots that come here are those of two objects, and these are the interpreter's.
-    unsafe { of_base::<ffi::binaryfunc>(slot).map_or(ptr::null_mut(), |function| function(a, b)) }
+    // SAFETY: the caller knows the type of the slot, and the GIL is held.
+    unsafe { of_base::<F>(slot).map_or(ptr::null_mut(), call) }
 }
 
 /// Makes the class and adds it to the module.
@@ -213,8 +213,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         (ffi::Py_tp_dealloc, dealloc as ffi::destructor as *mut c_void),
         (ffi::Py_tp_free, free as ffi::freefunc as *mut c_void),
     ];
-    let shortened = [indexing::SHORTENED, operators::SHORTENED].concat();
-    let shortened = shortened.into_iter().map(|(slot, f)| (slot, f as *mut c_void));
+    let shortened = indexing::shortened().into_iter().chain(operators::shortened());
     let mut slots: Vec<ffi::PyType_Slot> = (own.into_iter().chain(shortened))
         .chain([(0, ptr::null_mut())])
         .map(|(slot, pfunc)| ffi::PyType_Slot { slot, pfunc })

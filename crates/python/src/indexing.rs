@@ -3,7 +3,7 @@
 //! Integers, slices, `None` and `...` make a view and take the short way; arrays, lists and masks
 //! among them make a gather or a scatter.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::ffi;
@@ -16,7 +16,7 @@ use crate::array::PyArray;
 use crate::class;
 use crate::convert;
 use crate::errors::OrRaise;
-use crate::operand::Operand;
+use crate::operand::{self, Operand};
 use crate::run::{at_once, result_len, run};
 
 /// One entry of a key.
@@ -79,7 +79,12 @@ unsafe fn basic_key(key: *mut ffi::PyObject, basics: &mut Basics) -> bool {
 }
 
 /// Slots of the class that try the short way first.
-pub const SHORTENED: &[(c_int, ffi::binaryfunc)] = &[(ffi::Py_mp_subscript, subscript)];
+pub fn shortened() -> [(c_int, *mut c_void); 2] {
+    [
+        (ffi::Py_mp_subscript, subscript as ffi::binaryfunc as *mut c_void),
+        (ffi::Py_mp_ass_subscript, set_subscript as ffi::objobjargproc as *mut c_void),
+    ]
+}
 
 /// The place of the element that a key names: integers alone, as many as there are axes. An element is a copy,
 /// as a number is one: what is written to the array afterwards does not change it. `x[0, ...]` is a view, as in
@@ -115,8 +120,46 @@ unsafe extern "C" fn subscript(
             None => array.slice(&basics).ok(),
         }
     };
+    let base = |function: ffi::binaryfunc| {
+        // SAFETY: as above, and the function is the base's.
+        unsafe { function(object, key) }
+    };
     // SAFETY: as above.
-    unsafe { class::through(ffi::Py_mp_subscript, [object, key], view) }
+    unsafe { class::through(ffi::Py_mp_subscript, view, base) }
+}
+
+/// The short way of `x[...] = y`: a number into a small view or an element.
+unsafe extern "C" fn set_subscript(
+    object: *mut ffi::PyObject,
+    key: *mut ffi::PyObject,
+    value: *mut ffi::PyObject,
+) -> c_int {
+    let set = || {
+        let mut basics = Basics::new();
+        // SAFETY: the interpreter calls this slot with valid objects, attached; there is no value where an item is
+        // to be deleted.
+        let (array, number) = unsafe {
+            let array = class::array_at(object)?;
+            let number = (!value.is_null()).then(|| operand::plain_number(value))??;
+            basic_key(key, &mut basics).then_some((array, number))?
+        };
+        let number = for_writing("set", number, array.dtype()).ok()?;
+        match place(&basics, array) {
+            Some(_) => at_once(1, array.device(), || array.set(&basics, number)),
+            None => {
+                let target = array.slice(&basics).ok()?;
+                at_once(target.len(), array.device(), || target.assign(number))
+            }
+        }
+    };
+    if set().is_some() {
+        return 0;
+    }
+    // SAFETY: the slot is of this type, and its function is called as this one was.
+    unsafe {
+        let base = class::of_base::<ffi::objobjargproc>(ffi::Py_mp_ass_subscript);
+        base.map_or(-1, |function| function(object, key, value))
+    }
 }
 
 /// An integer of Python as an index of one axis.

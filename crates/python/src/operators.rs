@@ -5,7 +5,7 @@
 
 #![allow(unsafe_op_in_unsafe_fn, reason = "in what PyO3 makes of the macro below")]
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 
 use pyo3::IntoPyObjectExt;
 use pyo3::basic::CompareOp;
@@ -62,6 +62,34 @@ unsafe fn at_once(id: Id, objects: [*mut ffi::PyObject; 2]) -> Option<Array> {
     run::at_once(run::result_len(&[a, b]), device?, || apply(id, &[left, right]))
 }
 
+/// The operation that a comparison is.
+fn comparing(op: CompareOp) -> Id {
+    match op {
+        CompareOp::Eq => Id::Equal,
+        CompareOp::Ne => Id::NotEqual,
+        CompareOp::Lt => Id::Less,
+        CompareOp::Le => Id::LessEqual,
+        CompareOp::Gt => Id::Greater,
+        CompareOp::Ge => Id::GreaterEqual,
+    }
+}
+
+/// The short way of comparisons.
+unsafe extern "C" fn compare(
+    left: *mut ffi::PyObject,
+    right: *mut ffi::PyObject,
+    op: c_int,
+) -> *mut ffi::PyObject {
+    // SAFETY: the interpreter calls this slot with valid objects, attached.
+    unsafe {
+        class::through(
+            ffi::Py_tp_richcompare,
+            || at_once(comparing(CompareOp::from_raw(op)?), [left, right]),
+            |function: ffi::richcmpfunc| function(left, right, op),
+        )
+    }
+}
+
 #[inline]
 fn unary(slf: &Bound<'_, PyArray>, id: Id) -> PyResult<PyArray> {
     let array = &slf.get().0;
@@ -91,7 +119,10 @@ fn required<'a>(
 macro_rules! operators {
     ($($slot:ident $forward:ident $reflected:ident $in_place:ident $id:ident)*) => {
         /// Slots of the class that try the short way first.
-        pub const SHORTENED: &[(c_int, ffi::binaryfunc)] = &[$((ffi::$slot, slots::$forward)),*];
+        pub fn shortened() -> Vec<(c_int, *mut c_void)> {
+            let compare = (ffi::Py_tp_richcompare, compare as ffi::richcmpfunc as *mut c_void);
+            vec![compare, $((ffi::$slot, slots::$forward as ffi::binaryfunc as *mut c_void)),*]
+        }
 
         mod slots {
             use super::{Id, at_once, class, ffi};
@@ -100,10 +131,13 @@ macro_rules! operators {
                     left: *mut ffi::PyObject,
                     right: *mut ffi::PyObject,
                 ) -> *mut ffi::PyObject {
-                    let objects = [left, right];
                     // SAFETY: the interpreter calls this slot with valid objects, attached.
                     unsafe {
-                        class::through(ffi::$slot, objects, || at_once(Id::$id, objects))
+                        class::through(
+                            ffi::$slot,
+                            || at_once(Id::$id, [left, right]),
+                            |function: ffi::binaryfunc| function(left, right),
+                        )
                     }
                 }
             )*
@@ -230,14 +264,6 @@ impl PyArray {
         other: &Bound<'py, PyAny>,
         op: CompareOp,
     ) -> PyResult<Py<PyAny>> {
-        let id = match op {
-            CompareOp::Eq => Id::Equal,
-            CompareOp::Ne => Id::NotEqual,
-            CompareOp::Lt => Id::Less,
-            CompareOp::Le => Id::LessEqual,
-            CompareOp::Gt => Id::Greater,
-            CompareOp::Ge => Id::GreaterEqual,
-        };
         // No element equals None or a string, as in NumPy; whatever else is no operand may have
         // something to say about it itself.
         let equality = matches!(op, CompareOp::Eq | CompareOp::Ne);
@@ -249,7 +275,7 @@ impl PyArray {
             })?;
             return PyArray(all).into_py_any(py);
         }
-        binary(slf, other, id, false)
+        binary(slf, other, comparing(op), false)
     }
 }
 

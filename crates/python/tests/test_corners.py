@@ -205,3 +205,41 @@ def test_powers_that_are_shorter_operations_keep_their_special_values(dtype: str
             assert np.array_equal(np.signbit(got[:4]), np.signbit(expected[:4]))
     with pytest.raises(ValueError, match="negative"):
         tw.asarray([2, 4]) ** -1
+
+
+DTYPES = ["bool", "int8", "uint8", "int64", "uint64", "float16", "bfloat16", "float32", "complex64"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_an_element_is_written_as_a_view_is(device: tw.device, dtype: str) -> None:
+    """One element takes a way of its own."""
+
+    def written(key: object, value: object) -> object:
+        x = tw.zeros((2, 3), dtype=dtype)
+        try:
+            x[key] = value
+        except (OverflowError, TypeError, ValueError) as error:
+            return type(error), str(error)
+        return x.tolist()
+
+    for value in [0, 1, -1, 300, 1.9, -2.5, math.inf, math.nan, True, 1j, *HUGE, None, "1"]:
+        assert repr(written((1, -2), value)) == repr(written((slice(1, 2), slice(1, 2)), value))
+        # What is no plain number goes the long way.
+        if isinstance(value, float):
+            assert repr(written((1, -2), value)) == repr(written((1, np.int64(1)), value))
+
+
+def test_elements_that_cannot_be_written(host: tw.device) -> None:
+    x = tw.zeros((2, 3))
+    for key in [(2, 0), (0, -4), (0, 0, 0), (2**70, 0)]:
+        with pytest.raises(IndexError):
+            x[key] = 1.0
+    with pytest.raises(TypeError):
+        del x[0, 0]
+    fixed = tw.asarray(memoryview(b"abc"))
+    with pytest.raises(ValueError, match="read-only"):
+        fixed[0] = 1
+    assert bytes(fixed.tolist()) == b"abc" and not tw.any(x)
+    one = tw.array(1.5)
+    one[()] = 2
+    assert one.item() == 2.0

@@ -1,7 +1,7 @@
 //! Writing into arrays: fill and assign, seen through every view of the memory.
 
 use tilework_error::{Error, Result, tuple};
-use tilework_layout::{Index, broadcast_shapes};
+use tilework_layout::{Index, Strides, broadcast_shapes};
 use tilework_tape::Tape;
 
 use super::Array;
@@ -29,7 +29,18 @@ impl Array {
 
     /// Copies `source` into the part that `indices` select: NumPy's `x[...] = source`.
     pub fn set<'a>(&self, indices: &[Index], source: impl Into<Arg<'a>>) -> Result<()> {
-        self.slice(indices)?.store("set", source.into())
+        let source = source.into();
+        if let Arg::Number(number) = source
+            && self.storage().is_on_host()
+            && let Some(place) = place(indices, self.ndim())
+        {
+            // One element, and no request, which would take longer than all the rest.
+            let position = self.layout().element(&place)?;
+            let element = number.to_scalar("set", self.dtype())?;
+            let at = position * self.dtype().size();
+            return self.device.upload("set", element.bytes(), self.storage(), at);
+        }
+        self.slice(indices)?.store("set", source)
     }
 
     fn store(&self, operation: &'static str, source: Arg<'_>) -> Result<()> {
@@ -63,4 +74,13 @@ impl Array {
             _ => source.slice(&vec![Index::At(0); extra]).map(Some),
         }
     }
+}
+
+/// The place of the one element that indices name: integers alone, one for each axis.
+fn place(indices: &[Index], ndim: usize) -> Option<Strides> {
+    if indices.len() != ndim {
+        return None;
+    }
+    let integer = |index: &Index| if let Index::At(at) = *index { Some(at) } else { None };
+    indices.iter().map(integer).collect()
 }

@@ -133,7 +133,9 @@ pub(super) fn in_range<'a, 'b>(row: &Row, operands: &'a [Arg<'b>]) -> Cow<'a, [A
     }
     let instead = |(k, operand): (usize, &Arg<'_>)| {
         let &Arg::Number(Number::Int(i)) = operand else { return None };
-        let limits = result_type(operands).and_then(DType::iinfo).ok()?;
+        // Asked first: where there are no limits, the error that says so takes longer than the operation.
+        let integer = result_type(operands).ok().filter(|dtype| dtype.is_integer())?;
+        let limits = integer.iinfo().ok()?;
         let (bound, limit) = match i {
             _ if i < limits.min => (1, limits.min),
             _ if i > limits.max => (2, limits.max),
