@@ -19,7 +19,11 @@ pub struct Integers(pub SmallVec<[isize; 6]>);
 impl<'py> FromPyObject<'_, 'py> for Integers {
     type Error = PyErr;
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        if let Ok(one) = object.extract::<isize>() {
+        // A tuple is mostly what comes; to take it for an integer first would raise an exception.
+        let tuple = object.cast_exact::<PyTuple>();
+        if tuple.is_err()
+            && let Ok(one) = object.extract::<isize>()
+        {
             return Ok(Integers(SmallVec::from_slice(&[one])));
         }
         let too_large = |object: &Bound<'_, PyAny>| {
@@ -36,15 +40,20 @@ impl<'py> FromPyObject<'_, 'py> for Integers {
         if object.is_instance_of::<PyString>() {
             return Err(wrong());
         }
-        let items = object.try_iter().map_err(|_| wrong())?;
-        let items = items.map(|item| {
-            let item = item?;
+        let integer = |item: &Bound<'_, PyAny>| {
             item.extract::<isize>().map_err(|_| match item.is_instance_of::<PyInt>() {
-                true => too_large(&item),
+                true => too_large(item),
                 false => wrong(),
             })
-        });
-        items.collect::<PyResult<_>>().map(Integers)
+        };
+        let integers = match tuple {
+            Ok(tuple) => tuple.iter().map(|item| integer(&item)).collect::<PyResult<_>>(),
+            Err(_) => {
+                let items = object.try_iter().map_err(|_| wrong())?;
+                items.map(|item| integer(&item?)).collect()
+            }
+        };
+        integers.map(Integers)
     }
 }
 

@@ -11,6 +11,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMemoryView, PyTuple};
 use tilework::{Array, DType, Device};
+use tilework_layout::{Dims, Strides};
 
 use crate::array::PyArray;
 use crate::cuda;
@@ -41,14 +42,13 @@ pub fn array(object: &Bound<'_, PyAny>, device: Device) -> PyResult<Option<Array
     if !view.suboffsets.is_null() {
         return Err(PyBufferError::new_err("asarray: buffers of pointers are not supported"));
     }
-    let shape = buffer.list(view.shape);
-    let shape: Vec<usize> = shape.iter().map(|&n| n.max(0) as usize).collect();
-    let strides = if view.strides.is_null() {
+    let shape: Dims = buffer.list(view.shape).iter().map(|&n| n.max(0) as usize).collect();
+    let strides: Strides = if view.strides.is_null() {
         // What ctypes gives: elements in a row need no strides.
         let steps = tilework_layout::contiguous_strides(&shape);
         steps.iter().map(|step| step * view.itemsize).collect()
     } else {
-        buffer.list(view.strides)
+        Strides::from_slice(buffer.list(view.strides))
     };
     let foreign = Foreign {
         address: view.buf.cast(),
@@ -94,12 +94,13 @@ impl Taken {
     }
 
     /// One of the lists of the structure, which have an entry for each axis.
-    fn list(&self, pointer: *const isize) -> Vec<isize> {
+    fn list(&self, pointer: *const isize) -> &[isize] {
         if self.0.ndim <= 0 || pointer.is_null() {
-            return Vec::new();
+            return &[];
         }
-        // SAFETY: shape and strides were asked for, so they have `ndim` entries.
-        unsafe { std::slice::from_raw_parts(pointer, self.0.ndim as usize) }.to_vec()
+        // SAFETY: shape and strides were asked for, so they have `ndim` entries, which the exporter keeps until the
+        // buffer is released.
+        unsafe { std::slice::from_raw_parts(pointer, self.0.ndim as usize) }
     }
 }
 

@@ -8,6 +8,7 @@ use std::any::Any;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tilework::{Array, DType, Device, Error, Layout, Memory, Result, Storage};
+use tilework_layout::Strides;
 
 use crate::errors::OrRaise;
 
@@ -71,7 +72,7 @@ pub unsafe fn array(
         let copied = unsafe { gather(foreign) }.py()?;
         return Array::from_bytes_on(device, dtype, shape, &copied).py();
     }
-    let steps: Vec<isize> = strides
+    let steps: Strides = strides
         .iter()
         .zip(shape)
         .map(|(stride, &n)| if n == 1 { 0 } else { stride / size })

@@ -101,6 +101,14 @@ impl Device {
         ))
     }
 
+    /// The device that a block names.
+    pub(crate) fn with_id(id: DeviceId) -> Result<Device> {
+        // The host's are always there; every array on memory of others is one of theirs.
+        let host = [Device::cpu(), Device::reference()];
+        let known = host.into_iter().find(|device| device.id() == id);
+        known.map_or_else(|| Device::parse(&id.to_string()), Ok)
+    }
+
     /// All devices of this machine.
     pub fn all() -> Vec<Device> {
         KINDS.iter().filter_map(|(_, find)| find().ok()).flatten().collect()

@@ -230,8 +230,10 @@ fn arange(
         let _scope = device.scope();
         Array::arange(start, stop, step, dtype)
     };
-    // How many there are is for the core to find out: let others run meanwhile.
-    let numbers = run(py, usize::MAX, device, work)?;
+    // About how many there are, for judging how long it takes; the core counts them.
+    let real = |number: Number| number.cast(DType::Float64).get::<f64>();
+    let count = (real(stop) - real(start)) / real(step);
+    let numbers = run(py, count as usize, device, work)?;
     if dtype == DType::Bool && numbers.len() > 2 {
         let message = format!("arange: {} steps of bools; there are two of them", numbers.len());
         return Err(PyTypeError::new_err(message));

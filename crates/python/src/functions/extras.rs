@@ -4,7 +4,8 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use tilework::{Array, Nan, Number, PadMode, Scalar};
+use tilework::{Array, Complex, Nan, Number, PadMode};
+use tilework_ops::{Element, Kind, Value};
 
 use crate::args::{Integers, ShapeArg, register};
 use crate::array::{PyArray, PyNumber};
@@ -259,9 +260,20 @@ fn shares_memory(x1: &Bound<'_, PyArray>, x2: &Bound<'_, PyArray>) -> bool {
 pub fn to_list(py: Python<'_>, array: &Array) -> PyResult<Py<PyAny>> {
     tilework_ops::with_element!(array.dtype(), T => {
         let elements = run(py, array.len(), array.device(), || array.to_vec::<T>())?;
-        let mut numbers = elements.into_iter().map(|x| PyNumber(Scalar::new(x).to_number()));
-        nest(py, array.shape(), &mut numbers)
+        nest(py, array.shape(), &mut elements.into_iter().map(|x| PyNumber(number_of(x))))
     })
+}
+
+/// The number that an element is. Its type tells the kind, so that nothing is asked of each of them.
+fn number_of<T: Element>(element: T) -> Number {
+    let value = element.widen();
+    match T::DTYPE.kind() {
+        Kind::Bool => Number::Bool(value.is_true()),
+        Kind::Signed => value.cast::<i64>().into(),
+        Kind::Unsigned => value.cast::<u64>().into(),
+        Kind::Float => value.to_f64().into(),
+        Kind::Complex => value.cast::<Complex<f64>>().into(),
+    }
 }
 
 fn nest(

@@ -47,8 +47,8 @@ impl Array {
     }
 
     /// The axes from the slowest to the fastest that an order means for this array.
-    fn axes_in(&self, order: Order) -> Vec<isize> {
-        let mut axes: Vec<isize> = (0..self.ndim() as isize).collect();
+    fn axes_in(&self, order: Order) -> Strides {
+        let mut axes: Strides = (0..self.ndim() as isize).collect();
         match order {
             Order::RowMajor => {}
             Order::ColumnMajor => axes.reverse(),
@@ -65,6 +65,9 @@ impl Array {
     /// What `work` makes of the array with its axes in this order, axes put back.
     fn in_order(&self, order: Order, work: impl FnOnce(&Array) -> Result<Array>) -> Result<Array> {
         let axes = self.axes_in(order);
+        if axes.is_sorted() {
+            return work(self);
+        }
         let mut back = axes.clone();
         for (to, &from) in axes.iter().enumerate() {
             back[from as usize] = to as isize;
@@ -106,7 +109,8 @@ impl Array {
     /// # Ok::<(), tilework::Error>(())
     /// ```
     pub fn ravel_in(&self, order: Order) -> Result<Array> {
-        self.permute(&self.axes_in(order))?.ravel()
+        let axes = self.axes_in(order);
+        if axes.is_sorted() { self.ravel() } else { self.permute(&axes)?.ravel() }
     }
 
     /// Another shape, elements taken and laid out in this order; a view where the strides permit.

@@ -83,7 +83,7 @@ impl Array {
     /// An array on memory that was made elsewhere; an error if the layout leaves the block, or the
     /// block's device is unknown or has other memory.
     pub fn from_storage(storage: Storage, layout: Layout, dtype: DType) -> Result<Array> {
-        let device = Device::parse(&storage.device().to_string())?;
+        let device = Device::with_id(storage.device())?;
         // A block's maker says any name: the host's memory is no card's.
         if storage.is_on_host() != (device.memory() == Memory::Host) {
             let message = format!("the block is not in the memory of {device}");
