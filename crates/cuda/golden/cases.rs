@@ -62,6 +62,8 @@ const WEIGHTED: &[File] =
     &[file("", 20_000, 20_000, true), file("_weighted", 20_000, 20_000, false)];
 /// A filter, which any data may have, but which does not pay for few.
 const FILTER: &[File] = &[file("", 2000, 3000, false), file("_wide", 20_000, 20_000, false)];
+/// So few pairs that the kernel is one that is compiled soon.
+const LITTLE: &[File] = &[file("", 50, 10, false)];
 
 /// A case in float32 with sums and accuracy as they are when nobody asks.
 const fn case(
@@ -78,7 +80,7 @@ const fn case(
 const GAUSS: &str = "Exp(-SqDist(x,y) * s) * b";
 
 #[rustfmt::skip]
-pub(super) const CASES: [Case; 23] = [
+pub(super) const CASES: [Case; 27] = [
     case("gauss", "Sum", None, GAUSS, THREADS),
     Case { strict: true, ..case("gauss_strict", "Sum", None, GAUSS, ONE) },
     Case { dtype: DType::Float64, ..case("gauss_float64", "Mean", None, GAUSS, THREADS) },
@@ -102,6 +104,10 @@ pub(super) const CASES: [Case; 23] = [
     case("sliced_gradient", "Sum", None, "Grad(Exp(-SqDist(u,v)) * b, u, b)", WEIGHTED),
     case("sliced_components", "Sum", None, "Exp(-SqDist(p,q)) * v", WEIGHTED),
     case("laplace", "Sum", None, "Exp(-Sqrt(SqDist(x,y))) * b", ONE),
+    case("little", "Sum", None, GAUSS, LITTLE),
+    case("little_wide", "LogSumExp", None, "-SqDist(p,q) * s", LITTLE),
+    case("little_long", "ArgMin", None, "SqDist(u,v)", LITTLE),
+    case("little_hundred", "ArgKMin", Some(100), "SqDist(x,y)", LITTLE),
     case("counted", "Count", None, "Extract(Concat(x * y, b), 1, 3)", ONE),
 ];
 

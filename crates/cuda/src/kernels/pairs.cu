@@ -3,16 +3,17 @@
 // rows than a block has threads for, it takes SLICES ranges at once, with threads for all rows each. Where a state
 // is large, LANES threads own rows together, as a team. Declared
 // before, with `pairs_ends.cu`: the sections of the formula (`Once`, `OfI`, `OfJ`, `once`, `of_i`, `of_j`,
-// `bring_long`, `fold`, `complete`), what pairs need in shared memory (`prepare`), the state (`State`), and `go_over`, of short or of long vectors.
+// `bring_long`, `fold`, `complete`), what pairs need in shared memory (`prepare`), the state (`State`), and `go_over`, of short or of
+// long vectors or of few pairs, with where rows are (`OWN_ROWS`) and whether there may be another form (`CHOICES`).
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS) reduce(
     const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Inputs in,
     const __grid_constant__ Shape shape, const Output values, const Output indices,
     const Partial partial, const Choice choice) {
-    if (!is_chosen(choice)) return;
+    if (CHOICES && !is_chosen(choice)) return;
     u32 block = shape.first + blockIdx.x, batch = block / shape.blocks;
     u32* refused = choice.refused;
-    if (refused) {
+    if (CHOICES && refused) {
         u64 all = (u64)shape.batches * shape.blocks / choice.parts;
         refused += (shape.first_range + blockIdx.y) * all + block / choice.parts;
         if (!CHOOSES && !*refused) return;
@@ -33,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS) reduce(
         range += own.slice;
         own.first = slice < SLICES && range < shape.ranges ? threadIdx.x - slice * wide : shape.m;
     }
-    OfI x[ROWS];
+    OWN_ROWS(x);
     State s[ROWS];
     EACH(r, ROWS) {
         i64 i = own.first + r * wide;

@@ -4,6 +4,8 @@
 // themselves (`long_i`, `long_j`), and `fold` with the numbers of pairs.
 
 #define DEPTHS 32
+enum { CHOICES = 1 };
+#define OWN_ROWS(x) OfI x[ROWS]
 
 FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const Shape& shape, const Stretch& own,
     const OfI (&x)[ROWS], State (&s)[ROWS], const Choice&) {
@@ -28,8 +30,7 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
             }
             // The chunk before is read by nobody any more when all are here, so that two are enough.
             __syncthreads();
-#pragma unroll 2
-            for (int c = 0; c < DEPTHS; c += 4) {
+            PRAGMA(unroll (GROUP > 1 ? 2 : 1)) for (int c = 0; c < DEPTHS; c += 4) {
                 T a[ROWS][4];
                 EACH(r, ROWS) EACH(e, 4) a[r][e] = d + c + e < depth ? long_i(in, at, i[r], d + c + e) : (T)0;
                 EACH(u, TILE) {

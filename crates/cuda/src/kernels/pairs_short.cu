@@ -1,6 +1,9 @@
 // How threads go over a range of j whose vectors are short: tile by tile in shared memory, in groups of GROUP
 // that are computed together. Part of `pairs.cu`, whose head tells the rest.
 
+enum { CHOICES = 1 };
+#define OWN_ROWS(x) OfI x[ROWS]
+
 // The j of place t in the tiles of all slices, where that is one of `count` that each has from j on.
 FN bool is_there(const Shape& shape, int t, i64 j, i32 count) {
     if (SLICES == 1) return t < count && t < TILE;

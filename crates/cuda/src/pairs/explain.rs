@@ -68,7 +68,7 @@ impl Job<'_> {
             }
             _ => (
                 format!(
-                    "{} {} of {} i, {}{} j in shared memory, {} j at once{}",
+                    "{} {} of {} i, {}{} j in shared memory, {} j at once{}{}",
                     tiling.threads / tiling.team,
                     if tiling.team > 1 { "warps" } else { "threads" },
                     tiling.rows,
@@ -81,6 +81,11 @@ impl Job<'_> {
                     match &sections.long {
                         Some(long) => format!(", vectors of {} in chunks", long.depth),
                         None => String::new(),
+                    },
+                    if tiling.few {
+                        ", so few pairs that the kernel is to be compiled soon"
+                    } else {
+                        ""
                     }
                 ),
                 match cut.ranges {

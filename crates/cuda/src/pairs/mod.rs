@@ -11,6 +11,7 @@ mod arguments;
 mod choice;
 mod cost;
 mod explain;
+mod few;
 mod folding;
 mod functions;
 mod key;
@@ -190,6 +191,10 @@ impl<'r> Plans<'r> {
         let folding = whole.sliced(slices);
         let direct = as_written(slices);
         let others = forms.parts.iter().skip(1).map(|part| as_written(Some(part))).collect();
+        // Kernels for few pairs ask for no choice.
+        if direct.tiling.few {
+            return Plans { direct, others, expanded: None, by_block: false };
+        }
         let other = summed(forms, whole, sizes).or_else(|| weighted(forms, whole, sizes));
         let expanded = other.or_else(|| {
             if !forms.parts.is_empty() {

@@ -219,6 +219,7 @@ fn cut(tiling: &Tiling, folding: &Folding, [body, depth]: [usize; 2], sizes: Siz
     let whole = tiling.slices == 1 && tiling.wide.is_none() && depth == 0;
     let brief = whole && sizes.pairs() <= LONG_WORK;
     let wanted = match tiling.slices {
+        1 if tiling.few => n.div_ceil(tiling.tile),
         1 if brief => {
             let block = tiling.span() as f64 * body as f64;
             let bytes = batches as f64 * m as f64 * folding.state_bytes() as f64;
@@ -239,6 +240,8 @@ fn cut(tiling: &Tiling, folding: &Folding, [body, depth]: [usize; 2], sizes: Siz
     let ranges = match scheme {
         Scheme::OneD => 1,
         Scheme::TwoD => wanted.clamp(2, n.div_ceil(tiling.tile).max(2)).min(room.max(2)),
+        // Merging would take longer than the few more j.
+        _ if tiling.few && n <= 2 * tiling.tile => 1,
         _ if brief && !ranked => wanted.min(n.div_ceil(short)).min(room),
         _ => wanted.min(n / short).min(room),
     };

@@ -8,6 +8,7 @@ use tilework_ops::pair_fold::{Finish, Monoid};
 use tilework_ops::{DType, Id};
 use tilework_tape::{Action, Per, SlotId};
 
+use super::few;
 use super::folding::Folding;
 use super::functions::{Does, Printer};
 use super::plan::{MERGE_THREADS, Plan, Sides};
@@ -107,6 +108,7 @@ pub(super) fn source(plan: &Plan<'_>, unit: Unit) -> Result<String> {
         Unit::Pairs => &[
             match sections.long.is_some() {
                 true => kernel!("pairs_long.cu"),
+                false if plan.tiling.few => kernel!("pairs_few.cu"),
                 false => kernel!("pairs_short.cu"),
             },
             kernel!("pairs.cu"),
@@ -143,7 +145,9 @@ fn merge(plan: &Plan<'_>) -> String {
         "DIM" | "VALUES" | "WIDTH" if apart > 1 => (name, 1),
         _ => (name, size),
     };
-    let sizes = of_states(plan).map(alone).chain([("THREADS", MERGE_THREADS), ("APART", apart)]);
+    let sizes = of_states(plan, LONG as usize)
+        .map(alone)
+        .chain([("THREADS", MERGE_THREADS), ("APART", apart)]);
     [
         begin([computes, accumulates, output]).as_str(),
         &types(plan),
@@ -208,8 +212,8 @@ fn types(plan: &Plan<'_>) -> String {
     names.map(|(name, of)| format!("typedef {of} {name};\n")).concat()
 }
 
-/// Sizes of states, and of what they are given as.
-fn of_states(plan: &Plan<'_>) -> impl Iterator<Item = (&'static str, usize)> {
+/// Sizes of states, and of what they are given as, and the longest vectors whose loops are unrolled.
+fn of_states(plan: &Plan<'_>, long: usize) -> impl Iterator<Item = (&'static str, usize)> {
     let (folding, shape) = (&plan.folding, plan.folding.shape);
     let values = folding.monoid().values(shape);
     let width = if folding.finish { folding.fold.width(shape) } else { values };
@@ -221,7 +225,7 @@ fn of_states(plan: &Plan<'_>) -> impl Iterator<Item = (&'static str, usize)> {
         ("INDICES", folding.monoid().indices(shape)),
         ("WIDTH", width),
         ("OPERANDS", plan.sections.tape.inputs().len() + 2),
-        ("LONG", LONG as usize),
+        ("LONG", long),
         ("FEW", FEW_RANKS),
         ("LANES", plan.tiling.team),
     ]
@@ -247,12 +251,16 @@ fn numbers(plan: &Plan<'_>) -> String {
         ("RESIDENT_BLOCKS", tiling::resident(&plan.sections, &plan.folding, &plan.tiling)),
     ];
     let of_tiles = wide.into_iter().flat_map(|wide| tiles(plan, wide));
+    let long = match plan.tiling.few {
+        true => few::unrolled(&plan.sections, &plan.folding, plan.tiling.team),
+        false => LONG as usize,
+    };
     format!(
         "{}enum {{ {} }};\n\
          struct Input {{ const void* base; i64 row, component; }};\n\
          struct Inputs {{ Input at[{}]; u64 numbers[{}]; }};\n",
         types(plan),
-        list(of_states(plan).chain(own).chain(depth).chain(of_tiles)),
+        list(of_states(plan, long).chain(own).chain(depth).chain(of_tiles)),
         plan.sections.tape.inputs().len().max(1),
         plan.arguments().count().max(1)
     )

@@ -147,6 +147,50 @@ fn what_blocks_refuse_has_blocks_of_its_own() {
     assert!(parts.len() > 1, "{parts:?} blocks for one");
 }
 
+/// Calls of few pairs share one kernel, which is not that of many, and ask for no choice of forms.
+#[test]
+fn few_pairs_have_one_kernel_at_all_sizes() {
+    for (reduction, k, text, dim) in [
+        ("Sum", None, "Exp(-SqDist(x,y)) * b", 3),
+        ("Sum", None, "Exp(-SqDist(x,y)) * b", 64),
+        ("Sum", None, "Exp(-SqDist(x,y)) * b", 784),
+        ("LogSumExp", None, "-SqDist(x,y)", 10),
+        ("ArgKMin", Some(10), "SqDist(x,y)", 3),
+        ("ArgKMin", Some(100), "SqDist(x,y)", 3),
+        ("Max", None, "x * y", 64),
+    ] {
+        let aliases = [format!("x = Vi({dim})"), format!("y = Vj({dim})"), "b = Vj(1)".to_owned()];
+        let aliases = [&aliases[0][..], &aliases[1], &aliases[2]];
+        let parsed = formula(text, &aliases).expect(text);
+        let reduction = Reduction::new(reduction, &parsed, Axis::J, k, None).expect(text);
+        let purpose = Purpose { dtype: F32, cheap: true };
+        let tape = lower_for(&reduction.outputs(), purpose).expect(text).tape;
+        let folding = plain(&reduction, F32, false);
+        let forms = Forms::new(&tape, &folding);
+        let mut kernels = HashSet::new();
+        for (batches, m, n, few) in [
+            (1, 1, 1, true),
+            (1, 10, 10, true),
+            (3, 40, 7, true),
+            (1, 1000, if dim <= 10 { 100 } else { 5 }, true),
+            (1, 20_000, 20_000, false),
+            (1, 100, 1_000_000, false),
+            (64, 2000, 2000, false),
+        ] {
+            let (multiprocessors, scheme) = (cases::MULTIPROCESSORS, Scheme::Auto);
+            let sizes = Sizes { batches, m, n, multiprocessors, scheme, capability: HOPPER };
+            let plans = Plans::new(&forms, folding, sizes);
+            assert_eq!(plans.direct.tiling.few, few, "{text}, {dim}: {m} x {n}");
+            if few {
+                assert!(plans.expanded.is_none() && !plans.by_block);
+                assert_eq!(plans.direct.cut.ranges, 1, "{text}, {dim}: {m} x {n}");
+                kernels.insert(super::key::of(&plans.direct, Unit::Pairs));
+            }
+        }
+        assert_eq!(kernels.len(), 1, "{text}, {dim}");
+    }
+}
+
 /// Of all kernels of a call those that take pairs come first, and of these the ones that take longest.
 #[test]
 fn what_takes_longest_is_compiled_first() {
@@ -246,25 +290,27 @@ fn what_is_compiled_needs_little_local_memory() {
         let tape = lower_for(&reduction.outputs(), purpose).expect(text).tape;
         let folding = plain(&reduction, dtype, strict);
         let forms = Forms::new(&tape, &folding);
-        let sizes = Sizes {
-            batches: 1,
-            m: 50_000,
-            n: 50_000,
-            multiprocessors: cases::MULTIPROCESSORS,
-            scheme: Scheme::Auto,
-            capability: (9, 0),
-        };
-        let Plans { direct, others, expanded, .. } = Plans::new(&forms, folding, sizes);
-        let expanded = expanded.map(|expanded| expanded.plan);
-        for plan in [direct].iter().chain(&others).chain(&expanded) {
-            let filters = plan.does() == Does::Sift && folding.shape.k > 1;
-            for unit in Unit::of(plan) {
-                let source = print::source(plan, unit).unwrap();
-                if seen.insert(source.clone()) {
-                    let filter = if filters && unit == Unit::Pairs { "filter, " } else { "" };
-                    let name =
-                        format!("{filter}{} of {text}, {dim}, {width}", reduction.row().name);
-                    sources.push((format!("{name}, {dtype}, {unit:?}"), source));
+        for points in [50_000, 10] {
+            let sizes = Sizes {
+                batches: 1,
+                m: points,
+                n: points,
+                multiprocessors: cases::MULTIPROCESSORS,
+                scheme: Scheme::Auto,
+                capability: (9, 0),
+            };
+            let Plans { direct, others, expanded, .. } = Plans::new(&forms, folding, sizes);
+            let expanded = expanded.map(|expanded| expanded.plan);
+            for plan in [direct].iter().chain(&others).chain(&expanded) {
+                let filters = plan.does() == Does::Sift && folding.shape.k > 1;
+                for unit in Unit::of(plan) {
+                    let source = print::source(plan, unit).unwrap();
+                    if seen.insert(source.clone()) {
+                        let filter = if filters && unit == Unit::Pairs { "filter, " } else { "" };
+                        let name =
+                            format!("{filter}{} of {text}, {dim}, {width}", reduction.row().name);
+                        sources.push((format!("{name}, {dtype}, {points}, {unit:?}"), source));
+                    }
                 }
             }
         }

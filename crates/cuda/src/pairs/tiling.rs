@@ -8,6 +8,7 @@ use tilework_ops::pair_fold::Monoid;
 use tilework_tape::Per;
 
 use super::cost::body;
+use super::few;
 use super::folding::Folding;
 use super::plan::{SHORT_RANGE, Sizes};
 use super::sections::{LONG, Sections};
@@ -106,6 +107,8 @@ pub(super) struct Tiling {
     pub(super) group: usize,
     /// j that a thread holds in registers until their tile is free; none where vectors are long.
     pub(super) ahead: usize,
+    /// Whether there are few pairs, for which all of this is such that the kernel is compiled soon.
+    pub(super) few: bool,
     /// Where tensor cores make the inner products.
     pub(super) wide: Option<Wide>,
 }
@@ -131,12 +134,15 @@ pub(super) fn tiling(
     beside: Option<&Tiling>,
 ) -> Tiling {
     let m = sizes.m;
-    if sections.long.is_some() {
-        return in_chunks(sections, folding, sizes.m);
-    }
     let body = body(sections).max(1);
     let long = is_long(sections);
     let team = team(sections, folding, long);
+    if beside.is_none() && few::are(sections, folding, [body, team], sizes) {
+        return few::tiling(sections, team);
+    }
+    if sections.long.is_some() {
+        return in_chunks(sections, folding, sizes.m);
+    }
     let state = if team > 1 { words_of_team(folding) } else { folding.words() };
     let words = sections.bytes(Per::I).div_ceil(4) + state;
     let adds = folding.monoid() == Monoid::Add;
@@ -210,7 +216,7 @@ pub(super) fn tiling(
         Some(sliced) => Tiling { group, ..sliced },
         None => {
             let ahead = if by_threads { tile.div_ceil(threads) } else { 0 };
-            Tiling { threads, team, rows, slices: 1, tile, group, ahead, wide: None }
+            Tiling { threads, team, rows, slices: 1, tile, group, ahead, few: false, wide: None }
         }
     }
 }
@@ -284,7 +290,8 @@ fn of_slices(rows: usize, slices: usize, each: usize) -> Tiling {
     let room = TILE_BYTES / (2 * each * slices.max(1));
     let tile = if room >= THREADS { THREADS } else { RUN };
     let ahead = (slices * tile).div_ceil(THREADS);
-    Tiling { threads: THREADS, team: 1, rows, slices, tile, group: 1, ahead, wide: None }
+    let (team, group, few) = (1, 1, false);
+    Tiling { threads: THREADS, team, rows, slices, tile, group, ahead, few, wide: None }
 }
 
 /// Blocks of several ranges of j, where rows are few: those that have most threads at work. A block has threads
@@ -318,7 +325,8 @@ fn in_chunks(sections: &Sections<'_>, folding: &Folding, m: usize) -> Tiling {
     }
     let fits = |group: &usize| group * pair_words(sections, folding) <= GROUP_WORDS;
     let group = [4, 2].into_iter().find(fits).unwrap_or(1);
-    Tiling { threads, team: 1, rows, slices: 1, tile: CHUNKS_OF, group, ahead: 0, wide: None }
+    let (team, slices, tile, ahead, few) = (1, 1, CHUNKS_OF, 0, false);
+    Tiling { threads, team, rows, slices, tile, group, ahead, few, wide: None }
 }
 
 /// Whether blocks of so many rows leave much of the last one idle.

@@ -201,6 +201,7 @@ pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, right: usize) -
             _ => 4,
         },
         ahead: 0,
+        few: false,
         wide: Some(wide),
     }
 }
@@ -271,6 +272,7 @@ mod tests {
             tile,
             group: 4,
             ahead: 0,
+            few: false,
             wide: Some(Wide {
                 groups,
                 stages: 3,

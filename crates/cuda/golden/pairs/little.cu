@@ -1,0 +1,51 @@
+// Pairs
+// [types
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 16, FEW = 16, LANES = 1, THREADS = 32, ROWS = 1, SLICES = 1, TILE = 64, GROUP = 1, AHEAD = 0, CHOOSES = 0, RESIDENT_BLOCKS = 0 };
+struct Input { const void* base; i64 row, component; };
+struct Inputs { Input at[4]; u64 numbers[1]; };
+// [pair_math.cu
+FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
+// [pair_folds.cu
+typedef Added<Cascade<DIM> > State;
+typedef Added<Cascade<DIM> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
+FN f32 op_subtract_f32(f32 a, f32 b) { return (f32)(a - b); }
+FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
+struct Once { f32 s7[1]; };
+struct OfI { f32 s0[3]; };
+struct alignas(16) OfJ { f32 s1[3]; f32 s3[2]; };
+FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
+    f32 s2[1]; 
+    ALONG(k, 1) s2[k] = ((const f32*)in.at[2].base)[(i64)at[2] + k * in.at[2].component];
+    ALONG(k, 1) { p.s7[k] = narrow<f32>(op_multiply_f32(widen(__uint_as_float(3216550459u)), widen(s2[0]))); }
+}
+FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
+    ALONG(k, 3) x.s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component];
+}
+FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
+    ALONG(k, 3) y.s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
+    ALONG(k, 2) y.s3[k] = ((const f32*)in.at[3].base)[(i64)at[3] + j * in.at[3].row + k * in.at[3].component];
+}
+FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count, OfJ* tile) {
+}
+template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& s, i32 j) {
+    f32 s5[G][1]; 
+    EACH(u, G) s5[u][0] = 0;
+    ALONG(k, 3) EACH(u, G) { f32 e4 = narrow<f32>(op_subtract_f32(widen(x.s0[k]), widen(y[u * LANES].s1[k]))); s5[u][0] = fma(widen(e4), widen(e4), s5[u][0]); }
+    f32 s8[G][1]; 
+    ALONG(k, 1) EACH(u, G) { s8[u][k] = narrow<f32>(op_multiply_f32(widen(s5[u][0]), widen(p.s7[0]))); }
+    f32 s9[G][1]; 
+    ALONG(k, 1) EACH(u, G) { s9[u][k] = narrow<f32>(op_exp2_pair_f32(widen(s8[u][0]))); }
+    ALONG(k, 2) EACH(u, G) { s.add(0 + k, widen(s9[u][0]), widen(y[u * LANES].s3[k])); }
+}
+FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
+}
+FN void prepare() {}
+// [pairs_ends.cu
+// [pairs_few.cu
+// [pairs.cu
+
+}

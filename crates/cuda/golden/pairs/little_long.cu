@@ -1,0 +1,44 @@
+// Pairs
+// [types
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 1, WIDTH = 1, OPERANDS = 4, LONG = 16, FEW = 16, LANES = 1, THREADS = 32, ROWS = 1, SLICES = 1, TILE = 16, GROUP = 1, AHEAD = 0, CHOOSES = 0, RESIDENT_BLOCKS = 0, DEPTH_AT = 0 };
+struct Input { const void* base; i64 row, component; };
+struct Inputs { Input at[2]; u64 numbers[1]; };
+// [pair_math.cu
+FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
+// [pair_folds.cu
+typedef Best<false, i32> State;
+typedef Best<false, i64> Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
+FN f32 op_subtract_f32(f32 a, f32 b) { return (f32)(a - b); }
+struct Once { };
+struct OfI { };
+struct alignas(16) OfJ { };
+FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
+}
+FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
+}
+FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
+}
+FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count, OfJ* tile) {
+}
+template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, const T (&square)[G], State& s, i32 j) {
+    f32 s3[G][1]; 
+    EACH(u, G) s3[u][0] = square[u];
+    T v[G][DIM], w[G][WEIGHTS + 1];
+    ALONG(k, 1) EACH(u, G) { v[u][k] = widen(s3[u][0]); }
+    s.template steps<G>(v, w, j);
+}
+FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
+}
+FN void prepare() {}
+FN void along(T a, T b, T& sum) { T e = narrow<f32>(op_subtract_f32(widen(a), widen(b))); sum = fma(e, e, sum); }
+FN T long_i(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, u32 k) { return cast<T>(widen(((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component])); }
+FN T long_j(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, u32 k) { return cast<T>(widen(((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component])); }
+// [pairs_ends.cu
+// [pairs_long.cu
+// [pairs.cu
+
+}

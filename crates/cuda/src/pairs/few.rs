@@ -1,0 +1,82 @@
+//! Calls of few pairs: a kernel that is compiled soon, where one that runs fast would save less than it costs to wait for.
+//!
+//! A thread owns a row, takes one pair at a time, and vectors are loops (`kernels/pairs_few.cu`): NVRTC takes half as
+//! long for that, or a third. One text serves a formula at all such sizes. Called by `tiling` and `print`.
+
+use tilework_tape::Per;
+
+use super::folding::Folding;
+use super::plan::Sizes;
+use super::sections::{LONG, Sections};
+use super::tiling::Tiling;
+
+/// Threads of a block, which has a row for each, or one for a team of all.
+const THREADS: usize = 32;
+
+/// j of a tile, as many as are summed by themselves; and of long vectors, of which chunks come together.
+const TILE: usize = 64;
+const TILE_OF_LONG: usize = 16;
+
+/// Bytes of shared memory for the rows of a block and a tile of j, of which there is room for two.
+const BYTES: usize = 40 << 10;
+
+/// The length of vectors whose loops are unrolled.
+const SHORT: u32 = 16;
+
+/// Steps of all pairs, up to which they are few, and j of a row: on an H200 such calls take as long by either kernel.
+const STEPS: f64 = 2e7;
+const MOST_J: usize = 1024;
+
+/// Steps of all pairs of a row, the same where vectors are loops, in which every number waits for the one before.
+const STEPS_OF_LOOPS: usize = 1500;
+
+/// Whether a call is of few pairs, of so many steps each, with rows of teams of so many threads.
+pub(super) fn are(
+    sections: &Sections<'_>,
+    folding: &Folding,
+    [body, team]: [usize; 2],
+    sizes: &Sizes,
+) -> bool {
+    let [i, j] = [Per::I, Per::J].map(|per| sections.bytes(per).next_multiple_of(16) + 16);
+    let room = 2 * TILE * j <= BYTES && THREADS * i + TILE * j <= BYTES;
+    let brief = match sections.long {
+        // Of so many j at once.
+        Some(_) => sizes.n * body / TILE_OF_LONG <= STEPS_OF_LOOPS,
+        None => room && (!loops(sections, folding, team) || sizes.n * body <= STEPS_OF_LOOPS),
+    };
+    let all = sizes.pairs() * body as f64;
+    sections.square.is_none() && sections.together && brief && sizes.n <= MOST_J && all <= STEPS
+}
+
+/// Whether vectors are loops.
+fn loops(sections: &Sections<'_>, folding: &Folding, team: usize) -> bool {
+    let unrolled = unrolled(sections, folding, team);
+    (0..sections.tape.slots()).any(|slot| sections.tape.slot(slot as u16).len as usize > unrolled)
+}
+
+/// What kernels for few pairs are made for: the same at all sizes.
+pub(super) fn tiling(sections: &Sections<'_>, team: usize) -> Tiling {
+    let tile = if sections.long.is_some() { TILE_OF_LONG } else { TILE };
+    let (rows, slices, group, ahead) = (1, 1, 1, 0);
+    Tiling { threads: THREADS, team, rows, slices, tile, group, ahead, few: true, wide: None }
+}
+
+/// The longest vectors whose loops are unrolled. Loops over others are short to compile, but what they go over has to be
+/// in shared memory, as rows and tiles are: in registers nothing can be counted through.
+pub(super) fn unrolled(sections: &Sections<'_>, folding: &Folding, team: usize) -> usize {
+    let first = sections.tape.inputs().len();
+    let fits = |slot: usize| {
+        let there = slot < first || sections.run[slot - first];
+        let shared = sections.held[slot] && matches!(sections.per[slot], Per::I | Per::J);
+        !there
+            || shared
+            || sections.passing[slot]
+            || sections.is_point(slot as u16)
+            || sections.tape.slot(slot as u16).len <= SHORT
+    };
+    // Of its state a thread has all numbers, or its share of a team's.
+    let values = folding.monoid().values(folding.shape).div_ceil(team);
+    let states = values.max(folding.shape.dim).max(folding.shape.weights) <= SHORT as usize;
+    let short = states && (0..sections.tape.slots()).all(fits);
+    if short { SHORT as usize } else { LONG as usize }
+}
