@@ -152,7 +152,7 @@ fn int(dtype: DType, value: u64) -> Scalar {
 }
 
 /// Elements that repeat, that are in order here and there, that differ in few bits.
-const PATTERNS: [(&str, Pattern); 14] = [
+const PATTERNS: [(&str, Pattern); 19] = [
     ("one", |dtype, _, _, _| int(dtype, 3)),
     ("two values", |dtype, _, _, random| int(dtype, random.next() % 2)),
     ("ten values", |dtype, _, _, random| int(dtype, random.next() % 10)),
@@ -164,6 +164,32 @@ const PATTERNS: [(&str, Pattern); 14] = [
     ("sixteen values, or one more at the end", |dtype, i, n, random| match i + 1 == n {
         true => int(dtype, 5 + n as u64 % 16),
         false => int(dtype, random.next() % 16),
+    }),
+    ("thirty values, or four more at the end", |dtype, i, n, random| match i + 20 > n {
+        true => int(dtype, random.next() % 34),
+        false => int(dtype, random.next() % 30),
+    }),
+    // Integers that lie close together, on both sides of zero.
+    ("a hundred values", |dtype, _, _, random| {
+        Number::Int(i128::from(random.next() % 100) - 50).cast(dtype)
+    }),
+    ("two thousand values", |dtype, _, _, random| {
+        Number::Int(i128::from(random.next() % 2000) - 1000).cast(dtype)
+    }),
+    ("almost the largest", |dtype, _, _, random| match dtype.kind() {
+        Kind::Signed | Kind::Unsigned => {
+            let bits = u64::MAX - random.next() % 1500;
+            Scalar::from_bytes(dtype, &[bits.to_ne_bytes(); 2].concat())
+        }
+        _ => int(dtype, random.next() % 1500),
+    }),
+    // Numbers of few bits on both sides of zero, and zeros of both signs.
+    ("rounded", |dtype, _, _, random| {
+        let number = Number::Float(((random.next() % 41) as f64 - 20.2).round() / 8.0);
+        match dtype.kind() {
+            Kind::Bool | Kind::Unsigned => int(dtype, random.next() % 2),
+            _ => number.cast(dtype),
+        }
     }),
     ("special values", |dtype, _, _, random| match random.next() % 6 {
         0 if dtype.is_inexact() => Number::Float(f64::NAN).cast(dtype),

@@ -82,6 +82,12 @@ where
                     let merged = &merged[BEYOND..][..count];
                     assert!(merged == want, "{name}: {count} cut at {cut} at {level:?}");
                 }
+                for integer in [pivot, number(3), guard] {
+                    // SAFETY: as above.
+                    let found = unsafe { (sorter.occurrences)(data.as_ptr(), count, integer) };
+                    let want = data.iter().filter(|&&x| x == integer).count();
+                    assert_eq!(found, want, "{name}: {count} at {level:?}");
+                }
                 let mut parted = data.clone();
                 // SAFETY: as above.
                 let below =

@@ -1,9 +1,9 @@
 //! Sorts the indices of one line, stably.
 //!
-//! A key and the index of its element make one integer, which is sorted like any other: indices
-//! differ, so there are no ties. Of keys of 64 bits the bits that differ are taken, as many as there
-//! is room for above the index; elements that are equal in those are sorted by the others
-//! afterwards. Called by the drivers in `sort/mod.rs` and by `line.rs`.
+//! A key, less the least of all, and the index of its element make one integer, which is sorted like any
+//! other: indices differ, so there are no ties. Of keys of 64 bits as many bits are taken as there is
+//! room for above the index; elements that are equal in those are sorted by the others afterwards.
+//! Keys of which all lie within a byte, or that have few values, are counted instead. Called by the drivers in `sort/mod.rs` and by `line.rs`.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,12 +13,14 @@ use bytemuck::cast_slice_mut;
 use super::key::{Bits, Key};
 use super::line::{PIECE, sort_integers, sort_made};
 use super::runs::Runs;
-use super::{Block, Places, Row, few, quick, radix};
+use super::{Block, Places, Row, bytes, few, quick, radix};
 use crate::isa::{Isa, Work, with_isa};
 use crate::pool;
 
-/// Narrow keys of more elements than this are sorted digit by digit.
+/// Narrow keys of more elements than this are sorted digit by digit, up to as many as the cache has room
+/// for.
 const NARROW: usize = 512;
+const WIDE: usize = 1 << 15;
 
 /// So few equal ones are sorted by comparing.
 const FEW: usize = 8;
@@ -40,13 +42,24 @@ pub(super) fn room<T: Key>(len: usize) -> usize {
 /// is room asked for.
 pub(super) fn argsort<T: Key>(line: Row<T::Raw>, flip: T::Bits, work: &mut [u8], out: Row<i64>) {
     let len = line.len();
+    if !fit::<T>(len) {
+        if !few::argsort::<T>(line, flip, work, out) {
+            by_comparing::<T>(line, flip, cast_slice_mut(work), out);
+        }
+        return;
+    }
+    let packing = Packing::of::<T>(line, flip);
+    if packing.key_bits == 0 {
+        // All are equal.
+        return out.set_all(|i| i as i64);
+    }
+    if packing.key_bits <= u8::BITS && len >= bytes::LEAST {
+        let byte = |raw| packing.cut(key_of::<T>(raw, flip)) as u8;
+        return bytes::argsort(line, byte, work, out);
+    }
     if few::argsort::<T>(line, flip, work, out) {
         return;
     }
-    if !fit::<T>(len) {
-        return by_comparing::<T>(line, flip, cast_slice_mut(work), out);
-    }
-    let packing = Packing::of::<T>(line, flip);
     let (pairs, other) = cast_slice_mut::<u8, u64>(work).split_at_mut(len);
     let make = |places: Places<'_>, pairs: &mut [u64]| {
         with_isa(Isa::current(), Pack::<T> { line, flip, packing, places, pairs });
@@ -56,7 +69,7 @@ pub(super) fn argsort<T: Key>(line: Row<T::Raw>, flip: T::Bits, work: &mut [u8],
     let take = |range: Range<usize>, pairs: &[u64]| {
         with_isa(Isa::current(), Unpack { pairs, index, range, out });
     };
-    if T::Bits::BITS <= 16 && len > NARROW {
+    if packing.key_bits <= u16::BITS && (NARROW + 1..=WIDE).contains(&len) {
         quick::make_all(pairs, &make);
         return match Runs::few(pairs) {
             Some(runs) => runs.merge_for(pairs, other, &take),
@@ -72,30 +85,34 @@ pub(super) fn argsort<T: Key>(line: Row<T::Raw>, flip: T::Bits, work: &mut [u8],
 /// How a key and an index make one integer.
 #[derive(Clone, Copy)]
 struct Packing {
-    /// The lowest bit of keys that counts.
+    /// The least of all keys.
+    least: u64,
+    /// The lowest bit of what keys are above it that counts.
     low: u32,
     /// The lowest bit in which any keys differ.
     differ: u32,
-    /// Bits of an index.
+    /// Bits of a key from `low` on, and of an index.
+    key_bits: u32,
     index_bits: u32,
 }
 
 impl Packing {
     fn of<T: Key>(line: Row<T::Raw>, flip: T::Bits) -> Packing {
-        if T::Bits::BITS <= 32 {
-            return Packing { low: 0, differ: 0, index_bits: 32 };
-        }
-        let differ = AtomicU64::new(0);
+        let first = key_of::<T>(line.get(0), flip);
+        let (differ, least, most) =
+            (AtomicU64::new(0), AtomicU64::new(first), AtomicU64::new(first));
         pool::for_ranges(line.len(), PIECE, &|range| {
-            let mut here = 0;
-            with_isa(Isa::current(), Differ::<T> { line, flip, range, differ: &mut here });
-            differ.fetch_or(here, Ordering::Relaxed);
+            let mut spread = Spread { differ: 0, least: first, most: first };
+            with_isa(Isa::current(), Look::<T> { line, flip, range, spread: &mut spread });
+            differ.fetch_or(spread.differ, Ordering::Relaxed);
+            least.fetch_min(spread.least, Ordering::Relaxed);
+            most.fetch_max(spread.most, Ordering::Relaxed);
         });
-        let differ = differ.into_inner().max(1);
+        let (differ, least) = (differ.into_inner().max(1).trailing_zeros(), least.into_inner());
         let index_bits = usize::BITS - (line.len() - 1).leading_zeros();
-        let top = u64::BITS - differ.leading_zeros();
-        let low = differ.trailing_zeros().max((top + index_bits).saturating_sub(u64::BITS));
-        Packing { low, differ: differ.trailing_zeros(), index_bits }
+        let top = u64::BITS - (most.into_inner() - least).leading_zeros();
+        let low = differ.max((top + index_bits).saturating_sub(u64::BITS));
+        Packing { least, low, differ, key_bits: top.saturating_sub(low), index_bits }
     }
 
     /// Whether all bits in which keys differ are in the integer.
@@ -107,11 +124,17 @@ impl Packing {
         (1 << self.index_bits) - 1
     }
 
-    /// The integer of a key: those of its bits above that all keys have in common may get lost.
+    /// What counts of a key.
+    #[inline(always)]
+    fn cut(self, key: u64) -> u64 {
+        key.wrapping_sub(self.least) >> self.low
+    }
+
+    /// The integer of a key and an index.
     #[inline(always)]
     fn pack(self, key: u64, index: usize) -> u64 {
         // An index that takes no bits is 0 of one element, whatever its key.
-        (key >> self.low).unbounded_shl(self.index_bits) | index as u64
+        self.cut(key).unbounded_shl(self.index_bits) | index as u64
     }
 }
 
@@ -120,22 +143,33 @@ fn key_of<T: Key>(raw: T::Raw, flip: T::Bits) -> u64 {
     T::key(raw, flip).to_u128() as u64
 }
 
-/// Finds the bits in which some keys differ from the first of the line.
-struct Differ<'a, T: Key> {
+/// How keys differ: the bits in which some differ from the first of the line, the least and the most.
+#[derive(Clone, Copy)]
+struct Spread {
+    differ: u64,
+    least: u64,
+    most: u64,
+}
+
+/// Looks how keys differ.
+struct Look<'a, T: Key> {
     line: Row<T::Raw>,
     flip: T::Bits,
     range: Range<usize>,
-    differ: &'a mut u64,
+    spread: &'a mut Spread,
 }
 
-impl<T: Key> Work for Differ<'_, T> {
+impl<T: Key> Work for Look<'_, T> {
     #[inline(always)]
     fn run(self) {
         let first = key_of::<T>(self.line.get(0), self.flip);
-        let differ = |seen: u64, raw| seen | (key_of::<T>(raw, self.flip) ^ first);
-        *self.differ = match self.line.slice(self.range.clone()) {
-            Some(elements) => elements.iter().fold(0, |seen, &raw| differ(seen, raw)),
-            None => self.range.fold(0, |seen, i| differ(seen, self.line.get(i))),
+        let with = |Spread { differ, least, most }, raw| {
+            let key = key_of::<T>(raw, self.flip);
+            Spread { differ: differ | (key ^ first), least: least.min(key), most: most.max(key) }
+        };
+        *self.spread = match self.line.slice(self.range.clone()) {
+            Some(elements) => elements.iter().fold(*self.spread, |seen, &raw| with(seen, raw)),
+            None => self.range.fold(*self.spread, |seen, i| with(seen, self.line.get(i))),
         };
     }
 }
@@ -195,7 +229,7 @@ fn tell_apart<T: Key>(
     let work = work.map(|work| Block(work.as_mut_ptr()));
     let rest = |index: u64| {
         let key = key_of::<T>(line.get(index as usize), flip);
-        (key & ((1 << packing.low) - 1)) << 32 | index
+        (key.wrapping_sub(packing.least) & ((1 << packing.low) - 1)) << 32 | index
     };
     pool::run(cuts.len() - 1, &|piece| {
         let (mut start, end) = (cuts[piece], cuts[piece + 1]);

@@ -69,6 +69,7 @@ macro_rules! bits {
             fn differences(self, other: $type, seen: $type) -> $type {
                 seen | (self ^ other)
             }
+            #[inline(always)]
             fn of(bits: usize) -> $type {
                 bits as $type
             }
@@ -214,8 +215,12 @@ macro_rules! floats {
             #[inline(always)]
             fn key(raw: $type, flip: $bits) -> $bits {
                 const SIGN: $bits = 1 << ($bits::BITS - 1);
-                let zero = raw.to_bits() == SIGN;
-                Self::spread_key(if zero { $type::from_bits(0) } else { raw }, flip)
+                let (raw, size) = (raw.to_bits(), raw.to_bits() & !SIGN);
+                let all_if_negative = (raw as $signed >> ($bits::BITS - 1)) as $bits;
+                // As far from that of zero on both sides, so that bits which no number has stay zero.
+                let signed = (size ^ all_if_negative).wrapping_sub(all_if_negative);
+                let key = SIGN.wrapping_add(signed) ^ flip;
+                if size > $infinity { $bits::MAX } else { key }
             }
         }
         impl Reversible for $type {

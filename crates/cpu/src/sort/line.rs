@@ -15,7 +15,7 @@ use super::key::{Bits, Key, Reversible};
 use super::quick::{Make, Take};
 use super::runs::Runs;
 use super::short::{Lines, Network};
-use super::{Block, Places, Row, count, indices, quick, radix, short};
+use super::{Block, Places, Row, count, few, indices, quick, radix, short};
 use crate::isa::{Isa, Work, with_isa};
 use crate::pool;
 
@@ -24,6 +24,9 @@ pub(super) const PIECE: usize = 1 << 16;
 
 /// Elements that are looked at together.
 const TOGETHER: usize = 256;
+
+/// Elements whose keys stay in the nearest cache.
+const BATCH: usize = 1 << 10;
 
 /// How the elements of a dtype are sorted.
 pub(super) trait Line: Key {
@@ -91,7 +94,7 @@ macro_rules! by_indices {
 by_indices!(Complex<f32> Complex<f64>);
 
 /// The integer that elements are sorted as.
-type Lane<T> = <<T as Key>::Bits as Bits>::Lane;
+pub(super) type Lane<T> = <<T as Key>::Bits as Bits>::Lane;
 
 /// Sorts the integers that `make` makes by their bits from `low` on, and hands them to `take`;
 /// `data` and `other` are room for them. Those bits below must be in order already, and differ in
@@ -136,7 +139,7 @@ fn sort_by_keys<T: Reversible>(
     work: &mut [u8],
 ) {
     let len = line.len();
-    if !count::sort::<T>(line, out, flip, work) {
+    if !few::sort::<T>(line, out, flip) && !count::sort::<T>(line, out, flip, work) {
         let keys = &mut cast_slice_mut::<u8, Lane<T>>(work)[..2 * len];
         let (keys, other) = keys.split_at_mut(len);
         let make = |places: Places<'_>, keys: &mut [Lane<T>]| {
@@ -148,16 +151,16 @@ fn sort_by_keys<T: Reversible>(
         sort_integers(keys, other, 0, &make, &take);
     }
     if T::SHARES {
-        put_back::<T>(line, out, flip, cast_slice_mut(work));
+        put_back::<T>(line, out, flip);
     }
 }
 
 /// Makes keys of elements, or only of zeros and all ones of the others.
-struct ToKeys<'a, T: Reversible, const ZEROS: bool> {
-    line: Row<T::Raw>,
-    places: Places<'a>,
-    keys: &'a mut [Lane<T>],
-    flip: T::Bits,
+pub(super) struct ToKeys<'a, T: Reversible, const ZEROS: bool> {
+    pub(super) line: Row<T::Raw>,
+    pub(super) places: Places<'a>,
+    pub(super) keys: &'a mut [Lane<T>],
+    pub(super) flip: T::Bits,
 }
 
 impl<T: Reversible, const ZEROS: bool> Work for ToKeys<'_, T, ZEROS> {
@@ -188,14 +191,8 @@ impl<T: Reversible> Work for FromKeys<'_, T> {
     }
 }
 
-/// Writes elements that share a key in the order they came in; those of `out` are sorted, and `work`
-/// has room for two lanes for each.
-fn put_back<T: Reversible>(
-    line: Row<T::Raw>,
-    out: Row<T::Raw>,
-    flip: T::Bits,
-    work: &mut [Lane<T>],
-) {
+/// Writes elements that share a key in the order they came in; those of `out` are sorted.
+fn put_back<T: Reversible>(line: Row<T::Raw>, out: Row<T::Raw>, flip: T::Bits) {
     let before = |bound: &dyn Fn(T::Bits) -> bool| {
         out.partition_point(|raw| bound(T::spread_key(raw, flip)))
     };
@@ -205,7 +202,7 @@ fn put_back<T: Reversible>(
     let middle = before(&|key| key < high);
     let last = before(&|key| key <= high);
     if first < middle && middle < last {
-        put_zeros_back::<T>(line, out, flip, first..last, work);
+        put_zeros_back::<T>(line, out, flip, first..last);
     }
     // Most NaN have the bits that their key gives back.
     let numbers = before(&|key| key < T::Bits::ONES);
@@ -214,7 +211,7 @@ fn put_back<T: Reversible>(
         with_isa(Isa::current(), AnyUnusual::<T> { line, found: &mut unusual });
     }
     if unusual {
-        refill(line, out, numbers..line.len(), T::is_nan);
+        put_back_one_by_one(line, out, numbers..line.len(), T::is_nan);
     }
 }
 
@@ -224,40 +221,26 @@ fn put_zeros_back<T: Reversible>(
     out: Row<T::Raw>,
     flip: T::Bits,
     places: Range<usize>,
-    work: &mut [Lane<T>],
 ) {
     let Some(sorter) = Lane::<T>::SORTERS[Isa::current() as usize] else {
-        return refill(line, out, places, T::is_zero);
+        return put_back_one_by_one(line, out, places, T::is_zero);
     };
-    let len = line.len();
-    let (keys, zeros) = work[..2 * len].split_at_mut(len);
-    let (keys, zeros) = (Block(keys.as_mut_ptr()), Block(zeros.as_mut_ptr()));
-    let piece = |number: usize| number * PIECE..len.min((number + 1) * PIECE);
-    let mut counts: SmallVec<[usize; 1]> = smallvec![0; len.div_ceil(PIECE)];
-    let counted = Block(counts.as_mut_ptr());
-    pool::run(counts.len(), &|number| {
-        let range = piece(number);
-        let (start, count) = (range.start, range.len());
-        // SAFETY: the piece lies in both arrays, and it and its count are this call's alone; the
-        // current instruction set is available.
-        unsafe {
-            let some = std::slice::from_raw_parts_mut(keys.at(start), count);
-            let places = range.into();
-            with_isa(Isa::current(), ToKeys::<T, true> { line, places, keys: some, flip });
+    each_piece_of(line, places, T::is_zero, &|piece, places| {
+        let (mut keys, mut zeros) = ([Lane::<T>::ZERO; BATCH], [Lane::<T>::ZERO; BATCH]);
+        let mut at = places.start;
+        for start in piece.clone().step_by(BATCH) {
+            let range = start..piece.end.min(start + BATCH);
+            let (keys, zeros) = (&mut keys[..range.len()], &mut zeros[..range.len()]);
+            let (count, places) = (range.len(), range.into());
+            with_isa(Isa::current(), ToKeys::<T, true> { line, places, keys, flip });
             // What comes before the key of no number, in its order.
-            *counted.at(number) =
-                (sorter.part)(keys.at(start), zeros.at(start), count, Lane::<T>::ONES);
+            // SAFETY: there are so many of both; the current instruction set is available.
+            let count =
+                unsafe { (sorter.part)(keys.as_ptr(), zeros.as_mut_ptr(), count, Lane::<T>::ONES) };
+            let range = at..at + count;
+            with_isa(Isa::current(), FromKeys::<T> { keys: &zeros[..count], out, range, flip });
+            at += count;
         }
-    });
-    let mut starts: SmallVec<[usize; 1]> = smallvec![places.start; counts.len()];
-    for number in 1..counts.len() {
-        starts[number] = starts[number - 1] + counts[number - 1];
-    }
-    pool::run(counts.len(), &|number| {
-        // SAFETY: as above; so many have been written there.
-        let keys = unsafe { std::slice::from_raw_parts(zeros.at(number * PIECE), counts[number]) };
-        let range = starts[number]..starts[number] + counts[number];
-        with_isa(Isa::current(), FromKeys::<T> { keys, out, range, flip });
     });
 }
 
@@ -281,11 +264,38 @@ impl<T: Reversible> Work for AnyUnusual<'_, T> {
 }
 
 /// Writes those elements of which something holds, as many as there are places, in their order.
-fn refill<R: Copy + Send>(
+fn put_back_one_by_one<R: Copy + Send>(
     line: Row<R>,
     out: Row<R>,
     places: Range<usize>,
     holds: impl Fn(R) -> bool + Copy + Sync,
+) {
+    each_piece_of(line, places, holds, &|piece, places| {
+        // Written whether it holds or not, where that does no harm: the next one that does comes here
+        // too. False when all places have been written.
+        let mut at = places.start;
+        let mut put = |raw| {
+            let more = at < places.end;
+            if more {
+                out.put(at, raw);
+                at += usize::from(holds(raw));
+            }
+            more
+        };
+        match line.slice(piece.clone()) {
+            Some(elements) => elements.iter().all(|&raw| put(raw)),
+            None => piece.clone().all(|i| put(line.get(i))),
+        };
+    });
+}
+
+/// Calls `f` with pieces of a line and where those of their elements belong of which something holds,
+/// of all places for these; on any thread.
+fn each_piece_of<R: Copy + Send>(
+    line: Row<R>,
+    places: Range<usize>,
+    holds: impl Fn(R) -> bool + Copy + Sync,
+    f: &(dyn Fn(Range<usize>, Range<usize>) + Sync),
 ) {
     let len = line.len();
     let piece = |number: usize| number * PIECE..len.min((number + 1) * PIECE);
@@ -301,21 +311,8 @@ fn refill<R: Copy + Send>(
         starts[number] += starts[number - 1];
     }
     pool::run(starts.len(), &|number| {
-        let (mut at, end) = (starts[number], starts.get(number + 1).copied().unwrap_or(places.end));
-        // Written whether it holds or not, where that does no harm: the next one that does comes here
-        // too. False when all places have been written.
-        let mut put = |raw| {
-            let more = at < end;
-            if more {
-                out.put(at, raw);
-                at += usize::from(holds(raw));
-            }
-            more
-        };
-        match line.slice(piece(number)) {
-            Some(elements) => elements.iter().all(|&raw| put(raw)),
-            None => piece(number).all(|i| put(line.get(i))),
-        };
+        let end = starts.get(number + 1).copied().unwrap_or(places.end);
+        f(piece(number), starts[number]..end);
     });
 }
 

@@ -2,10 +2,11 @@
 //!
 //! `key.rs` maps elements to unsigned integers; `line.rs` sorts one line by them, stably, and
 //! `indices.rs` the indices of one, with `runs.rs` where it is almost in order, else `quick.rs` or
-//! `radix.rs`; `count.rs` is for elements of one or two bytes, `few.rs` for indices of few different ones,
-//! `short.rs` for many lines of a few elements. Here lines of any layout are shared out, after all memory that they need is there. May
+//! `radix.rs`; `count.rs` is for elements of one or two bytes, `few.rs` for few different ones,
+//! `bytes.rs` for the indices of those, `short.rs` for many lines of a few elements. Here lines of any layout are shared out, after all memory that they need is there. May
 //! assume what the contract promises of a [`Sort`] and a [`Search`]. Called by the backend.
 
+mod bytes;
 mod count;
 mod few;
 mod indices;
@@ -251,6 +252,17 @@ impl<R: Copy> Row<R> {
         }
     }
 
+    /// Writes `f` of its place to each element.
+    fn set_all(self, f: impl Fn(usize) -> R) {
+        if self.step == 1 {
+            // SAFETY: the promise of `new`.
+            let to = unsafe { std::slice::from_raw_parts_mut(self.start.at(0), self.len) };
+            to.iter_mut().enumerate().for_each(|(i, to)| *to = f(i));
+        } else {
+            (0..self.len).for_each(|i| self.put(i, f(i)));
+        }
+    }
+
     /// Makes `f` of the places and values of some elements.
     #[inline(always)]
     fn each_of<B>(self, places: Places<'_>, to: &mut [B], f: impl Fn(usize, R) -> B) {
@@ -284,6 +296,24 @@ impl<R: Copy> Row<R> {
             let at = self.start.at(range.start);
             // SAFETY: the promise of `new`.
             unsafe { std::slice::from_raw_parts_mut(at, range.len()) }.fill(value);
+        } else {
+            range.for_each(|i| self.put(i, value));
+        }
+    }
+
+    /// Writes a value to the elements of a range, which may be empty, and maybe to some behind it, before
+    /// `stop`: a few at once take no branch that could be mispredicted.
+    #[inline(always)]
+    fn fill_within(self, range: Range<usize>, stop: usize, value: R) {
+        const AT_ONCE: usize = 8;
+        assert!(range.end <= stop && stop <= self.len);
+        if self.step == 1 && range.start + AT_ONCE <= stop {
+            let at = self.start.at(range.start).cast::<[R; AT_ONCE]>();
+            // SAFETY: the promise of `new`, of elements before the end.
+            unsafe { at.write_unaligned([value; AT_ONCE]) };
+            if range.len() > AT_ONCE {
+                self.fill(range.start + AT_ONCE..range.end, value);
+            }
         } else {
             range.for_each(|i| self.put(i, value));
         }

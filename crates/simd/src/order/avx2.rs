@@ -115,6 +115,15 @@ impl Keys for U32x8 {
     }
 
     #[inline(always)]
+    unsafe fn equal(self, other: Self) -> usize {
+        // SAFETY: the caller has AVX2.
+        unsafe {
+            let equal = _mm256_cmpeq_epi32(self.0, other.0);
+            _mm256_movemask_ps(_mm256_castsi256_ps(equal)).count_ones() as usize
+        }
+    }
+
+    #[inline(always)]
     unsafe fn min(self, other: Self) -> Self {
         // SAFETY: the caller has AVX2.
         U32x8(unsafe { _mm256_min_epu32(self.0, other.0) })

@@ -44,6 +44,11 @@ pub struct Sorter<E> {
     /// The CPU has the level; both may be read, and `to` written for as many as both have; no
     /// overlap.
     pub merge: unsafe fn(a: *const E, a_count: usize, b: *const E, b_count: usize, to: *mut E),
+    /// How many of `count` integers at `from` are equal to one.
+    ///
+    /// # Safety
+    /// The CPU has the level; `from` may be read for `count` integers.
+    pub occurrences: unsafe fn(from: *const E, count: usize, integer: E) -> usize,
 }
 
 /// What each level has for `u32`.
@@ -95,6 +100,8 @@ trait Keys: Copy {
     /// Sorts up to [`network::NETWORK`] registers' lanes, from one place to the same or another: a
     /// function of its own, since it is long.
     unsafe fn sort_few(from: *const Self::Elem, to: *mut Self::Elem, count: usize);
+    /// How many lanes are equal to those of another.
+    unsafe fn equal(self, other: Self) -> usize;
     unsafe fn min(self, other: Self) -> Self;
     unsafe fn max(self, other: Self) -> Self;
     /// Lane `i` gets lane `i ^ mask`.

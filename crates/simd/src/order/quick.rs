@@ -284,6 +284,35 @@ pub(super) unsafe fn merge<V: Keys>(
     }
 }
 
+/// See [`super::Sorter::occurrences`].
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub(super) unsafe fn occurrences<V: Keys>(
+    from: *const V::Elem,
+    count: usize,
+    integer: V::Elem,
+) -> usize {
+    // SAFETY: what is read lies before the end.
+    unsafe {
+        let wanted = V::splat(integer);
+        let (mut found, mut at, odd) = (0, 0, count % V::LANES);
+        while at + 4 * V::LANES <= count {
+            let equal = |row: usize| V::load(from.add(at + row * V::LANES)).equal(wanted);
+            found += (equal(0) + equal(1)) + (equal(2) + equal(3));
+            at += 4 * V::LANES;
+        }
+        while at + V::LANES <= count {
+            found += V::load(from.add(at)).equal(wanted);
+            at += V::LANES;
+        }
+        found += V::load_first(from.add(at), odd).equal(wanted);
+        // The largest integer stands for what the last register lacks.
+        if integer == V::Elem::MAX { found - (V::LANES - odd) } else { found }
+    }
+}
+
 /// Does what `store` does for `count` integers, up to a register of them, and writes no more than
 /// what belongs there: some from `low` on, some up to `end`. How many of both.
 ///

@@ -21,7 +21,8 @@ integers!(u32 u64);
 macro_rules! avx512 {
     ($name:ident, $module:ident, $elem:ident, $lanes:literal, $mask:ident, $numbers:expr,
      $set1:ident $loadu:ident $storeu:ident $mask_loadu:ident $mask_storeu:ident $min:ident $max:ident
-     $permute:ident $mask_permute:ident $shift_right:ident $test:ident $mask_max:ident $less:ident $greater:ident $compress:ident $part:ident) => {
+     $permute:ident $mask_permute:ident $shift_right:ident $test:ident $mask_max:ident $less:ident $greater:ident $compress:ident $part:ident
+     $equal:ident) => {
         /// A register of AVX-512.
         #[derive(Clone, Copy)]
         #[repr(transparent)]
@@ -76,6 +77,12 @@ macro_rules! avx512 {
             unsafe fn sort_few(from: *const $elem, to: *mut $elem, count: usize) {
                 // SAFETY: the same contract.
                 unsafe { $module::sort_few(from, to, count) }
+            }
+
+            #[inline(always)]
+            unsafe fn equal(self, other: Self) -> usize {
+                // SAFETY: the caller has AVX-512.
+                unsafe { $equal(self.0, other.0).count_ones() as usize }
             }
 
             #[inline(always)]
@@ -165,13 +172,15 @@ avx512!(U32x16, avx512_u32, u32, 16, __mmask16,
     _mm512_set1_epi32 _mm512_loadu_si512 _mm512_storeu_si512 _mm512_mask_loadu_epi32
     _mm512_mask_storeu_epi32 _mm512_min_epu32 _mm512_max_epu32 _mm512_permutexvar_epi32
     _mm512_mask_permutexvar_epi32 _mm512_srli_epi32 _mm512_test_epi32_mask _mm512_mask_max_epu32 _mm512_cmplt_epu32_mask
-    _mm512_cmpgt_epu32_mask _mm512_maskz_compress_epi32 part_u32);
+    _mm512_cmpgt_epu32_mask _mm512_maskz_compress_epi32 part_u32
+    _mm512_cmpeq_epu32_mask);
 
 avx512!(U64x8, avx512_u64, u64, 8, __mmask8, _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7),
     _mm512_set1_epi64 _mm512_loadu_si512 _mm512_storeu_si512 _mm512_mask_loadu_epi64
     _mm512_mask_storeu_epi64 _mm512_min_epu64 _mm512_max_epu64 _mm512_permutexvar_epi64
     _mm512_mask_permutexvar_epi64 _mm512_srli_epi64 _mm512_test_epi64_mask _mm512_mask_max_epu64 _mm512_cmplt_epu64_mask
-    _mm512_cmpgt_epu64_mask _mm512_maskz_compress_epi64 part_u64);
+    _mm512_cmpgt_epu64_mask _mm512_maskz_compress_epi64 part_u64
+    _mm512_cmpeq_epu64_mask);
 
 /// For each set of lanes: those first, the others behind.
 pub(super) static PARTED: [[u8; 8]; 256] = {
@@ -282,6 +291,15 @@ macro_rules! sorter {
                 // SAFETY: the same contract.
                 unsafe { quick::merge::<$register>(a, a_count, b, b_count, to) }
             }
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn occurrences(
+                from: *const $elem,
+                count: usize,
+                integer: $elem,
+            ) -> usize {
+                // SAFETY: the same contract.
+                unsafe { quick::occurrences::<$register>(from, count, integer) }
+            }
         }
 
         pub(super) const $name: Sorter<$elem> = Sorter {
@@ -289,6 +307,7 @@ macro_rules! sorter {
             part: $module::part,
             part_around: $module::part_around,
             merge: $module::merge,
+            occurrences: $module::occurrences,
         };
     };
 }
