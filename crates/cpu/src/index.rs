@@ -362,7 +362,23 @@ unsafe fn elements<T: Copy, const GATHER: bool>(
 ) -> Result<(), i64> {
     // Unlike reads, writes to places far apart do not overlap unless their lines are asked for.
     let ahead = if GATHER { n } else { n.min(32) };
-    for i in 0..n.cast_signed() {
+    let mut i = 0;
+    while i < n.cast_signed() {
+        // Masks and sorted indices have many neighbours side by side.
+        if GATHER
+            && [indices.1, dense.1, step] == [1; 3]
+            && i + RUN.cast_signed() <= n.cast_signed()
+        {
+            // SAFETY: the caller's promise; neighbours are inside of the axis.
+            unsafe {
+                if let Some(first) = first_of_neighbours(indices.0.offset(i), size) {
+                    let some = picked.add(first).cast::<[T; RUN]>().read_unaligned();
+                    dense.0.offset(i).cast::<[T; RUN]>().write_unaligned(some);
+                    i += RUN.cast_signed();
+                    continue;
+                }
+            }
+        }
         // SAFETY: the caller's promise.
         unsafe {
             if !GATHER && i < (n - ahead).cast_signed() {
@@ -377,6 +393,26 @@ unsafe fn elements<T: Copy, const GATHER: bool>(
             let (to, from) = if GATHER { (dense, picked) } else { (picked, dense) };
             to.write_unaligned(from.read_unaligned());
         }
+        i += 1;
     }
     Ok(())
+}
+
+/// Elements that are moved at once if they lie side by side.
+const RUN: usize = 8;
+
+/// The place of the first if indices are those of [`RUN`] neighbours in an axis of `size` elements.
+///
+/// # Safety
+/// So many may be read.
+#[inline(always)]
+unsafe fn first_of_neighbours(indices: *const i64, size: usize) -> Option<usize> {
+    // SAFETY: the caller's promise.
+    let indices = unsafe { indices.cast::<[i64; RUN]>().read() };
+    let first = resolve_index(indices[0], size)?;
+    // The last one tells most of those that are not.
+    let are = indices[RUN - 1] == indices[0].wrapping_add(RUN as i64 - 1)
+        && first + RUN <= size
+        && (0..).zip(indices).fold(true, |all, (i, index)| all & (index == indices[0] + i));
+    are.then_some(first)
 }

@@ -12,6 +12,7 @@ use tilework_backend::{Nonzero, Session, try_zeroed};
 use tilework_error::Result;
 use tilework_layout::{Layout, LoopNest};
 
+use crate::isa::{Isa, Work, with_isa};
 use crate::pool;
 
 /// Elements of one piece of work.
@@ -104,32 +105,89 @@ impl Mask<'_> {
     fn places(&self, elements: Range<usize>, mut take: impl FnMut(&[usize])) {
         let step = self.nest.inner_strides()[0];
         let mut place = elements.start;
-        let mut found = [0; BATCH];
+        let mut found = [0; BATCH + EIGHT];
         self.nest.for_each_piece(elements, |at, len| {
             for start in (0..len).step_by(BATCH) {
                 let first = at[0].cast_signed() + start.cast_signed() * step;
-                let (mut count, batch) = (0, BATCH.min(len - start));
-                // SAFETY: elements of a run of the nest; without steps between them they are a slice.
-                let none = step == 1
-                    && unsafe { std::slice::from_raw_parts(self.first.offset(first), batch) }
-                        .iter()
-                        .fold(true, |none, &value| none & (value == 0));
-                if none {
-                    place += batch;
-                    continue;
+                let batch = BATCH.min(len - start);
+                let mut are_true = [0; BATCH];
+                if step == 1 {
+                    // SAFETY: elements of a run of the nest; without steps between them they are a
+                    // slice.
+                    let some =
+                        unsafe { std::slice::from_raw_parts(self.first.offset(first), batch) };
+                    for (to, &value) in are_true.iter_mut().zip(some) {
+                        *to = u8::from(value != 0);
+                    }
+                } else {
+                    for (i, to) in are_true[..batch].iter_mut().enumerate() {
+                        // SAFETY: an element of a run of the nest, so of the mask.
+                        let value = unsafe { *self.first.offset(first + i.cast_signed() * step) };
+                        *to = u8::from(value != 0);
+                    }
                 }
-                for i in 0..batch {
-                    // Written whether or not the element is true, and overwritten by the next if it
-                    // is not: no branch could foresee it.
-                    found[count] = place;
-                    place += 1;
-                    // SAFETY: an element of a run of the nest, so of the mask.
-                    let value = unsafe { *self.first.offset(first + i.cast_signed() * step) };
-                    count += usize::from(value != 0);
+                let mut count = 0;
+                with_isa(
+                    Isa::current(),
+                    Find { are_true, place, found: &mut found, count: &mut count },
+                );
+                place += batch;
+                if count > 0 {
+                    take(&found[..count]);
                 }
-                take(&found[..count]);
             }
         });
+    }
+}
+
+/// Elements whose places are found at once.
+const EIGHT: usize = 8;
+
+/// For each set of eight elements: which are in it, in order, and then anything.
+static MEMBERS: [[u8; EIGHT]; 256] = {
+    let mut table = [[0; EIGHT]; 256];
+    let mut set = 0;
+    while set < 256 {
+        let (mut count, mut member) = (0, 0);
+        while member < EIGHT {
+            if set >> member & 1 == 1 {
+                table[set][count] = member as u8;
+                count += 1;
+            }
+            member += 1;
+        }
+        set += 1;
+    }
+    table
+};
+
+/// Finds the places of ones among zeros.
+struct Find<'a> {
+    are_true: [u8; BATCH],
+    /// That of the first.
+    place: usize,
+    found: &'a mut [usize; BATCH + EIGHT],
+    count: &'a mut usize,
+}
+
+impl Work for Find<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let mut count = 0;
+        for (i, eight) in self.are_true.as_chunks::<EIGHT>().0.iter().enumerate() {
+            // Each of the eight bits comes to lie in the highest byte, in order.
+            let word = u64::from_le_bytes(*eight);
+            let set = (word.wrapping_mul(0x0102_0408_1020_4080) >> 56) as usize;
+            // All eight are written, and those that are not in the set overwritten by the next ones:
+            // no branch could foresee how many are.
+            let place = self.place + EIGHT * i;
+            let to = &mut self.found[count..count + EIGHT];
+            for (to, &member) in to.iter_mut().zip(&MEMBERS[set]) {
+                *to = place + usize::from(member);
+            }
+            count += set.count_ones() as usize;
+        }
+        *self.count = count;
     }
 }
 

@@ -166,6 +166,40 @@ fn gather_of_many() {
 }
 
 #[test]
+fn gather_of_neighbours() {
+    let n = 1000;
+    // Some side by side, with gaps, backwards, from the end, and beyond it.
+    let runs = (0..n as i64).filter(|i| i % 37 != 5).chain([-1, -2, 7, 7, 8]);
+    let runs: Vec<i64> = runs.chain((10..50).rev()).chain(-20..20).chain(990..1000).collect();
+    for dtype in [DType::Bool, DType::Int16, DType::Float32, DType::Complex64, DType::Complex128] {
+        let source = values(dtype, -9.0..9.0, n, &mut Rng(2));
+        let source_view = array(Layout::contiguous(&[n]).unwrap(), dtype, &source);
+        for beyond in [None, Some(1000), Some(-1001), Some(i64::MAX - 3)] {
+            let list: Vec<i64> = match beyond {
+                None => runs.clone(),
+                Some(first) => runs.iter().copied().chain((0..8).map(|i| first + i % 4)).collect(),
+            };
+            let scalars: Vec<Scalar> = list.iter().map(|&i| Scalar::new(i)).collect();
+            let layout = Layout::contiguous(&[list.len()]).unwrap();
+            let picks = array(layout.clone(), DType::Int64, &scalars);
+            let out = zeros(layout, dtype);
+            let gather = Gather {
+                source: source_view.borrow(),
+                indices: Indices { arrays: &[picks.borrow()], axes: &[0] },
+                output: Target::shared("test", out.borrow()).unwrap(),
+            };
+            let done = run(&Cpu, "test", &Request::Gather(gather));
+            assert_eq!(done.is_ok(), beyond.is_none(), "{dtype} {beyond:?}");
+            if beyond.is_none() {
+                let want: Vec<Scalar> =
+                    list.iter().map(|&i| source[i.rem_euclid(n as i64) as usize]).collect();
+                assert_eq!(read(&out), want, "{dtype}");
+            }
+        }
+    }
+}
+
+#[test]
 fn nonzero_lists_indices_in_order() {
     let mut rng = Rng(3);
     for layout in sources() {
