@@ -362,44 +362,49 @@ unsafe fn elements<T: Copy, const GATHER: bool>(
 ) -> Result<(), i64> {
     // Unlike reads, writes to places far apart do not overlap unless their lines are asked for.
     let ahead = if GATHER { n } else { n.min(32) };
-    let mut i = 0;
-    while i < n.cast_signed() {
-        // Masks and sorted indices have many neighbours side by side.
-        if GATHER
-            && [indices.1, dense.1, step] == [1; 3]
-            && i + RUN.cast_signed() <= n.cast_signed()
-        {
-            // SAFETY: the caller's promise; neighbours are inside of the axis.
-            unsafe {
-                if let Some(first) = first_of_neighbours(indices.0.offset(i), size) {
-                    let some = picked.add(first).cast::<[T; RUN]>().read_unaligned();
-                    dense.0.offset(i).cast::<[T; RUN]>().write_unaligned(some);
-                    i += RUN.cast_signed();
-                    continue;
-                }
-            }
-        }
-        // SAFETY: the caller's promise.
+    let side_by_side = GATHER && [indices.1, dense.1, step] == [1; 3];
+    let (mut next, mut pause) = (0, RUN);
+    while next < n {
+        // Masks and sorted indices have many neighbours side by side. Where there are none, they are
+        // looked for less and less often.
+        // SAFETY: the caller's promise; neighbours are inside of the axis.
         unsafe {
-            if !GATHER && i < (n - ahead).cast_signed() {
-                let index = indices.0.offset((i + ahead.cast_signed()) * indices.1).read();
-                let place = resolve_index(index, size).unwrap_or(0).cast_signed();
-                prefetch::into_l1(picked.wrapping_offset(place * step));
+            while side_by_side
+                && next + RUN <= n
+                && let Some(first) = first_of_neighbours(indices.0.add(next), size)
+            {
+                let some = picked.add(first).cast::<[T; RUN]>().read_unaligned();
+                dense.0.add(next).cast::<[T; RUN]>().write_unaligned(some);
+                (next, pause) = (next + RUN, RUN);
             }
-            let index = indices.0.offset(i * indices.1).read();
-            let place = resolve_index(index, size).ok_or(index)?;
-            let dense = dense.0.offset(i * dense.1);
-            let picked = picked.offset(place.cast_signed() * step);
-            let (to, from) = if GATHER { (dense, picked) } else { (picked, dense) };
-            to.write_unaligned(from.read_unaligned());
         }
-        i += 1;
+        let end = if side_by_side { n.min(next + pause) } else { n };
+        pause = LONGEST_PAUSE.min(2 * pause);
+        for i in next.cast_signed()..end.cast_signed() {
+            // SAFETY: the caller's promise.
+            unsafe {
+                if !GATHER && i < (n - ahead).cast_signed() {
+                    let index = indices.0.offset((i + ahead.cast_signed()) * indices.1).read();
+                    let place = resolve_index(index, size).unwrap_or(0).cast_signed();
+                    prefetch::into_l1(picked.wrapping_offset(place * step));
+                }
+                let index = indices.0.offset(i * indices.1).read();
+                let place = resolve_index(index, size).ok_or(index)?;
+                let dense = dense.0.offset(i * dense.1);
+                let picked = picked.offset(place.cast_signed() * step);
+                let (to, from) = if GATHER { (dense, picked) } else { (picked, dense) };
+                to.write_unaligned(from.read_unaligned());
+            }
+        }
+        next = end;
     }
     Ok(())
 }
 
-/// Elements that are moved at once if they lie side by side.
+/// Elements that are moved at once if they lie side by side, and the most that are moved one by one
+/// before such are looked for again.
 const RUN: usize = 8;
+const LONGEST_PAUSE: usize = 256;
 
 /// The place of the first if indices are those of [`RUN`] neighbours in an axis of `size` elements.
 ///
