@@ -1,6 +1,7 @@
 //! `tilework.dtype`: the types of elements, as Python objects that get along with NumPy's.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyType};
@@ -54,18 +55,18 @@ pub fn parse(object: &Bound<'_, PyAny>) -> PyResult<DType> {
             return Ok(*dtype);
         }
         // NumPy's scalar types, ml_dtypes' included, carry the name of the dtype.
-        if let Ok(name) = object.getattr("__name__")?.extract::<String>()
-            && let Ok(dtype) = parse_name(&name)
+        if let Ok(name) = object.getattr(intern!(py, "__name__"))?.cast::<PyString>()
+            && let Ok(dtype) = parse_name(name.to_str()?)
         {
             return Ok(dtype);
         }
-    } else if let Some(name) = object.getattr_opt("name")? {
-        let native = match object.getattr_opt("isnative")? {
+    } else if let Some(name) = object.getattr_opt(intern!(py, "name"))? {
+        let native = match object.getattr_opt(intern!(py, "isnative"))? {
             Some(native) => native.is_truthy()?,
             None => true,
         };
-        if native && let Ok(name) = name.extract::<String>() {
-            return parse_name(&name);
+        if native && let Ok(name) = name.cast::<PyString>() {
+            return parse_name(name.to_str()?);
         }
     }
     Err(PyTypeError::new_err(format!("{} is not a dtype", object.repr()?)))

@@ -128,7 +128,7 @@ unsafe extern "C" fn subscript(
     unsafe { class::through(ffi::Py_mp_subscript, view, base) }
 }
 
-/// The short way of `x[...] = y`: a number into a small view or an element.
+/// The short way of `x[...] = y`: a number or one of our arrays into a small view or an element.
 unsafe extern "C" fn set_subscript(
     object: *mut ffi::PyObject,
     key: *mut ffi::PyObject,
@@ -136,21 +136,27 @@ unsafe extern "C" fn set_subscript(
 ) -> c_int {
     let set = || {
         let mut basics = Basics::new();
-        // SAFETY: the interpreter calls this slot with valid objects, attached; there is no value where an item is
-        // to be deleted.
-        let (array, number) = unsafe {
-            let array = class::array_at(object)?;
-            let number = (!value.is_null()).then(|| operand::plain_number(value))??;
-            basic_key(key, &mut basics).then_some((array, number))?
-        };
-        let number = for_writing("set", number, array.dtype()).ok()?;
-        match place(&basics, array) {
-            Some(_) => at_once(1, array.device(), || array.set(&basics, number)),
-            None => {
-                let target = array.slice(&basics).ok()?;
-                at_once(target.len(), array.device(), || target.assign(number))
-            }
+        // There is no value where an item is to be deleted.
+        if value.is_null() {
+            return None;
         }
+        // SAFETY: the interpreter calls this slot with valid objects, attached.
+        let (array, source) = unsafe {
+            let array = class::array_at(object)?;
+            let source = match class::array_at(value) {
+                Some(source) => Arg::Array(source),
+                None => {
+                    let number = operand::plain_number(value)?;
+                    Arg::Number(for_writing("set", number, array.dtype()).ok()?)
+                }
+            };
+            basic_key(key, &mut basics).then_some((array, source))?
+        };
+        if place(&basics, array).is_some() {
+            return at_once(1, array.device(), || array.set(&basics, source));
+        }
+        let target = array.slice(&basics).ok()?;
+        at_once(target.len(), array.device(), || target.assign(source))
     };
     if set().is_some() {
         return 0;

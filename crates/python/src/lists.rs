@@ -193,8 +193,8 @@ impl<'py> Leaves<'py> {
         Ok(true)
     }
 
-    /// Collects the numbers that a row begins with, as long as they are exactly floats, or ints of 64 bits at most;
-    /// how many they are. No code of Python runs meanwhile, so that nobody changes the row.
+    /// Collects the numbers that a row begins with, as long as they are exactly floats, bools, or ints of 64 bits at
+    /// most; how many they are. No code of Python runs meanwhile, so that nobody changes the row.
     fn plain(&mut self, row: &Row<'py>) -> usize {
         self.numbers.reserve(row.length);
         for at in 0..row.length {
@@ -205,18 +205,19 @@ impl<'py> Leaves<'py> {
                 if ffi::PyFloat_CheckExact(item) != 0 {
                     self.meet(DType::Float64);
                     self.numbers.push_float(ffi::PyFloat_AsDouble(item));
-                    continue;
-                }
-                if ffi::PyLong_CheckExact(item) == 0 {
+                } else if ffi::PyLong_CheckExact(item) != 0 {
+                    let mut overflow = 0;
+                    let value = ffi::PyLong_AsLongLongAndOverflow(item, &mut overflow);
+                    if overflow != 0 {
+                        return at;
+                    }
+                    self.meet(DType::Int64);
+                    self.numbers.push_integer(value);
+                } else if ffi::PyBool_Check(item) != 0 {
+                    self.push(Number::Bool(item == ffi::Py_True()));
+                } else {
                     return at;
                 }
-                let mut overflow = 0;
-                let value = ffi::PyLong_AsLongLongAndOverflow(item, &mut overflow);
-                if overflow != 0 {
-                    return at;
-                }
-                self.meet(DType::Int64);
-                self.numbers.push_integer(value);
             }
         }
         row.length

@@ -243,3 +243,22 @@ def test_elements_that_cannot_be_written(host: tw.device) -> None:
     one = tw.array(1.5)
     one[()] = 2
     assert one.item() == 2.0
+
+
+def test_arrays_are_written_to_elements_and_views(device: tw.device) -> None:
+    x = tw.asarray([0.0, 1.0, 2.0, 3.0, 4.0])
+    x[0] = x[4]
+    x[1] += 0.5
+    x[-1] = tw.asarray(7, dtype="int8")
+    assert x.tolist() == [4.0, 1.5, 2.0, 3.0, 7.0]
+    x[1:4] = x[0:3]
+    assert x.tolist() == [4.0, 4.0, 1.5, 2.0, 7.0]
+    x[1:] = x[:1]
+    x[2] = tw.asarray([[5.0]])
+    assert x.tolist() == [4.0, 4.0, 5.0, 4.0, 4.0]
+    for key, shape in [(0, (2,)), (slice(0, 3), (2,)), (slice(0, 3), (1, 2))]:
+        with pytest.raises(ValueError, match="set"):
+            x[key] = tw.zeros(shape)
+    with pytest.raises(IndexError):
+        x[5] = x[0]
+    assert x.tolist() == [4.0, 4.0, 5.0, 4.0, 4.0]
