@@ -3,8 +3,8 @@
 //! The form leaves one operation a component to each pair, or none where matrix products give the rest, but it
 //! cancels: its error is one of the norms, however small the distance. So three things are asked. What the formula
 //! makes of that error: the square may only be an exponent of terms that are summed ([`slope`]). How large it is for
-//! the way in which a device sums: [`in_order`], [`fused`] or [`by_tiles`], c(D) units of roundoff of the largest
-//! squared norm R^2, about a centre where points are moved there. And whether the terms keep what was promised:
+//! the way in which a device sums: [`in_order`], [`fused`], [`fused_about`] or [`by_tiles`], c(D) units of roundoff of
+//! the largest squared norm R^2, about a centre where points are moved there. And whether the terms keep what was promised:
 //! slope times error is at most [`Accuracy::DECLARED_ERROR`] ([`is_harmless`]; [`largest_norm`] where R^2 is found
 //! out later). [`Accuracy::Strict`] forbids the form; whether it pays is for devices to say.
 
@@ -93,6 +93,12 @@ pub fn fused(dim: u32) -> f64 {
     3.0 * f64::from(dim) + 4.0
 }
 
+/// The same where points are moved to a centre first: either side of a product is rounded once more, and norms are
+/// those of the numbers before.
+pub fn fused_about(dim: u32) -> f64 {
+    fused(dim) + 4.0
+}
+
 /// The same for products of tiles on tensor cores, which the sum leaves every `leave` of `dim` components.
 ///
 /// Heads and tails of float16 have 23 bits, and tails by tails are left out: 8 of an inner product. A tensor core
@@ -172,6 +178,44 @@ mod tests {
         }
         // And not so wide that anything would be.
         assert!(closest.iter().all(|share| *share > 0.03), "{closest:?}");
+    }
+
+    #[test]
+    fn errors_about_a_centre_are_within_their_bound() {
+        let mut closest = 0.0f64;
+        for dim in [2, 3, 10, 33, 64] {
+            for (size, offset) in [(1.0, 0.3), (1.0, 1.0), (1e-3, 1e-3), (1.0, 100.0), (50.0, 1e4)]
+            {
+                // Not the middle, and not exactly subtracted from all.
+                let centre = 1.013 * offset as f32;
+                let moved = |seed: u64| -> Vec<Vec<f32>> {
+                    let by = |x: f32| x + offset as f32;
+                    points(seed, dim, size)
+                        .iter()
+                        .map(|p| p.iter().map(|x| by(*x)).collect())
+                        .collect()
+                };
+                let away = |point: &[f32]| -> f64 {
+                    point.iter().map(|x| (f64::from(*x) - f64::from(centre)).powi(2)).sum()
+                };
+                let (x, y) = (moved(1), moved(2));
+                let largest = x.iter().chain(&y).map(|point| away(point)).fold(0.0, f64::max);
+                let bound = fused_about(dim as u32) * largest * ROUNDOFF;
+                for (x, y) in x.iter().flat_map(|x| y.iter().map(move |y| (x, y))) {
+                    let both = x.iter().zip(y);
+                    let exact: f64 =
+                        both.clone().map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum();
+                    let sum = both.fold(away(y) as f32, |sum, (a, b)| {
+                        (-2.0 * (a - centre)).mul_add(b - centre, sum)
+                    });
+                    // The norm of i is outside.
+                    let error = (f64::from(sum) + f64::from(away(x) as f32) - exact).abs();
+                    assert!(error <= bound, "D = {dim}, {size}, {offset}: {error} of {bound}");
+                    closest = closest.max(error / bound);
+                }
+            }
+        }
+        assert!(closest > 0.03, "{closest}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod maps;
 pub mod movement;
 pub mod pairs;
 pub mod pairs_bounds;
+pub mod pairs_centred;
 pub mod pairs_golden;
 pub mod pairs_nearest;
 pub mod pairs_random;

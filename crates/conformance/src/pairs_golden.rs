@@ -23,8 +23,8 @@ macro_rules! texts {
 
 /// Names and texts of the files, which a machine with a card may not have.
 #[rustfmt::skip]
-const TEXTS: [(&str, &str); 41] = texts![
-    "choices", "counted", "farthest_hundred", "gauss", "gauss_expanded", "gauss_float64",
+const TEXTS: [(&str, &str); 42] = texts![
+    "choices", "counted", "farthest_hundred", "gauss", "gauss_centred", "gauss_expanded", "gauss_float64",
     "gauss_float64_expanded", "gauss_half", "gauss_half_expanded", "gauss_strict", "gradient",
     "gradient_columns", "laplace", "little", "little_hundred", "little_long", "little_wide", "logarithm", "logarithm_expanded", "long_gradient",
     "long_gradient_weighted", "long_logarithm", "long_logarithm_wide", "long_nearest",

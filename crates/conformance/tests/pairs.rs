@@ -1,8 +1,8 @@
 //! Reductions over pairs, once for every device.
 
 use tilework_conformance::{
-    Device, on, pairs, pairs_bounds, pairs_golden, pairs_nearest, pairs_random, pairs_shapes,
-    pairs_sizes,
+    Device, on, pairs, pairs_bounds, pairs_centred, pairs_golden, pairs_nearest, pairs_random,
+    pairs_shapes, pairs_sizes,
 };
 
 macro_rules! device {
@@ -46,6 +46,16 @@ fn sizes() {
 #[test]
 fn forms() {
     on(Device::parse("cuda:0"), pairs_sizes::forms);
+}
+
+#[test]
+fn moved() {
+    pairs_centred::moved(Device::cpu(), [(301, 1103, 3), (200, 700, 10)]);
+    pairs_centred::moved_batches(Device::cpu(), (100, 300));
+    on(Device::parse("cuda:0"), |device| {
+        pairs_centred::moved(device, [(40_003, 60_001, 3), (40_003, 60_001, 10)]);
+        pairs_centred::moved_batches(device, (6_001, 7_003));
+    });
 }
 
 #[test]

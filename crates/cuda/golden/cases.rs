@@ -53,9 +53,10 @@ const fn file(suffix: &'static str, m: usize, n: usize, far: bool) -> File {
 
 /// No square, or none that may be expanded.
 const ONE: &[File] = &[file("", 20_000, 20_000, false)];
-/// As it is written, and expanded: by threads, as columns, on tensor cores, by products with right-hand sides.
+/// As it is written, and expanded: by threads, and about a centre where sums are long, as columns, on tensor cores, by products with right-hand sides.
 const THREADS: &[File] =
     &[file("", 20_000, 20_000, true), file("_expanded", 20_000, 20_000, false)];
+const LONG_SUMS: &[File] = &[THREADS[0], THREADS[1], file("_centred", 60_000, 60_000, false)];
 const COLUMNS: &[File] = &[file("", 20_000, 20_000, true), file("_columns", 20_000, 20_000, false)];
 const WIDE: &[File] = &[file("", 20_000, 20_000, true), file("_wide", 20_000, 20_000, false)];
 const WEIGHTED: &[File] =
@@ -81,7 +82,7 @@ const GAUSS: &str = "Exp(-SqDist(x,y) * s) * b";
 
 #[rustfmt::skip]
 pub(super) const CASES: [Case; 27] = [
-    case("gauss", "Sum", None, GAUSS, THREADS),
+    case("gauss", "Sum", None, GAUSS, LONG_SUMS),
     Case { strict: true, ..case("gauss_strict", "Sum", None, GAUSS, ONE) },
     Case { dtype: DType::Float64, ..case("gauss_float64", "Mean", None, GAUSS, THREADS) },
     Case { dtype: DType::Float16, compensated: true, ..case("gauss_half", "Sum", None, GAUSS, THREADS) },

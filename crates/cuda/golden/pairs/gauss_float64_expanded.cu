@@ -47,11 +47,12 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
     ALONG(k, 1) EACH(u, G) { s9[u][k] = narrow<f64>(exp2_of_pair(widen(s8[u][0]))); }
     ALONG(k, 2) EACH(u, G) { s.add(0 + k, widen(s9[u][0]), widen(y[u * LANES].s3[k])); }
 }
-FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
+FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
     s.sums.scale(op_exp2_pair_f64(x.norm));
 }
 FN void prepare() { bring_roots(THREADS); }
 // [pairs_ends.cu
+// [pairs_origin.cu
 // [pairs_short.cu
 // [pairs.cu
 

@@ -43,10 +43,11 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
     ALONG(k, 1) EACH(u, G) { s8[u][k] = narrow<f32>(op_exp_f32(widen(s7[u][0]))); }
     ALONG(k, 2) EACH(u, G) { s.add(0 + k, widen(s8[u][0]), widen(y[u * LANES].s3[k])); }
 }
-FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
+FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
 }
 FN void prepare() {}
 // [pairs_ends.cu
+// [pairs_origin.cu
 // [pairs_short.cu
 // [pairs.cu
 

@@ -47,10 +47,11 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
     ALONG(k, 1) EACH(u, G) { s11[u][k] = narrow<f32>(op_multiply_f32(widen(y[u * LANES].s6[0]), widen(s10[u][0]))); }
     ALONG(k, 3) EACH(u, G) { s.add(0 + k, widen(s3[u][k]), widen(s11[u][0])); }
 }
-FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
+FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
 }
 FN void prepare() {}
 // [pairs_ends.cu
+// [pairs_origin.cu
 // [pairs_short.cu
 // [pairs.cu
 

@@ -35,10 +35,11 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
     ALONG(k, 1) EACH(u, G) { v[u][k] = widen(s3[u][0]); }
     s.template steps<G>(v, w, j);
 }
-FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
+FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
 }
 FN void prepare() {}
 // [pairs_ends.cu
+// [pairs_origin.cu
 // [pairs_few.cu
 // [pairs.cu
 

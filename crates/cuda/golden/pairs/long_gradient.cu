@@ -47,10 +47,11 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
     ALONG(k, 2) EACH(u, G) { s.add(0 + k, widen(s7[u][0]), widen(y[u * LANES].s0[k])); }
     ALONG(k, 40) EACH(u, G) { s.add(2 + k, widen(s4[u][k]), widen(s12[u][0])); }
 }
-FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
+FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
 }
 FN void prepare() {}
 // [pairs_ends.cu
+// [pairs_origin.cu
 // [pairs_short.cu
 // [pairs.cu
 

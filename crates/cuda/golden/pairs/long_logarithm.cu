@@ -38,13 +38,14 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, const T
     ALONG(k, 1) EACH(u, G) { v[u][k] = widen(s6[u][0]); }
     s.template steps<G>(v, w, j);
 }
-FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
+FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
 }
 FN void prepare() {}
 FN void along(T a, T b, T& sum) { T e = narrow<f32>(op_subtract_f32(widen(a), widen(b))); sum = fma(e, e, sum); }
 FN T long_i(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, u32 k) { return cast<T>(widen(((const f32*)in.at[1].base)[(i64)at[1] + i * in.at[1].row + k * in.at[1].component])); }
 FN T long_j(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, u32 k) { return cast<T>(widen(((const f32*)in.at[2].base)[(i64)at[2] + j * in.at[2].row + k * in.at[2].component])); }
 // [pairs_ends.cu
+// [pairs_origin.cu
 // [pairs_long.cu
 // [pairs.cu
 

@@ -36,7 +36,7 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, const T
     ALONG(k, 1) EACH(u, G) { v[u][k] = widen(s6[u][0]); }
     s.template steps<G>(v, w, j);
 }
-FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
+FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
     s.moved = x.norm;
 }
 FN void prepare() {}

@@ -35,7 +35,7 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, const T
     ALONG(k, 1) EACH(u, G) { s8[u][k] = narrow<f32>(op_exp2_pair_f32(widen(s7[u][0]))); }
     ALONG(k, 1) EACH(u, G) { s.add(0 + k, widen(s8[u][0])); }
 }
-FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
+FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
     s.sums.scale(op_exp2_pair_f32(x.norm));
 }
 FN void prepare() {}

@@ -46,13 +46,14 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, const T
     ALONG(k, 34) EACH(u, G) { s14[u][k] = narrow<f32>(op_subtract_f32(widen(x.s3[k]), widen(y[u * LANES].s4[k]))); }
     ALONG(k, 34) EACH(u, G) { s.add(0 + k, widen(s14[u][k]), widen(s13[u][0])); }
 }
-FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) {
+FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
 }
 FN void prepare() {}
 FN void along(T a, T b, T& sum) { T e = narrow<f32>(op_subtract_f32(widen(a), widen(b))); sum = fma(e, e, sum); }
 FN T long_i(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, u32 k) { return cast<T>(widen(((const f32*)in.at[1].base)[(i64)at[1] + i * in.at[1].row + k * in.at[1].component])); }
 FN T long_j(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, u32 k) { return cast<T>(widen(((const f32*)in.at[2].base)[(i64)at[2] + j * in.at[2].row + k * in.at[2].component])); }
 // [pairs_ends.cu
+// [pairs_origin.cu
 // [pairs_long.cu
 // [pairs.cu
 

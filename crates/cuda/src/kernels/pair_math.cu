@@ -63,11 +63,12 @@ template <class V> FN V not_a_number() { return (V)__int_as_float(0x7fffffff); }
 // up to four times as large.
 template <class V> FN f64 in_range(f64 norm) { return norm <= (sizeof(V) == 4 ? 1e37 : 1e307) ? norm : not_a_number<f64>(); }
 
-// c |v|^2, rounded once: the squares of float32 are summed in float64, and those of float64 with what every product
+// c |v|^2, of v or about a centre, rounded once: the squares of float32 are summed in float64, and those of float64 with what every product
 // and every sum lost.
 template <class V> struct SquaredNorm {
     f64 sum = 0;
     METHOD void add(V v) { sum = fma((f64)v, (f64)v, sum); }
+    METHOD void add(V v, V centre) { f64 d = (f64)v - (f64)centre; sum = fma(d, d, sum); }
     METHOD V times(f64 c) const { return (V)(in_range<V>(sum) * c); }
 };
 template <> struct SquaredNorm<f64> {
@@ -76,6 +77,11 @@ template <> struct SquaredNorm<f64> {
         f64 square = v * v, next = sum + square, added = next - sum;
         lost += fma(v, v, -square) + ((sum - (next - added)) + (square - added));
         sum = next;
+    }
+    METHOD void add(f64 v, f64 centre) {
+        f64 d = v - centre, back = d - v;
+        add(d);
+        lost = fma(2 * d, (v - (d - back)) - (centre + back), lost);
     }
     METHOD f64 times(f64 c) const { return fma(in_range<f64>(sum), c, lost * c); }
 };

@@ -3,7 +3,7 @@
 // rows than a block has threads for, it takes SLICES ranges at once, with threads for all rows each. Where a state
 // is large, LANES threads own rows together, as a team. Declared
 // before, with `pairs_ends.cu`: the sections of the formula (`Once`, `OfI`, `OfJ`, `once`, `of_i`, `of_j`,
-// `bring_long`, `fold`, `complete`), what pairs need in shared memory (`prepare`), the state (`State`), and `go_over`, of short or of
+// `bring_long`, `fold`, `complete`), the centre of its points (`find_centre`, `about`, `share`), what pairs need in shared memory (`prepare`), the state (`State`), and `go_over`, of short or of
 // long vectors or of few pairs, with where rows are (`OWN_ROWS`) and whether there may be another form (`CHOICES`).
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS) reduce(
@@ -42,6 +42,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS) reduce(
         s[r].own(r);
         s[r].init();
     }
+    // While rows are waited for.
+    find_centre(in, at, p, shape);
+    EACH(r, ROWS) about(p, x[r]);
     own.begin = range * shape.range;
     i64 end = own.begin + shape.range;
     if (end > shape.n) end = shape.n;
@@ -56,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS) reduce(
     EACH(r, ROWS) {
         i64 i = own.first + r * wide;
         s[r].end();
-        complete(in, at, i < shape.m ? i : shape.m - 1, x[r], s[r]);
+        complete(in, at, p, i < shape.m ? i : shape.m - 1, x[r], s[r]);
         if (i < shape.m) {
             if (shape.ranges == 1) {
                 give(s[r], shape, at, i, shape.start + own.begin, values, indices);

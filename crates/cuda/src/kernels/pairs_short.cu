@@ -13,7 +13,7 @@ FN i64 at_place(const Shape& shape, int t, i64 j) {
     return SLICES == 1 ? j + t : j + t / TILE * shape.range + t % TILE;
 }
 
-// Whether a point is too far from the origin for a square that is expanded.
+// Whether a point is too far from the centre for a square that is expanded.
 template <class Of> FN bool is_far(const Of& it, T limit) {
     if constexpr (CHOOSES != 0) return !(fabs(it.norm) <= limit);
     return false;
@@ -31,7 +31,8 @@ FN void bring(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const 
     }
 }
 FN void put(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const Shape& shape, i64 j, i32 count,
-    OfJ* tile, OfJ (&next)[AHEAD + 1], T limit, bool& far) {
+    OfJ* tile, OfJ (&next)[AHEAD + 1], const Choice& choice, bool& far) {
+    const T limit = (T)choice.limit * share(p);
     EACH(q, AHEAD) {
         int t = threadIdx.x + q * THREADS;
         if (is_there(shape, t, j, count)) {
@@ -71,12 +72,12 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
     const u32 skip = SLICES > 1 ? own.slice * TILE : 0;
     u32 runs = 0;
     OfJ next[AHEAD + 1];
-    const T limit = (T)choice.limit;
+    const T limit = (T)choice.limit * share(p);
     bool far = false;
     EACH(r, ROWS) far |= is_far(x[r], limit);
     if (count > 0) {
         bring(in, at, p, shape, begin, count, tiles[0], next);
-        put(in, at, p, shape, begin, count, tiles[0], next, limit, far);
+        put(in, at, p, shape, begin, count, tiles[0], next, choice, far);
     }
     for (i32 j = 0, turn = 0; j < count; j += TILE, turn ^= 1) {
         if constexpr (CHOOSES != 0) {
@@ -101,7 +102,7 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
             runs++;
             EACH(r, ROWS) s[r].carry(runs);
         }
-        if (after > 0) put(in, at, p, shape, begin + j + TILE, after, tiles[turn ^ 1], next, limit, far);
+        if (after > 0) put(in, at, p, shape, begin + j + TILE, after, tiles[turn ^ 1], next, choice, far);
     }
     return true;
 }

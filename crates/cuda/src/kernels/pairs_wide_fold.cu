@@ -78,7 +78,8 @@ struct Kept {
             OfI x = own.x[0];
             if (r) { one = s[1]; x = own.x[1]; }
             join_lanes(one);
-            complete(in, at, r ? own.row[1] : own.row[0], x, one);
+            Once nothing; // that would be asked for
+            complete(in, at, nothing, r ? own.row[1] : own.row[0], x, one);
             put_state(one, r, own, shape, at, values, indices, partial, w);
         }
     }

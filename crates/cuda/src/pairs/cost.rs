@@ -1,9 +1,10 @@
 //! What a pair costs, roughly, in instructions: `plan` chooses sizes by it, `launching` pieces, and `pairs` forms.
 
-use tilework_ops::Id;
+use tilework_ops::pair_fold::Monoid;
+use tilework_ops::{DType, Id};
 use tilework_tape::{Action, Per, Tape};
 
-use super::plan::Sizes;
+use super::plan::{Plan, Sizes};
 use super::sections::{Sections, bytes};
 use super::square::Square;
 
@@ -20,6 +21,19 @@ pub(super) fn pays(square: &Square, tape: &Tape, sizes: &Sizes, by_block: bool) 
     let measured = rows * bytes(tape, square.x) as f64 * MEASURED_BYTE;
     let choice = if by_block { CHOICE_BY_BLOCKS } else { CHOICE + measured };
     sizes.pairs() * f64::from(square.dim(tape) - 1) >= choice
+}
+
+/// Tiles of j that a block has, at least, where it finds a centre of them: of fewer it would take 1 us of 43.
+const TILES_OF_CENTRE: usize = 4;
+
+/// Whether a centre costs less than it may save. Loops that shift exponents lose a fortieth of their speed, and those of
+/// blocks of several ranges a thirtieth, as the assembler has it.
+pub(super) fn centre_pays(plan: &Plan<'_>) -> bool {
+    let folding = &plan.folding;
+    plan.chooses()
+        && (folding.monoid(), folding.computes) == (Monoid::Add, DType::Float32)
+        && plan.tiling.slices == 1
+        && plan.cut.range >= TILES_OF_CENTRE * plan.tiling.tile
 }
 
 /// Steps of a pair, counted by what they cost.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tilework_backend::{Session, SumScheme};
+use tilework_backend::{Session, SumScheme, square};
 use tilework_error::Result;
 use tilework_tape::Per;
 
@@ -15,7 +15,8 @@ impl Job<'_> {
     /// The plan of this very call, and the source of its kernels.
     pub(super) fn explain(&self, cuda: &Cuda, session: &Session<'_>) -> Result<String> {
         let norms = self.norms(cuda, session)?;
-        let allowed = |limit: f64| norms.is_some_and(|norms| norms.iter().all(|x| *x <= limit));
+        let allowed =
+            |limit: f64| norms.is_some_and(|(norms, _)| norms.iter().all(|x| *x <= limit));
         let chosen = self.expanded.as_ref().filter(|expanded| allowed(expanded.limit));
         let plan = chosen.map_or(&self.direct, |expanded| &expanded.plan);
         let (tiling, cut, sections) = (plan.tiling, plan.cut, &plan.sections);
@@ -114,8 +115,8 @@ impl Job<'_> {
     }
 
     /// The form that the data allow, and what it may cost.
-    fn form(&self, norms: Option<[f64; 2]>, chosen: Option<&Expanded<'_>>) -> String {
-        let (Some(expanded), Some([x, y])) = (&self.expanded, norms) else {
+    fn form(&self, norms: Option<([f64; 2], bool)>, chosen: Option<&Expanded<'_>>) -> String {
+        let (Some(expanded), Some(([x, y], moved))) = (&self.expanded, norms) else {
             return "direct".to_owned();
         };
         let tape = expanded.plan.sections.tape;
@@ -124,6 +125,7 @@ impl Job<'_> {
                 "direct, in blocks whose points are beyond the limit, else expanded".to_owned()
             }
             (None, _) => "direct".to_owned(),
+            (_, None) if moved => "expanded square about a centre".to_owned(),
             (_, None) => "expanded square".to_owned(),
             (_, Some(leave)) => format!(
                 "expanded square about a centre, float16 heads and tails on tensor cores, left every \
@@ -138,10 +140,14 @@ impl Job<'_> {
                 "{form}: a filter within {doubt:.1e}, what passes is computed directly"
             );
         }
+        let dim = expanded.square.dim(tape);
+        let counted = if moved { square::fused(dim) / square::fused_about(dim) } else { 1.0 };
         format!(
-            "{form}: norms of the exponent up to {most:.3}, limit {limit:.3}, error of the exponent \
+            "{form}: norms of the exponent up to {:.3}, limit {:.3}, error of the exponent \
              expanded <= {:.1e}",
-            most / limit * tilework_backend::square::promised(expanded.plan.folding.computes)
+            most * counted,
+            limit * counted,
+            most / limit * square::promised(expanded.plan.folding.computes)
         )
     }
 }

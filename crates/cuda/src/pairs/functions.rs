@@ -81,9 +81,11 @@ impl Printer<'_, '_> {
         // Tiles of j are copied with their rows, two at a time: less room for them is better.
         let of_j = if self.sections.together { "alignas(16) OfJ" } else { "alignas(8) OfJ" };
         for (per, name) in [(Per::Once, "Once"), (Per::I, "OfI"), (Per::J, of_j)] {
-            let members: String =
-                self.sections.held_by(per).map(|slot| self.declaration(slot, per)).collect();
-            text += &format!("struct {name} {{ {members}{}}};\n", self.norm_members(per));
+            let moved = self.sections.square.and_then(|square| square.moved);
+            let members = self.sections.held_by(per).filter(|slot| Some(*slot) != moved);
+            let members: String = members.map(|slot| self.declaration(slot, per)).collect();
+            let [first, last] = [self.first_members(per), self.last_members(per)];
+            text += &format!("struct {name} {{ {first}{members}{last}}};\n");
         }
         let inputs = "const Inputs& in, const u64 (&at)[OPERANDS]";
         for (per, head) in [
@@ -95,6 +97,7 @@ impl Printer<'_, '_> {
                 (self.loads(per), self.steps(per)?, self.norms(per, differences));
             text += &format!("FN void {head} {{\n{loads}{steps}{norms}}}\n");
         }
+        text += &self.about()?;
         if self.sections.together {
             text += &format!(
                 "FN void bring_long({inputs}, i64 j, int count, OfJ* tile) {{\n{}}}\n",
@@ -105,7 +108,7 @@ impl Printer<'_, '_> {
     }
 
     /// An array of a slot.
-    fn declaration(&self, slot: SlotId, inside: Per) -> String {
+    pub(super) fn declaration(&self, slot: SlotId, inside: Per) -> String {
         let held = self.sections.tape.slot(slot);
         let group = if inside == Per::Pair { "[G]" } else { "" };
         format!("{} s{slot}{group}[{}]; ", storage(held.dtype), held.len)
@@ -143,7 +146,13 @@ impl Printer<'_, '_> {
     }
 
     /// A loop along `len` numbers, whose body needs these slots' numbers.
-    fn along(&self, len: u32, needs: &[SlotId], body: &str, inside: Per) -> Result<String> {
+    pub(super) fn along(
+        &self,
+        len: u32,
+        needs: &[SlotId],
+        body: &str,
+        inside: Per,
+    ) -> Result<String> {
         let mut made = BTreeSet::new();
         needs.iter().for_each(|&slot| self.passing(slot, &mut made));
         let mut text = format!("    ALONG(k, {len}) {}{{ ", group(inside));
@@ -193,7 +202,7 @@ impl Printer<'_, '_> {
     }
 
     /// The inputs of a section that its function reads, from memory.
-    fn loads(&self, per: Per) -> String {
+    pub(super) fn loads(&self, per: Per) -> String {
         let mut text = String::new();
         for (k, input) in self.sections.tape.inputs().iter().enumerate() {
             let slot = k as SlotId;
@@ -275,7 +284,7 @@ impl Printer<'_, '_> {
     }
 
     /// The steps of a section, in order.
-    fn steps(&self, inside: Per) -> Result<String> {
+    pub(super) fn steps(&self, inside: Per) -> Result<String> {
         let mut text = String::new();
         for (slot, step) in self.sections.steps(inside) {
             let constant = self.sections.constant(slot).is_some();
@@ -293,16 +302,8 @@ impl Printer<'_, '_> {
     fn step(&self, slot: SlotId, step: &Step, inside: Per) -> Result<String> {
         let (to, len, each) = (self.array(slot, inside), step.slot.len, group(inside));
         let operands = &step.operands[..];
-        if let Some(square) = self.sections.square.filter(|square| square.scaled == slot) {
-            if self.sections.by_tiles() {
-                return Ok(format!("    {each}{to}[0] = square[u];\n"));
-            }
-            let norm =
-                if square.outside { "y[u * LANES].norm" } else { "x.norm + y[u * LANES].norm" };
-            let body =
-                format!("{to}[0] = fma(x.product[k], {}, {to}[0]);", self.value(square.y, inside));
-            let sum = self.along(square.dim(self.sections.tape), &[], &body, inside)?;
-            return Ok(format!("    {each}{to}[0] = {norm};\n{sum}"));
+        if let Some(text) = self.expanded_step(slot, inside)? {
+            return Ok(text);
         }
         if self.sections.long.as_ref().is_some_and(|long| long.slot == slot) {
             return Ok(format!("    {each}{to}[0] = square[u];\n"));

@@ -32,6 +32,7 @@ pub(super) fn of(plan: &Plan<'_>, unit: Unit) -> Vec<u8> {
         return key;
     }
     key.push(plan.sections.square.is_some() as u8);
+    key.push(plan.sections.is_centred() as u8);
     let numbers =
         [folding.shape.k, tiling.threads, tiling.rows, tiling.tile, tiling.group, tiling.ahead];
     key.push(tiling.slices as u8);

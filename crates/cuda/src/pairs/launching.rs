@@ -46,7 +46,8 @@ struct Form<'r> {
 
 /// What was measured, on the device.
 pub(super) struct Measured {
-    /// The largest norms of i and of j, and whether a filter gave up.
+    /// The largest norms of i and of j, as they count against the limit; whether a filter gave up; and whether threads
+    /// move points to a centre.
     pub(super) largest: Block,
     /// What norms were taken about, for each batch; the origin where there is none.
     pub(super) centres: Option<Block>,
@@ -136,7 +137,7 @@ impl Job<'_> {
         if !self.is_long() {
             return self.launch_written(cuda, session, choice);
         }
-        let [x, y, gave_up] = largest(cuda, self.name, &measured)?;
+        let [x, y, gave_up, _] = largest(cuda, self.name, &measured)?;
         let small = x <= limit && y <= limit && gave_up == 0.0;
         match (small, &measured.centres) {
             (true, Some(_)) => Ok(()),
@@ -155,11 +156,16 @@ impl Job<'_> {
             .try_for_each(|(k, plan)| self.launch_plans(cuda, session, &[plan], choice, [k, count]))
     }
 
-    /// The largest norms of the data, if there is a choice that depends on them.
-    pub(super) fn norms(&self, cuda: &Cuda, session: &Session<'_>) -> Result<Option<[f64; 2]>> {
+    /// The largest norms of the data, if there is a choice that depends on them, and whether they are about a centre, so
+    /// that they count for more.
+    pub(super) fn norms(
+        &self,
+        cuda: &Cuda,
+        session: &Session<'_>,
+    ) -> Result<Option<([f64; 2], bool)>> {
         let Some(expanded) = &self.expanded else { return Ok(None) };
-        let [x, y, _] = largest(cuda, self.name, &self.measure(cuda, session, expanded)?)?;
-        Ok(Some([x, y]))
+        let [x, y, _, moved] = largest(cuda, self.name, &self.measure(cuda, session, expanded)?)?;
+        Ok(Some(([x, y], moved != 0.0)))
     }
 
     /// Has the largest norms measured.
@@ -170,7 +176,7 @@ impl Job<'_> {
         expanded: &Expanded<'_>,
     ) -> Result<Measured> {
         let plan = &expanded.plan;
-        let largest = cuda.allocate_zeroed(3 * size_of::<f64>())?;
+        let largest = cuda.allocate_zeroed(4 * size_of::<f64>())?;
         let centres = match plan.tiling.wide {
             Some(_) => Some(self.centres(cuda, session, expanded)?),
             None => None,
@@ -198,12 +204,13 @@ impl Job<'_> {
             .bytes(&self.inputs(session, plan))
             .bytes(&self.shape(plan.cut, [0, 0]))
             .pointer(largest);
-        let rows = self.sizes.batches * (self.sizes.m + self.sizes.n);
-        let blocks = rows.div_ceil(4 * MEASURE_THREADS).min(8 * self.sizes.multiprocessors);
-        let grid = launch::grid(self.name, [blocks, 1], MEASURE_THREADS)?;
+        let most = 8 * self.sizes.multiprocessors;
+        let blocks = (self.sizes.m + self.sizes.n).div_ceil(4 * MEASURE_THREADS).min(most);
+        let batches = self.sizes.batches.min((most / blocks).max(1));
+        let grid = launch::grid(self.name, [blocks, batches], MEASURE_THREADS)?;
         let function = cuda.function(self.name, &module, c"measure")?;
         // SAFETY: the source declares these arguments; rows are those of checked layouts, and the
-        // block has room for three numbers.
+        // block has room for four numbers.
         unsafe { cuda.launch(self.name, function, grid, args) }
     }
 
@@ -386,11 +393,11 @@ pub(super) fn is_much(steps: f64) -> bool {
 }
 
 /// The numbers that `measure` wrote, when it is done.
-fn largest(cuda: &Cuda, name: &str, measured: &Measured) -> Result<[f64; 3]> {
-    let mut bytes = [0; 24];
+fn largest(cuda: &Cuda, name: &str, measured: &Measured) -> Result<[f64; 4]> {
+    let mut bytes = [0; 32];
     cuda.copy_out(name, measured.largest.address, &mut bytes)?;
     let number = |at: usize| {
         bytes[at..at + 8].iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte))
     };
-    Ok([0, 8, 16].map(|at| f64::from_bits(number(at))))
+    Ok([0, 8, 16, 24].map(|at| f64::from_bits(number(at))))
 }

@@ -107,7 +107,7 @@ impl Job<'_> {
             let args = args.bytes(&wide).pointer(largest);
             let grid = launch::grid(self.name, [blocks, 1], THREADS)?;
             // SAFETY: the source declares these arguments; rows are those of checked layouts, and the
-            // block has room for three numbers.
+            // block has room for four numbers.
             unsafe { cuda.launch(self.name, measure, grid, args)? };
         }
         Ok(())

@@ -216,6 +216,7 @@ impl<'r> Plans<'r> {
 fn summed<'r>(forms: &'r Forms<'r>, folding: Folding, sizes: Sizes) -> Option<Expanded<'r>> {
     let columns = forms.columns.as_ref()?;
     let square = Square::find(&columns.tape, &folding)?;
+    let square = Square { moved: Some(columns.moved), centred: true, ..square };
     let suits = square.suits_threads(&columns.tape)
         && columns.difference.points == [square.x, square.y]
         && !folding.compensated

@@ -1,62 +1,158 @@
-//! What an expanded square adds to the functions of sections: norms, and what is done with a row's sums at
-//! their end. Called by `functions`.
+//! What an expanded square adds to the functions of sections: points about a centre, norms, and what is done with a
+//! row's sums at their end. Called by `functions`.
 
+use tilework_error::Result;
 use tilework_ops::DType;
 use tilework_ops::pair_fold::Monoid;
-use tilework_tape::Per;
+use tilework_tape::{Per, SlotId};
 
 use super::functions::Printer;
 use super::plan::Plan;
-use super::right::Difference;
+use super::right::{Difference, FEW_POINTS};
+use super::square::Square;
 
 impl Printer<'_, '_> {
-    /// What an expanded square adds to the structures: -2c x and c |x|^2 of i, c |y|^2 of j.
-    pub(super) fn norm_members(&self, per: Per) -> String {
-        let dim = self.sections.square.map(|square| square.dim(self.sections.tape));
-        match (dim, per) {
-            (Some(dim), Per::I) if !self.sections.by_tiles() => {
-                format!("T product[{dim}]; T norm; ")
+    /// What an expanded square adds to the structures at their beginning: the point of j about the centre, and c |y|^2
+    /// where nothing is made of it. Loops over pairs are up to a tenth slower in other orders, as the assembler has it.
+    pub(super) fn first_members(&self, per: Per) -> String {
+        match (self.sections.square.filter(|_| self.sections.is_centred()), per) {
+            (Some(square), Per::J) => match square.moved {
+                Some(moved) if self.is_wide(square) => self.declaration(moved, per),
+                Some(_) => String::new(),
+                None => format!("T point[{}]; T norm; ", square.dim(self.sections.tape)),
+            },
+            _ => String::new(),
+        }
+    }
+
+    /// Whether a point has more components than are kept times a number, too.
+    fn is_wide(&self, square: Square) -> bool {
+        square.dim(self.sections.tape) as usize > FEW_POINTS
+    }
+
+    /// And at their end: the centre; -2c x and c |x|^2 of i; of j what is not at the beginning.
+    pub(super) fn last_members(&self, per: Per) -> String {
+        let Some(square) = self.sections.square else { return String::new() };
+        let (centred, by_tiles) = (self.sections.is_centred(), self.sections.by_tiles());
+        match per {
+            Per::Once if centred => "const T* centre; ".to_owned(),
+            Per::I if !by_tiles => {
+                format!("T product[{}]; T norm; ", square.dim(self.sections.tape))
             }
-            (Some(_), Per::I | Per::J) => "T norm; ".to_owned(),
+            Per::J if centred => match square.moved {
+                Some(moved) if !self.is_wide(square) => self.declaration(moved, per) + "T norm; ",
+                Some(_) => "T norm; ".to_owned(),
+                None => String::new(),
+            },
+            Per::I | Per::J => "T norm; ".to_owned(),
             _ => String::new(),
         }
     }
 
     /// Fills them, where no tiles are made, which has norms beside it. Only the last rounding of a norm
     /// counts. Numbers of j that differences cannot be made with make a norm that is above
-    /// all limits.
+    /// all limits. A row has its point as it is until `about` follows.
     pub(super) fn norms(&self, per: Per, differences: bool) -> String {
-        let Some((square, scale)) = (self.sections.square)
-            .filter(|_| !self.sections.by_tiles())
-            .and_then(|square| Some((square, square.scale?)))
-        else {
-            return String::new();
-        };
+        let Some((square, scale)) = self.by_threads() else { return String::new() };
         let (own, point) = match per {
             Per::I => ("x", square.x),
             Per::J => ("y", square.y),
             _ => return String::new(),
         };
-        let (dim, scale) = (square.dim(self.sections.tape), self.number(scale, "0", per));
+        let dim = square.dim(self.sections.tape);
         let number = self.value(point, per);
-        let norm = format!(
-            "    SquaredNorm<T> norm;\n    ALONG(k, {dim}) norm.add({number});\n\
-             \x20   {own}.norm = norm.times((f64){scale});\n"
-        );
+        let centred = self.sections.is_centred();
+        if centred && per == Per::I {
+            return format!("    ALONG(k, {dim}) x.product[k] = {number};\n");
+        }
+        let added = if centred { format!("{number}, p.centre[k]") } else { number.clone() };
+        let norm = self.norm(own, &added, dim, scale);
         match per {
             Per::I => {
+                let scale = self.number(scale, "0", per);
                 format!("{norm}    ALONG(k, {dim}) x.product[k] = -2 * {scale} * {number};\n")
             }
-            _ if differences => {
-                let beside = self.sections.held_by(per).filter(|slot| *slot != square.y);
+            _ => {
+                let point = self
+                    .sections
+                    .placed()
+                    .map(|_| format!("    ALONG(k, {dim}) y.point[k] = {number} - p.centre[k];\n"));
+                let beside = self
+                    .sections
+                    .held_by(per)
+                    .filter(|slot| differences && *slot != square.moved.unwrap_or(square.y));
                 let wild = beside.map(|slot| {
                     let (len, number) = (self.sections.tape.slot(slot).len, self.value(slot, per));
                     format!("    ALONG(k, {len}) y.norm = is_tame({number}) ? y.norm : not_a_number<T>();\n")
                 });
-                norm + &wild.collect::<String>()
+                point.unwrap_or_default() + &norm + &wild.collect::<String>()
             }
-            _ => norm,
         }
+    }
+
+    /// The square that threads compute, and its scale.
+    fn by_threads(&self) -> Option<(Square, SlotId)> {
+        let square = self.sections.square.filter(|_| !self.sections.by_tiles())?;
+        Some((square, square.scale?))
+    }
+
+    /// The norm of what is added, number by number.
+    fn norm(&self, own: &str, added: &str, dim: u32, scale: SlotId) -> String {
+        format!(
+            "    SquaredNorm<T> norm;\n    ALONG(k, {dim}) norm.add({added});\n\
+             \x20   {own}.norm = norm.times((f64){});\n",
+            self.number(scale, "0", Per::I)
+        )
+    }
+
+    /// Where points are moved to a centre: a component of a j's point as it is, and what moves that of a row.
+    pub(super) fn about(&self) -> Result<String> {
+        let Some((square, scale)) = self.by_threads().filter(|_| self.sections.is_centred()) else {
+            return Ok(String::new());
+        };
+        let dim = square.dim(self.sections.tape);
+        let sample = match usize::from(square.y) < self.sections.tape.inputs().len() {
+            true => format!("    return widen({});\n", self.load(square.y, Per::J)),
+            // Without a place for all that could be asked for.
+            false => format!(
+                "    OfJ y;\n    T one = 0;\n    const int own = k;\n{}{}    ALONG(k, {dim}) one = k == own ? {} : one;\n    return one;\n",
+                self.loads(Per::J),
+                self.steps(Per::J)?,
+                self.value(square.y, Per::J)
+            ),
+        };
+        let norm = self.norm("x", "x.product[k], p.centre[k]", dim, scale);
+        let scale = self.number(scale, "0", Per::I);
+        Ok(format!(
+            "FN T sample(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, int k) \
+             {{\n{sample}}}\n\
+             FN void about(const Once& p, OfI& x) {{\n{norm}\
+             \x20   ALONG(k, {dim}) x.product[k] = -2 * {scale} * (x.product[k] - p.centre[k]);\n}}\n"
+        ))
+    }
+
+    /// A step that an expanded square has another text for.
+    pub(super) fn expanded_step(&self, slot: SlotId, inside: Per) -> Result<Option<String>> {
+        let Some(square) = self.sections.square else { return Ok(None) };
+        let (dim, to) = (square.dim(self.sections.tape), self.array(slot, inside));
+        if square.moved == Some(slot) {
+            let number = self.value(square.y, inside);
+            return Ok(Some(format!("    ALONG(k, {dim}) {to}[k] = {number} - p.centre[k];\n")));
+        }
+        if square.scaled != slot {
+            return Ok(None);
+        }
+        if self.sections.by_tiles() {
+            return Ok(Some(format!("    EACH(u, G) {to}[0] = square[u];\n")));
+        }
+        let norm = if square.outside { "y[u * LANES].norm" } else { "x.norm + y[u * LANES].norm" };
+        let point = match self.sections.placed() {
+            Some(_) => "y[u * LANES].point[k]".to_owned(),
+            None => self.value(square.moved.unwrap_or(square.y), inside),
+        };
+        let body = format!("{to}[0] = fma(x.product[k], {point}, {to}[0]);");
+        let sum = self.along(dim, &[], &body, inside)?;
+        Ok(Some(format!("    EACH(u, G) {to}[0] = {norm};\n{sum}")))
     }
 
     /// What is left to do with a state after all pairs of row i: the part of |x|^2, and differences.
@@ -74,12 +170,12 @@ impl Printer<'_, '_> {
                 let load = self.load(points[0], Per::I);
                 format!(
                     "    A q = s.sums.total(DIM);\n    ALONG(k, {len}) s.sums.become({from} + k, \
-                 fma((A){load}, q, -s.sums.total({from} + k)));\n"
+                 fma((A)({load} - p.centre[k]), q, -s.sums.total({from} + k)));\n"
                 )
             });
         format!(
-            "FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, const OfI& x, State& s) \
-             {{\n{completed}{differences}}}\n"
+            "FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, \
+             State& s) {{\n{completed}{differences}}}\n"
         )
     }
 }

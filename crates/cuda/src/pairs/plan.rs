@@ -9,7 +9,7 @@ use tilework_ops::pair_fold::Monoid;
 use tilework_tape::Tape;
 
 use super::arguments;
-use super::cost::body;
+use super::cost::{self, body};
 use super::folding::Folding;
 use super::functions::Does;
 use super::right::{Difference, Right};
@@ -126,7 +126,12 @@ impl<'a> Plan<'a> {
             true => wide::tiling(&sections, &folding, 0),
             false => tiling::tiling(&sections, &folding, &sizes, None),
         };
-        Plan::of(sections, folding, tiling, sizes, None)
+        let plan = Plan::of(sections, folding, tiling, sizes, None);
+        let centred = square.filter(|_| cost::centre_pays(&plan));
+        match centred.map(|square| Square { centred: true, ..square }) {
+            None => plan,
+            square => Plan { sections: Sections::new(tape, adds, square, true), ..plan },
+        }
     }
 
     /// The plan of a formula as it is written, for what blocks of `expanded` refuse: of the same ranges of j, and of

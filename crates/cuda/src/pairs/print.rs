@@ -3,6 +3,7 @@
 //!
 //! Everything is printed from typed data. Called by `launching` when a kernel is not loaded yet.
 
+use tilework_backend::square;
 use tilework_error::Result;
 use tilework_ops::pair_fold::{Finish, Monoid};
 use tilework_ops::{DType, Id};
@@ -77,11 +78,16 @@ pub(super) fn source(plan: &Plan<'_>, unit: Unit) -> Result<String> {
     let begin = begin(dtypes);
     let printed = printed(plan)?;
     let (wide, by_tiles) = (plan.tiling.wide.is_some(), sections.by_tiles());
+    let centre = match sections.is_centred() {
+        true => kernel!("pairs_about.cu"),
+        false => kernel!("pairs_origin.cu"),
+    };
     let skeleton: &[&str] = match unit {
         Unit::Merge => &[],
         Unit::Measure => &[
             if wide { kernel!("pairs_parts.cu") } else { "" },
             if wide { kernel!("pairs_centre.cu") } else { "" },
+            if by_tiles { "" } else { centre },
             match by_tiles {
                 true => kernel!("pairs_measure_wide.cu"),
                 false => kernel!("pairs_measure.cu"),
@@ -106,6 +112,7 @@ pub(super) fn source(plan: &Plan<'_>, unit: Unit) -> Result<String> {
             kernel!("pairs_wide.cu"),
         ],
         Unit::Pairs => &[
+            centre,
             match sections.long.is_some() {
                 true => kernel!("pairs_long.cu"),
                 false if plan.tiling.few => kernel!("pairs_few.cu"),
@@ -250,6 +257,13 @@ fn numbers(plan: &Plan<'_>) -> String {
         ("CHOOSES", plan.chooses().into()),
         ("RESIDENT_BLOCKS", tiling::resident(&plan.sections, &plan.folding, &plan.tiling)),
     ];
+    let centred = plan.sections.square.filter(|_| plan.sections.is_centred());
+    let centred = centred.into_iter().flat_map(|square| {
+        let dim = square.dim(plan.sections.tape);
+        // Whole numbers both.
+        let errors = [square::fused(dim), square::fused_about(dim)].map(|error| error as usize);
+        [("POINT", dim as usize), ("ERROR", errors[0]), ("ERROR_ABOUT", errors[1])]
+    });
     let of_tiles = wide.into_iter().flat_map(|wide| tiles(plan, wide));
     let long = match plan.tiling.few {
         true => few::unrolled(&plan.sections, &plan.folding, plan.tiling.team),
@@ -260,7 +274,7 @@ fn numbers(plan: &Plan<'_>) -> String {
          struct Input {{ const void* base; i64 row, component; }};\n\
          struct Inputs {{ Input at[{}]; u64 numbers[{}]; }};\n",
         types(plan),
-        list(of_states(plan, long).chain(own).chain(depth).chain(of_tiles)),
+        list(of_states(plan, long).chain(own).chain(depth).chain(centred).chain(of_tiles)),
         plan.sections.tape.inputs().len().max(1),
         plan.arguments().count().max(1)
     )

@@ -2,13 +2,13 @@
 //! times numbers of j. Tensor cores multiply a tile of weights by a tile of right-hand sides then ([`Right`]).
 //!
 //! Components that are a difference of two points times a number q_j, as the gradients of kernels are,
-//! become x_i (sum of w q) - (sum of w q y), on tensor cores with both points about a centre. Where there are
+//! become x_i (sum of w q) - (sum of w q y), with both points about a centre. Where there are
 //! few of them, threads sum the columns ([`Columns`]). `kernels/pairs_wide_right.cu` says what the numbers
 //! mean there. Made by `pairs`, read by `plan`, `print` and `wide`.
 
 use tilework_ops::{DType, Id, Scalar};
 pub(super) use tilework_tape::Difference;
-use tilework_tape::{Builder, Factors, Per, SlotId, Tape, Weighed};
+use tilework_tape::{Action, Builder, Factors, Per, SlotId, Step, Tape, Weighed};
 
 use super::folding::Folding;
 use super::slices::Slices;
@@ -25,7 +25,7 @@ const LEAST: usize = 8;
 const MOST_SIDES: usize = 256;
 
 /// Components of points up to which q y is kept for every j: it saves a product, and takes room in tiles.
-const FEW_POINTS: usize = 4;
+pub(super) const FEW_POINTS: usize = 4;
 
 /// Columns that threads have registers for.
 const MOST_OF_THREADS: usize = 16;
@@ -61,6 +61,8 @@ fn product(factors: &Factors, build: &mut Builder, len: usize) -> Option<SlotId>
 pub(super) struct Columns {
     pub(super) tape: Tape,
     pub(super) difference: Difference,
+    /// The step that stands for the point of j about a centre.
+    pub(super) moved: SlotId,
 }
 
 impl Columns {
@@ -72,11 +74,13 @@ impl Columns {
             return None;
         }
         let mut build = Builder::continuing(tape);
+        let [_, y] = difference.points;
+        // All of the point: other steps may need it where it is.
+        let moved = build.extract(y, 0, tape.slot(y).len).ok()?;
         let mut columns = Vec::new();
         let mut last = None;
         let times = |build: &mut Builder, a, b| build.apply(Id::Multiply, &[a, b]).ok();
         for (factors, len) in &weighed.parts {
-            let [_, y] = difference.points;
             if !factors.is_difference() {
                 let side = product(factors, &mut build, *len)?;
                 columns.push(times(&mut build, weighed.weight, side)?);
@@ -86,16 +90,24 @@ impl Columns {
             let wq = times(&mut build, weighed.weight, q)?;
             columns.push(match *len <= FEW_POINTS {
                 true => {
-                    let qy = times(&mut build, q, y)?;
+                    let qy = times(&mut build, q, moved)?;
                     times(&mut build, weighed.weight, qy)?
                 }
-                false => times(&mut build, wq, y)?,
+                false => times(&mut build, wq, moved)?,
             });
             last = Some(wq);
         }
         columns.extend(last);
         let all = build.concat(&columns).ok()?;
-        Some(Columns { tape: build.finish(&[all]).ok()?.only(&[all]), difference })
+        let tape = build.finish(&[all]).ok()?.only(&[all]);
+        // The last such step: those of the formula come before it.
+        let is_moved = |step: &Step| {
+            (&step.action, &step.operands[..], step.slot)
+                == (&Action::Extract(0), &[y], tape.slot(y))
+        };
+        let place = tape.steps().iter().rposition(is_moved)?;
+        let moved = (tape.inputs().len() + place) as SlotId;
+        Some(Columns { tape, difference, moved })
     }
 }
 

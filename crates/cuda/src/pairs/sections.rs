@@ -82,8 +82,10 @@ impl<'a> Sections<'a> {
         }
         if let Some(square) = square {
             square.scale.iter().for_each(|&scale| sections.hold(scale, Per::I));
-            if !sections.by_tiles() {
-                sections.hold(square.y, Per::Pair);
+            match square.moved {
+                Some(moved) => sections.hold(moved, Per::Pair),
+                None if sections.is_centred() || sections.by_tiles() => {}
+                None => sections.hold(square.y, Per::Pair),
             }
         }
         for (k, step) in tape.steps().iter().enumerate() {
@@ -135,6 +137,16 @@ impl<'a> Sections<'a> {
         self.square.is_some_and(|square| square.leave().is_some())
     }
 
+    /// Whether threads compute a square, of points that they move to a centre.
+    pub(super) fn is_centred(&self) -> bool {
+        self.together && self.square.is_some_and(|square| square.centred)
+    }
+
+    /// The square whose point of j has a place of its own beside the slots.
+    pub(super) fn placed(&self) -> Option<Square> {
+        self.square.filter(|square| self.is_centred() && square.moved.is_none())
+    }
+
     /// Whether a slot is a point that comes in tiles or chunks, so that no section has it.
     pub(super) fn is_point(&self, slot: SlotId) -> bool {
         self.long.as_ref().is_some_and(|long| long.has(slot))
@@ -150,6 +162,8 @@ impl<'a> Sections<'a> {
             Per::J => bytes(self.tape, square.distance),
             _ => 0,
         });
+        let point = self.placed().filter(|_| section == Per::J);
+        let norms = norms + point.map_or(0, |square| bytes(self.tape, square.y));
         norms + self.held_by(section).map(|slot| bytes(self.tape, slot)).sum::<usize>()
     }
 

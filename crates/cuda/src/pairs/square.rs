@@ -5,8 +5,9 @@
 //! |x|^2 is even applied once a row, after all pairs. The form cancels: `tilework_backend::square` is the rule by
 //! which a call uses it, for exponents, and only where the largest c |x|^2 and c |y|^2 of its data are small enough;
 //! a kernel measures them, and the kernels of the two forms look there which of them is to work. And it is a filter
-//! for the smallest squares, which are then computed directly. Norms are taken in float64, about the origin, or about
-//! a centre by tensor cores. Called by `plan` and `pairs`.
+//! for the smallest squares, which are then computed directly. Norms are taken in float64, about a centre, or about the
+//! origin where threads would take longer to find one than it saves. Called by
+//! `plan` and `pairs`.
 
 use std::f64::consts::LN_2;
 
@@ -48,6 +49,10 @@ pub(super) struct Square {
     pub(super) scale: Option<SlotId>,
     pub(super) x: SlotId,
     pub(super) y: SlotId,
+    /// The point of j about the centre, where a step of the tape stands for it.
+    pub(super) moved: Option<SlotId>,
+    /// Whether threads move points to a centre.
+    pub(super) centred: bool,
     /// Whether the part of |x|^2 is applied to the state of a row instead.
     pub(super) outside: bool,
     /// What an error of it makes of a term.
@@ -104,7 +109,7 @@ impl Square {
         }
     }
 
-    /// The largest error of the scaled square, in units of roundoff of the largest norm.
+    /// The largest error of the scaled square, in units of roundoff of the largest norm; of threads, about the origin.
     pub(super) fn error(&self, tape: &Tape) -> f64 {
         match self.products {
             Products::Fused => square::fused(self.dim(tape)),
@@ -194,7 +199,20 @@ fn at(tape: &Tape, folding: &Folding, uses: &Uses, scaled: SlotId) -> Option<Squ
         _ => return None,
     };
     let products = Products::Fused;
-    Some(Square { difference, distance, scaled, scale, x, y, outside, slope, products })
+    let (moved, centred) = (None, false);
+    Some(Square {
+        difference,
+        distance,
+        scaled,
+        scale,
+        x,
+        y,
+        moved,
+        centred,
+        outside,
+        slope,
+        products,
+    })
 }
 
 /// Whether the first output is linear in a slot.

@@ -131,6 +131,35 @@ fn numbers_are_arguments() {
     assert!(key != of("Exp(-SqDist(x,y)) * b").0, "this one has no argument");
 }
 
+/// Where points are moved to a centre: in long sums, of which the conformance crate's `pairs_centred` has some.
+#[test]
+fn centres_are_found_where_they_pay() {
+    let of = |name: &str, text: &str, dim: usize, m: usize, n: usize| {
+        let aliases = [format!("x = Vi({dim})"), format!("y = Vj({dim})")];
+        let aliases = [&aliases[0][..], &aliases[1], "s = Pm(1)", "b = Vj(1)"];
+        let parsed = formula(text, &aliases).unwrap();
+        let reduction = Reduction::new(name, &parsed, Axis::J, None, None).unwrap();
+        let tape =
+            lower_for(&reduction.outputs(), Purpose { dtype: F32, cheap: true }).unwrap().tape;
+        let folding = plain(&reduction, F32, false);
+        let forms = Forms::new(&tape, &folding);
+        let multiprocessors = cases::MULTIPROCESSORS;
+        let sizes =
+            Sizes { batches: 1, m, n, multiprocessors, scheme: Scheme::Auto, capability: HOPPER };
+        Plans::new(&forms, folding, sizes).expanded.is_some_and(|it| it.plan.sections.is_centred())
+    };
+    const GAUSS: &str = "Exp(-SqDist(x,y) * s) * b";
+    const GRADIENT: &str = "Grad(Exp(-SqDist(x,y) * s) * b, x, b)";
+    for (dim, m, n) in
+        [(3, 100_000, 100_000), (10, 100_000, 100_000), (3, 40_003, 60_001), (10, 40_003, 60_001)]
+    {
+        assert!(of("Sum", GAUSS, dim, m, n), "{dim}, {m}, {n}");
+        assert!(of("Sum", GRADIENT, dim, m, n), "{dim}, {m}, {n}");
+        assert!(!of("LogSumExp", "-SqDist(x,y) * s", dim, m, n), "{dim}, {m}, {n}");
+    }
+    assert!(!of("Sum", GAUSS, 3, 10_000, 10_000) && !of("Sum", GAUSS, 3, 100, 10_000_000));
+}
+
 #[test]
 fn what_blocks_refuse_has_blocks_of_its_own() {
     let mut parts = HashSet::new();

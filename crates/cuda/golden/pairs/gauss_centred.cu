@@ -1,0 +1,83 @@
+// Pairs
+// [types
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, ROWS = 8, SLICES = 1, TILE = 128, GROUP = 4, AHEAD = 1, CHOOSES = 1, RESIDENT_BLOCKS = 0, POINT = 3, ERROR = 13, ERROR_ABOUT = 17 };
+struct Input { const void* base; i64 row, component; };
+struct Inputs { Input at[4]; u64 numbers[1]; };
+// [pair_math.cu
+FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
+// [pair_folds.cu
+typedef Added<Cascade<DIM> > State;
+typedef Added<Cascade<DIM> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
+FN f32 op_subtract_f32(f32 a, f32 b) { return (f32)(a - b); }
+FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
+struct Once { f32 s7[1]; const T* centre; };
+struct OfI { T product[3]; T norm; };
+struct alignas(16) OfJ { T point[3]; T norm; f32 s3[2]; };
+FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
+    f32 s2[1]; 
+    ALONG(k, 1) s2[k] = ((const f32*)in.at[2].base)[(i64)at[2] + k * in.at[2].component];
+    ALONG(k, 1) { p.s7[k] = narrow<f32>(op_multiply_f32(widen(__uint_as_float(3216550459u)), widen(s2[0]))); }
+}
+FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
+    f32 s0[3]; 
+    ALONG(k, 3) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component];
+    ALONG(k, 3) x.product[k] = widen(s0[k]);
+}
+FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
+    f32 s1[3]; 
+    ALONG(k, 3) s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
+    ALONG(k, 2) y.s3[k] = ((const f32*)in.at[3].base)[(i64)at[3] + j * in.at[3].row + k * in.at[3].component];
+    ALONG(k, 3) y.point[k] = widen(s1[k]) - p.centre[k];
+    SquaredNorm<T> norm;
+    ALONG(k, 3) norm.add(widen(s1[k]), p.centre[k]);
+    y.norm = norm.times((f64)p.s7[0]);
+}
+FN T sample(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, int k) {
+    return widen(((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component]);
+}
+FN void about(const Once& p, OfI& x) {
+    SquaredNorm<T> norm;
+    ALONG(k, 3) norm.add(x.product[k], p.centre[k]);
+    x.norm = norm.times((f64)p.s7[0]);
+    ALONG(k, 3) x.product[k] = -2 * p.s7[0] * (x.product[k] - p.centre[k]);
+}
+FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count, OfJ* tile) {
+}
+template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& s, i32 j) {
+    f32 s8[G][1]; 
+    EACH(u, G) s8[u][0] = y[u * LANES].norm;
+    ALONG(k, 3) EACH(u, G) { s8[u][0] = fma(x.product[k], y[u * LANES].point[k], s8[u][0]); }
+    f32 s9[G][1]; 
+    ALONG(k, 1) EACH(u, G) { s9[u][k] = narrow<f32>(op_exp2_pair_f32(widen(s8[u][0]))); }
+    ALONG(k, 2) EACH(u, G) { s.add(0 + k, widen(s9[u][0]), widen(y[u * LANES].s3[k])); }
+}
+FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
+    s.sums.scale(op_exp2_pair_f32(x.norm));
+}
+FN void prepare() {}
+// [pairs_ends.cu
+// [pairs_about.cu
+// [pairs_short.cu
+// [pairs.cu
+
+}
+// Merge
+// [types
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, APART = 1 };
+// [pair_math.cu
+FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
+// [pair_folds.cu
+typedef Added<Cascade<DIM> > State;
+typedef Added<Cascade<DIM> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
+// [pairs_ends.cu
+// [pairs_merge.cu
+
+}
