@@ -43,8 +43,13 @@ pub fn foreign(object: &Bound<'_, PyAny>, device: Device) -> PyResult<Option<Arr
 
 /// An array on the memory of an object that has some, for a device of the host if it is the host's.
 fn shared(object: &Bound<'_, PyAny>, host: Device) -> PyResult<Option<Array>> {
+    // Dates and texts of NumPy's show their bytes as a buffer, which are no numbers.
+    let mut ask_numpy = false;
     if let Some(array) = buffer::array(object, host)? {
-        return Ok(Some(array));
+        ask_numpy = array.dtype() == DType::UInt8 && operand::is_numpy_scalar(object)?;
+        if !ask_numpy {
+            return Ok(Some(array));
+        }
     }
     if object.hasattr("__dlpack__")? {
         return dlpack::import(object, host, None).map(Some);
@@ -52,7 +57,8 @@ fn shared(object: &Bound<'_, PyAny>, host: Device) -> PyResult<Option<Array>> {
     if cuda::has_interface(object)? {
         return cuda::array(object).map(Some);
     }
-    let numpy_knows = object.hasattr("__array_interface__")? || object.hasattr("__array__")?;
+    let numpy_knows =
+        ask_numpy || object.hasattr("__array_interface__")? || object.hasattr("__array__")?;
     if numpy_knows && !object.is_instance_of::<pyo3::types::PyType>() {
         let array = object.py().import("numpy")?.call_method1("asarray", (object,))?;
         let found = buffer::array(&array, host)?;

@@ -5,7 +5,8 @@
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
 use tilework::{Arg, Array, Complex, DType, Device, Number};
 
 use crate::class;
@@ -159,4 +160,18 @@ fn number_of_another_type(object: &Bound<'_, PyAny>) -> PyResult<Option<Number>>
     let value = object.cast::<PyComplex>()?;
     use pyo3::types::PyComplexMethods;
     Ok(Some(Number::Complex(Complex::new(value.real(), value.imag()))))
+}
+
+/// Whether an object is one of NumPy's numbers, dates or texts.
+pub fn is_numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let py = object.py();
+    if let Some(generic) = GENERIC.get(py) {
+        return object.is_instance(generic.bind(py));
+    }
+    // Whoever has a scalar of NumPy's has imported NumPy.
+    let modules = py.import("sys")?.getattr("modules")?;
+    let Ok(numpy) = modules.get_item("numpy") else { return Ok(false) };
+    let generic = numpy.getattr("generic")?.cast_into::<PyType>()?.unbind();
+    object.is_instance(GENERIC.get_or_init(py, || generic).bind(py))
 }

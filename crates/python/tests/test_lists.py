@@ -197,3 +197,11 @@ def test_lists_that_grow_while_they_are_read(device: tw.device) -> None:
     around += [Growing(around), 3.0]
     # It is no number: the list is read again for arrays, and is another by then.
     assert tw.array(around).tolist() == [0.0] * 1000
+
+
+@pytest.mark.parametrize("value", [np.datetime64("2020-01-01"), np.timedelta64(5, "D"), np.bytes_(b"a"), np.str_("a")])
+def test_dates_and_texts_of_numpy_are_no_numbers(value: np.generic) -> None:
+    for given in (value, [value], [[value]], np.asarray([value])):
+        with pytest.raises(TypeError, match="asarray|array"):
+            tw.array(given)
+    assert tw.array([np.uint8(7)]).tolist() == [7] and tw.array(np.uint8(7)).dtype == tw.uint8

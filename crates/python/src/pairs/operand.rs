@@ -5,8 +5,7 @@
 
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyList, PyTuple, PyType};
+use pyo3::types::{PyList, PyTuple};
 use tilework::pairs::{LazyArg, LazyTensor};
 use tilework::{Array, DType, Number};
 
@@ -88,23 +87,10 @@ pub fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
         }
         None => {}
     }
-    if class::ours(object).is_some() || !is_numpy_scalar(object)? {
+    if class::ours(object).is_some() || !operand::is_numpy_scalar(object)? {
         return Ok(None);
     }
     object.call_method0("item")?.extract::<f64>().map(Some)
-}
-
-fn is_numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let py = object.py();
-    if let Some(generic) = GENERIC.get(py) {
-        return object.is_instance(generic.bind(py));
-    }
-    // Whoever has a scalar of NumPy's has imported NumPy.
-    let modules = py.import("sys")?.getattr("modules")?;
-    let Ok(numpy) = modules.get_item("numpy") else { return Ok(false) };
-    let generic = numpy.getattr("generic")?.cast_into::<PyType>()?.unbind();
-    object.is_instance(GENERIC.get_or_init(py, || generic).bind(py))
 }
 
 /// Whether an object is a list or a tuple.
