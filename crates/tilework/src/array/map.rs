@@ -399,21 +399,42 @@ impl Array {
             let rounded = self.to_dtype(DType::Float64)?.round_to(decimals)?;
             return rounded.to_dtype(self.dtype());
         }
-        let wide = self.to_dtype(self.dtype().computes_in())?;
-        let most = wide.dtype().finfo()?.max.log10() as u32;
+        let computes = self.dtype().computes_in();
+        let most = computes.finfo()?.max.log10() as u32;
         let digits = decimals.unsigned_abs();
-        let scale = 10f64.powi(digits.min(most).cast_signed());
+        // Every number is nearer to zero than to a unit beyond all of them.
+        let beyond = decimals < 0 && digits > most;
+        let scale = if beyond { 0.0 } else { 10f64.powi(digits.min(most).cast_signed()) };
+        // In one go over the numbers.
+        let mut build = Builder::new();
+        let given = build.input(Slot::scalar(self.dtype()), Per::I);
+        let scale_at = build.input(Slot::scalar(computes), Per::I);
+        let x = build.cast(given, computes);
         let rounded = match decimals > 0 {
             // Numbers that are too large to be scaled have no decimals.
             true => {
-                let scaled = wide.multiply(scale)?;
-                select(&scaled.isfinite()?, &scaled.round()?.divide(scale)?, &wide)
+                let scaled = build.apply(Id::Multiply, &[x, scale_at])?;
+                let finite = build.apply(Id::IsFinite, &[scaled])?;
+                let whole = build.apply(Id::Round, &[scaled])?;
+                let rounded = build.apply(Id::Divide, &[whole, scale_at])?;
+                build.select(finite, rounded, x)?
             }
-            false if digits <= most => wide.divide(scale)?.round()?.multiply(scale),
-            // Every number is nearer to zero than to a unit beyond all of them.
-            false => select(&wide.isfinite()?, &wide.multiply(0.0)?, &wide),
+            false if beyond => {
+                let finite = build.apply(Id::IsFinite, &[x])?;
+                let zero = build.apply(Id::Multiply, &[x, scale_at])?;
+                build.select(finite, zero, x)?
+            }
+            false => {
+                let scaled = build.apply(Id::Divide, &[x, scale_at])?;
+                let whole = build.apply(Id::Round, &[scaled])?;
+                build.apply(Id::Multiply, &[whole, scale_at])?
+            }
         };
-        rounded?.to_dtype(self.dtype())
+        let result = build.cast(rounded, self.dtype());
+        let (tape, operands) = (build.finish(&[result])?, [Arg::Array(self), scale.into()]);
+        let mut fresh = self.device.allocate("round", self.shape(), self.dtype(), false)?;
+        run_map("round", self.device, &tape, &operands, computes, fresh.target())?;
+        Ok(Array::from_fresh(fresh, self.device))
     }
 }
 
