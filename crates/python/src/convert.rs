@@ -21,6 +21,7 @@ use crate::layout;
 use crate::lists;
 use crate::memory;
 use crate::operand;
+use crate::pairs::lazy::PyLazy;
 use crate::run::run;
 
 /// The array of an object of another kind on a device, sharing memory where it can; None if the
@@ -30,7 +31,8 @@ pub fn foreign(object: &Bound<'_, PyAny>, device: Device) -> PyResult<Option<Arr
     if is_sequence(object) {
         return lists::nested(object, None, device).map(Some);
     }
-    if object.is_none() || object.is_instance_of::<PyString>() {
+    let formula = object.is_exact_instance_of::<PyLazy>();
+    if formula || object.is_none() || object.is_instance_of::<PyString>() {
         return Ok(None);
     }
     let host = memory::host_of(device);
@@ -121,6 +123,9 @@ pub fn asarray_on(
 }
 
 fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
+    if object.is_exact_instance_of::<PyLazy>() {
+        return PyLazy::not_an_array();
+    }
     let kind = crate::args::kind_of(object);
     PyTypeError::new_err(format!("asarray: {kind} is not an array, a list or a number"))
 }

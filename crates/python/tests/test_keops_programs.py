@@ -188,8 +188,10 @@ def test_axes_of_text_are_two(wrong: int) -> None:
     for make in [lambda: Genred("x*y", ALIASES, axis=wrong), lambda: KernelSolve("x*y", ALIASES, "y", axis=wrong)]:
         with pytest.raises(IndexError, match="is not 0 .over i. or 1"):
             make()
-    with pytest.raises(ValueError, match="K = -1"):
-        Vi(X).sqdist(Vj(Y)).Kmin(-1, axis=1)
+    for k in [0, -1]:
+        for call in [lambda k=k: Vi(X).sqdist(Vj(Y)).Kmin(k, axis=1), lambda k=k: Genred("x*y", ALIASES, "Kmin", opt_arg=k)]:
+            with pytest.raises(ValueError, match=f"K = {k} is less than 1"):
+                call()
 
 
 def test_messages_show_no_numbers_of_our_own() -> None:

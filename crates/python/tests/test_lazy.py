@@ -115,12 +115,16 @@ def test_operators_on_either_side_with_numbers_and_arrays() -> None:
         close(dense((x / operand) * y), (XI / value) * YJ)
         close(dense((operand / x) * y), (value / XI) * YJ)
         close(dense((operand * x) * y), (XI * value) * YJ)
+        close(dense((x % operand) + (operand % x) * y), XI % value + (value % XI) * YJ)
+        close(dense((x // operand) + (operand // x) * y), XI // value + (value // XI) * YJ)
     close(dense((tw.asarray(YJ) * x)), XI * YJ)
     close(dense([0.5, 1.0, 2.0] * x * y), np.array([0.5, 1.0, 2.0]) * XI * YJ)
     close(dense(-x + abs(y - 1) + +x), np.abs(YJ - 1) + 0 * XI)
     close(dense((x | y)), (XI * YJ).sum(-1, keepdims=True))
     close(dense((x < y) + 2 * (x <= 0.5) + (0.5 > y)), (XI < YJ) + 2.0 * (XI <= 0.5) + (YJ < 0.5))
     close(dense((x == x) + (x != y)), 1.0 + (XI != YJ))
+    near, high = XI < YJ, YJ > 0.5
+    close(dense(((x < y) & (y > 0.5)) + 2 * ((x < y) ^ (y > 0.5)) + 4 * ~(x < y)), (near & high) + 2 * (near ^ high) + 4 * ~near)
     for n in [2, 3, -1, 0.5, -0.5, 1.5]:
         close(dense(x**n * y), XI**n * YJ)
     close(dense(x**y), XI**YJ)

@@ -125,6 +125,25 @@ def test_double_accumulators_are_refused_whatever_the_default(defaults: None) ->
     assert genred(ONES, LONG, use_double_acc=True).tolist() == IN_DOUBLE
 
 
+def test_accumulators_are_named_once_and_rightly(k: LazyTensor) -> None:
+    genred = Genred("x * y", ALIASES, axis=1)
+    with pytest.raises(ValueError, match="never in float16"):
+        k.sum(axis=1, dtype_acc="float16")
+    with pytest.raises(ValueError, match="is not .float32. or .float64."):
+        k.sum(axis=1, dtype_acc="int32")
+    for dtype in ["float32", "float64"]:
+        for call in [lambda d=dtype: k.sum(axis=1, dtype_acc=d, use_double_acc=True),
+                     lambda d=dtype: genred(ONES, LONG, use_double_acc=True, dtype_acc=d)]:
+            with pytest.raises(TypeError, match="the accumulator is given twice"):
+                call()
+    # What is so by default says nothing, before and after the other.
+    for keywords in [{"dtype_acc": "float64", "use_double_acc": False}, {"use_double_acc": False, "dtype_acc": "float64"},
+                     {"use_double_acc": True, "dtype_acc": "auto"}, {"dtype_acc": None, "use_double_acc": True}]:
+        assert genred(ONES, LONG, **keywords).tolist() == IN_DOUBLE
+    # A call counts more than what it was made with.
+    assert Genred("x * y", ALIASES, axis=1, dtype_acc="float32")(ONES, LONG, use_double_acc=True).tolist() == IN_DOUBLE
+
+
 def test_keywords_that_mean_nothing_pass(k: LazyTensor) -> None:
     expected = k.sum(axis=1).tolist()
     assert k.sum(axis=1, enable_chunks=True, optional_flags=[], dtype_acc="auto", out=None).tolist() == expected

@@ -101,6 +101,37 @@ def test_states_name_what_is_wrong_with_them() -> None:
         Partial.from_arrays(**{**state, "weights": 5})
 
 
+def test_indices_of_states_are_checked() -> None:
+    part = Vi(X).sqdist(Vj(Y)).partial("argKmin", axis=1, K=N + 1, offset=100)
+    state = part.arrays()
+    again = Partial.from_arrays(**state)
+    np.testing.assert_array_equal(again.finish(), part.finish())
+    for wrong in [-2, np.iinfo("int64").min]:
+        indices = np.array(state["indices"])
+        indices[1, 2] = wrong
+        with pytest.raises(ValueError, match="ArgKMin has indices below -1"):
+            Partial.from_arrays(**{**state, "indices": indices})
+    with pytest.raises(ValueError, match="ArgKMin of 0 values has indices"):
+        Partial.from_arrays(**{**state, "count": 0})
+
+
+def test_formulas_are_no_arrays() -> None:
+    k = Vi(X).sqdist(Vj(Y))
+    for call in [np.asarray, np.array, tw.asarray, lambda k: np.asarray(k, dtype="float64"), lambda k: np.stack([k, k])]:
+        with pytest.raises(TypeError, match=r"formula over pairs, not an array.*\.sum\(axis=1\).*\.dense\(\)"):
+            call(k)
+    # NumPy's arrays and numbers leave operators to the tensor.
+    assert isinstance(np.ones((M, 1, 1)) * k, LazyTensor)
+    assert isinstance(np.float64(2) * k, LazyTensor)
+
+
+def test_dense_says_what_was_asked() -> None:
+    # A view: only the values would take memory.
+    x = tw.broadcast_to(tw.ones(1, dtype="float32"), (3_000_000, 1))
+    with pytest.raises(MemoryError, match=r"dense: no memory for all \(3000000, 3000000, 1\) values, 3.6e13 bytes of float32"):
+        (Vi(x) - Vj(x)).dense()
+
+
 def test_text_explains_with_the_keywords_of_calls() -> None:
     text = Genred("Exp(-SqDist(x,y))", ["x = Vi(40)", "y = Vj(40)"], axis=1)
     x = rng.normal(size=(600, 40))

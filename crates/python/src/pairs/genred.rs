@@ -203,7 +203,8 @@ pub fn index(axis: isize) -> PyResult<usize> {
 
 /// How many values are to be kept.
 pub fn count(k: isize) -> PyResult<usize> {
-    usize::try_from(k).map_err(|_| PyValueError::new_err(format!("K = {k} is less than 1")))
+    let count = usize::try_from(k).ok().filter(|count| *count > 0);
+    count.ok_or_else(|| PyValueError::new_err(format!("K = {k} is less than 1")))
 }
 
 /// How much work a call is.

@@ -42,6 +42,14 @@ impl PyLazy {
         LazyTensor::function(name, &[LazyArg::Tensor(&self.0)], &[]).py().map(PyLazy)
     }
 
+    /// What is said to whoever takes a tensor for an array.
+    #[cold]
+    pub fn not_an_array() -> PyErr {
+        let message = "asarray: a LazyTensor is a formula over pairs, not an array; reduce it over i or j, as in \
+                       .sum(axis=1), .min(axis=1) or K @ b, or compute all of its values with .dense()";
+        PyTypeError::new_err(message)
+    }
+
     fn power_of(slf: &Bound<'_, Self>, exponent: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         match number(exponent)? {
             Some(number) => {
@@ -109,7 +117,11 @@ binary_operators! {
     __sub__ __rsub__ "Subtract";
     __mul__ __rmul__ "Mult";
     __truediv__ __rtruediv__ "Divide";
+    __floordiv__ __rfloordiv__ "FloorDivide";
+    __mod__ __rmod__ "Remainder";
     __or__ __ror__ "Scalprod";
+    __and__ __rand__ "LogicalAnd";
+    __xor__ __rxor__ "LogicalXor";
 }
 
 #[pymethods]
@@ -120,8 +132,19 @@ impl PyLazy {
         py.None()
     }
 
+    // NumPy would wrap what it cannot read as one object, and go on with that.
+    #[pyo3(signature = (dtype=None, *, copy=None))]
+    fn __array__(&self, dtype: Option<Bound<'_, PyAny>>, copy: Option<bool>) -> PyResult<()> {
+        let _ = (dtype, copy);
+        Err(PyLazy::not_an_array())
+    }
+
     fn __neg__(&self) -> PyResult<PyLazy> {
         self.unary("Minus")
+    }
+
+    fn __invert__(&self) -> PyResult<PyLazy> {
+        self.unary("LogicalNot")
     }
 
     fn __pos__(slf: Py<Self>) -> Py<Self> {

@@ -112,8 +112,12 @@ impl Settings {
             "use_double_acc" => self.accumulates_in_double(value.is_truthy()?),
             "dtype_acc" => match value.str()?.to_string_lossy().as_ref() {
                 "float64" => self.accumulates_in_double(true),
-                "float32" | "float16" => self.accumulates_in_double(false),
+                "float32" => self.accumulates_in_double(false),
                 "auto" | "None" => {}
+                "float16" => {
+                    let message = "dtype_acc=\"float16\": sums are never in float16; those of halves are in float32";
+                    return Err(PyValueError::new_err(message));
+                }
                 other => {
                     let message = format!("dtype_acc={other:?} is not \"float32\" or \"float64\"");
                     return Err(PyValueError::new_err(message));
@@ -178,8 +182,23 @@ impl Settings {
         mut others: impl FnMut(&str, &Bound<'_, PyAny>) -> PyResult<bool>,
     ) -> PyResult<()> {
         let Some(keywords) = keywords else { return Ok(()) };
+        let double = keywords.get_item("use_double_acc")?;
+        let double = double.map(|value| value.is_truthy()).transpose()?;
+        let dtype = keywords.get_item("dtype_acc")?.map(|value| value.str()).transpose()?;
+        let dtype = dtype.filter(|dtype| dtype != "auto" && dtype != "None");
+        if double == Some(true) && dtype.is_some() {
+            let message = format!(
+                "{operation}: the accumulator is given twice; use_double_acc is another word for \
+                 dtype_acc=\"float64\""
+            );
+            return Err(PyTypeError::new_err(message));
+        }
         for (name, value) in keywords.iter() {
             let name: String = name.extract()?;
+            // As by default: what names a dtype says more.
+            if name == "use_double_acc" && dtype.is_some() {
+                continue;
+            }
             let known = match without.contains(&&name[..]) {
                 // What says nothing can be said anywhere.
                 true => value.is_none() || (name == "call" && value.is_truthy()?),

@@ -163,8 +163,18 @@ impl Partial {
             );
             return Err(wrong(message));
         }
+        let holds = |found: &Array| -> Result<bool> { found.any(())?.item::<bool>() };
+        if let Some(at) = &indices {
+            // -1 marks what was not found. The last index is not known: the first need not be 0.
+            if holds(&at.less(-1)?)? {
+                return Err(wrong(format!("{reduction} has indices below -1")));
+            }
+            if count == 0 && holds(&at.greater_equal(0)?)? {
+                return Err(wrong(format!("{reduction} of 0 values has indices")));
+            }
+        }
         // A mean of nothing that has a sum would be infinite, and wrong after the next merge.
-        if count == 0 && row.finish == Finish::OverCount && values.any(())?.item::<bool>()? {
+        if count == 0 && row.finish == Finish::OverCount && holds(&values)? {
             return Err(wrong(format!("{reduction} of 0 values has sums that are not 0")));
         }
         Ok(Partial { fold: row.fold, shape, dtype, count, values, indices })

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use tilework_error::{Error, Result};
+use tilework_error::{Error, Result, tuple};
 use tilework_formula::{Category, Expr, Reduction, Variable};
+use tilework_ops::DType;
 
 use super::call::{Call, Options, Outline, Reduced};
 use super::genred::axis_of;
@@ -153,6 +154,24 @@ impl LazyTensor {
     /// All values, as an array `(..., M, N, D)`: for a look inside, since a reduction needs none
     /// of it.
     pub fn dense(&self) -> Result<Array> {
+        self.all_values().map_err(|error| match error {
+            Error::OutOfMemory(_) => {
+                let shape = self.shape();
+                let count = shape.iter().fold(1.0, |count, &n| count * n as f64);
+                let dtype = self.dtype().unwrap_or(DType::Float64);
+                let message = format!(
+                    "no memory for all {} values, {:.1e} bytes of {dtype}; some rows of i and j can be \
+                     computed, and reductions need none of it",
+                    tuple(&shape),
+                    count * dtype.size() as f64
+                );
+                Error::out_of_memory("dense", message)
+            }
+            error => error,
+        })
+    }
+
+    fn all_values(&self) -> Result<Array> {
         // Every j is a batch of its own with one row of j: views, no copies.
         let mut batched = self.unnumbered();
         for bound in &mut batched.bound {
