@@ -4,7 +4,7 @@
 // is large, LANES threads own rows together, as a team. Declared
 // before, with `pairs_ends.cu`: the sections of the formula (`Once`, `OfI`, `OfJ`, `once`, `of_i`, `of_j`,
 // `bring_long`, `fold`, `complete`), the centre of its points (`find_centre`, `about`, `share`), what pairs need in shared memory (`prepare`), the state (`State`), and `go_over`, of short or of
-// long vectors or of few pairs, with where rows are (`OWN_ROWS`) and whether there may be another form (`CHOICES`).
+// long vectors, by threads or by teams, or of few pairs, with where rows are (`OWN_ROWS`) and whether there may be another form (`CHOICES`).
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS) reduce(
     const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Inputs in,

@@ -4,6 +4,7 @@
 // themselves (`long_i`, `long_j`), and `fold` with the numbers of pairs.
 
 #define DEPTHS 32
+static_assert(LANES == 1, "threads own rows each for itself");
 enum { CHOICES = 1 };
 #define OWN_ROWS(x) OfI x[ROWS]
 

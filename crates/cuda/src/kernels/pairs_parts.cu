@@ -15,6 +15,10 @@ struct Wide {
     const f32* centre;   // of this batch
     u32 depth, deep;     // D, and tiles along it
     f32 error, least;    // of a square: relative to the sum of the largest norms, and at least
+    // What counts against the limit of norms: the norm; the squares of tails and of rests; the largest square of the
+    // first 16 components of every sum; squares, for each later sum in the tensor core that they are in; the norm again,
+    // where points are moved.
+    f32 of_norm, of_split, of_largest, of_later, of_centre;
     u32 goes_on, ends;   // whether panels came before, and whether this is the last
     i64 first;           // the result's component that the first column of right-hand sides is of
 };

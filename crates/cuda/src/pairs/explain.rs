@@ -117,19 +117,24 @@ impl Job<'_> {
     /// The form that the data allow, and what it may cost.
     fn form(&self, norms: Option<([f64; 2], bool)>, chosen: Option<&Expanded<'_>>) -> String {
         let (Some(expanded), Some(([x, y], moved))) = (&self.expanded, norms) else {
-            return "direct".to_owned();
+            let why = match &self.direct {
+                plan if plan.folding.strict => "accuracy is strict",
+                plan if plan.tiling.few => "so few pairs ask for no choice",
+                _ => "no square that pays to be expanded",
+            };
+            return format!("direct: {why}");
         };
         let tape = expanded.plan.sections.tape;
+        let about = if moved { " about a centre" } else { "" };
         let form = match (chosen, expanded.square.leave()) {
             (None, _) if self.by_block => {
                 "direct, in blocks whose points are beyond the limit, else expanded".to_owned()
             }
             (None, _) => "direct".to_owned(),
-            (_, None) if moved => "expanded square about a centre".to_owned(),
-            (_, None) => "expanded square".to_owned(),
+            (_, None) => format!("expanded square{about}"),
             (_, Some(leave)) => format!(
-                "expanded square about a centre, float16 heads and tails on tensor cores, left every \
-                 {leave} of {}",
+                "expanded square{about}, float16 heads and tails on tensor cores, left every {leave} \
+                 of {}",
                 expanded.square.dim(tape)
             ),
         };
@@ -140,8 +145,12 @@ impl Job<'_> {
                 "{form}: a filter within {doubt:.1e}, what passes is computed directly"
             );
         }
+        // Norms that count for more are shown as they are.
         let dim = expanded.square.dim(tape);
-        let counted = if moved { square::fused(dim) / square::fused_about(dim) } else { 1.0 };
+        let counted = match moved && expanded.square.leave().is_none() {
+            true => square::fused(dim) / square::fused_about(dim),
+            false => 1.0,
+        };
         format!(
             "{form}: norms of the exponent up to {:.3}, limit {:.3}, error of the exponent \
              expanded <= {:.1e}",

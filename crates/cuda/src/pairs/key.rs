@@ -37,6 +37,7 @@ pub(super) fn of(plan: &Plan<'_>, unit: Unit) -> Vec<u8> {
         [folding.shape.k, tiling.threads, tiling.rows, tiling.tile, tiling.group, tiling.ahead];
     key.push(tiling.slices as u8);
     key.push(plan.shares_levels as u8);
+    key.push(plan.skeleton() as u8);
     key.push(tiling.few as u8);
     key.push(plan.slices.is_some_and(|slices| slices.of == Of::Ranks) as u8);
     key.extend(numbers.iter().flat_map(|&number| (number as u32).to_le_bytes()));

@@ -3,20 +3,22 @@
 //! Where there is a choice, both forms are launched, and kernels look themselves which of them is to work, so that
 //! nothing waits: each block of the expanded form at its own points, and the other form does what was refused; or,
 //! where tensor cores take the pairs, both at what `measure` found of all points. Long work is launched in pieces
-//! that are waited for, so that it can be stopped; then the second kind of choice is made here. Called by `pairs`.
+//! that are waited for, so that it can be stopped (`course`); then the second kind of choice is made here, before the
+//! first piece, and again where a form gave up. Called by `pairs`.
 
 use std::sync::Arc;
 
-use tilework_backend::{Session, interrupt};
-use tilework_error::{Error, Result};
+use tilework_backend::Session;
+use tilework_error::Result;
 
 use super::choice::Choice;
+use super::course::{Course, STEPS};
 use super::launching_wide::Part;
 use super::plan::{Cut, MERGE_THREADS, PARTIAL_BYTES, Plan, Sizes};
 use super::print::Unit;
 use super::slices::Of;
 use super::words::{States, shape};
-use super::{Expanded, Job, key, print};
+use super::{Expanded, Job, cost, key, print};
 use crate::compile::Module;
 use crate::device::Cuda;
 use crate::driver::{Address, Handle};
@@ -26,10 +28,8 @@ use crate::memory::Block;
 /// Threads of a block of `measure`.
 const MEASURE_THREADS: usize = 256;
 
-/// Steps of a launch of long work, which somebody may want to stop, or to know how far it is: about a
-/// tenth of a second. Fewer would leave multiprocessors idle at the end of every launch. Calls of
-/// fewer steps are not waited for.
-const STEPS: f64 = 3e12;
+/// What was done of a form before, and what is to be done: all of it.
+const WHOLE: [f64; 2] = [0.0, 1.0];
 
 /// Bytes of what is noted of a row between slices of its ranks.
 const LAST_BYTES: usize = 16;
@@ -70,8 +70,16 @@ struct Rows {
 impl Job<'_> {
     pub(super) fn launch(&self, cuda: &Cuda, session: &Session<'_>) -> Result<()> {
         self.load(cuda)?;
-        self.launch_forms(cuda, session)?;
-        if self.is_long() { Ok(()) } else { self.ask(1.0) }
+        let course = Course::new(self.request, self.steps());
+        self.launch_forms(cuda, session, &course)?;
+        course.end(cuda, self.name)
+    }
+
+    /// Steps of the longest of the forms that may be launched.
+    fn steps(&self) -> f64 {
+        let steps = |plan: &Plan<'_>| self.sizes.pairs() * cost::steps(plan);
+        let expanded = self.expanded.as_ref().map_or(0.0, |expanded| steps(&expanded.plan));
+        self.as_written().map(steps).sum::<f64>().max(expanded)
     }
 
     /// Loads the kernels of both plans, at the same time where several are to be compiled, and before
@@ -118,42 +126,57 @@ impl Job<'_> {
         cuda.module(self.name, &key::of(plan, unit), || print::source(plan, unit))
     }
 
-    fn launch_forms(&self, cuda: &Cuda, session: &Session<'_>) -> Result<()> {
+    fn launch_forms(&self, cuda: &Cuda, session: &Session<'_>, course: &Course<'_>) -> Result<()> {
         let Some(expanded) = &self.expanded else {
-            return self.launch_written(cuda, session, Choice::made(0.0));
+            return self.launch_written(cuda, session, Choice::made(0.0), course);
         };
         let limit = expanded.limit;
         if self.by_block {
             let plans = [&expanded.plan, &self.direct];
-            return self.launch_plans(cuda, session, &plans, Choice::made(limit), [0, 1]);
+            return self.launch_plans(cuda, session, &plans, Choice::made(limit), WHOLE, course);
         }
         let measured = self.measure(cuda, session, expanded)?;
         let choice = Choice { measured: measured.largest.address, ..Choice::made(limit) };
-        if let Some(centres) = &measured.centres {
-            self.launch_wide(cuda, session, expanded, choice, centres.address)?;
-        } else if !self.is_long() {
-            self.launch_plans(cuda, session, &[&expanded.plan], choice, [0, 1])?;
-        }
-        if !self.is_long() {
-            return self.launch_written(cuda, session, choice);
-        }
-        let [x, y, gave_up, _] = largest(cuda, self.name, &measured)?;
-        let small = x <= limit && y <= limit && gave_up == 0.0;
-        match (small, &measured.centres) {
-            (true, Some(_)) => Ok(()),
-            (true, None) => {
-                self.launch_plans(cuda, session, &[&expanded.plan], Choice::made(limit), [0, 1])
+        let launch = |choice: Choice| match &measured.centres {
+            Some(centres) => {
+                // Its kernels read norms whoever chooses.
+                let choice = Choice { measured: measured.largest.address, ..choice };
+                self.launch_wide(cuda, session, expanded, choice, centres.address, course)
             }
-            _ => self.launch_written(cuda, session, Choice::made(limit)),
+            None => self.launch_plans(cuda, session, &[&expanded.plan], choice, WHOLE, course),
+        };
+        if !course.is_long() {
+            launch(choice)?;
+            return self.launch_written(cuda, session, choice, course);
         }
+        if self.allows(cuda, choice)? {
+            launch(Choice::made(limit))?;
+            if self.allows(cuda, choice)? {
+                return Ok(());
+            }
+            course.begin_anew();
+        }
+        self.launch_written(cuda, session, Choice::made(limit), course)
+    }
+
+    /// Whether the data allow the expanded form, by what was measured and by what it found since, when that is done.
+    pub(super) fn allows(&self, cuda: &Cuda, choice: Choice) -> Result<bool> {
+        let [x, y, gave_up, _] = largest(cuda, self.name, choice.measured)?;
+        Ok(x <= choice.limit && y <= choice.limit && gave_up == 0.0)
     }
 
     /// Part by part, as the formula is written.
-    fn launch_written(&self, cuda: &Cuda, session: &Session<'_>, choice: Choice) -> Result<()> {
-        let count = 1 + self.others.len();
-        let mut parts = self.as_written().enumerate();
-        parts
-            .try_for_each(|(k, plan)| self.launch_plans(cuda, session, &[plan], choice, [k, count]))
+    fn launch_written(
+        &self,
+        cuda: &Cuda,
+        session: &Session<'_>,
+        choice: Choice,
+        course: &Course<'_>,
+    ) -> Result<()> {
+        let share = 1.0 / (1 + self.others.len()) as f64;
+        self.as_written().enumerate().try_for_each(|(k, plan)| {
+            self.launch_plans(cuda, session, &[plan], choice, [k as f64 * share, share], course)
+        })
     }
 
     /// The largest norms of the data, if there is a choice that depends on them, and whether they are about a centre, so
@@ -164,7 +187,8 @@ impl Job<'_> {
         session: &Session<'_>,
     ) -> Result<Option<([f64; 2], bool)>> {
         let Some(expanded) = &self.expanded else { return Ok(None) };
-        let [x, y, _, moved] = largest(cuda, self.name, &self.measure(cuda, session, expanded)?)?;
+        let measured = self.measure(cuda, session, expanded)?;
+        let [x, y, _, moved] = largest(cuda, self.name, measured.largest.address)?;
         Ok(Some(([x, y], moved != 0.0)))
     }
 
@@ -216,14 +240,15 @@ impl Job<'_> {
 
     /// Slice by slice, and some rows after others where the states of ranges would take too much memory: a scheme
     /// that is asked for has ranges however many rows there are. Of two plans, the second does what blocks of the
-    /// first refuse. `part` is which of how many parts of a call this is.
+    /// first refuse. `done` is the share of the form that was done before, `all` that of this.
     fn launch_plans(
         &self,
         cuda: &Cuda,
         session: &Session<'_>,
         plans: &[&Plan<'_>],
         choice: Choice,
-        part: [usize; 2],
+        [done, all]: [f64; 2],
+        course: &Course<'_>,
     ) -> Result<()> {
         let (plan, cut, Sizes { batches, m, n, .. }) = (plans[0], plans[0].cut, self.sizes);
         let span = plan.tiling.span();
@@ -240,8 +265,8 @@ impl Job<'_> {
             }
         };
         let nests = self.nests(plan);
-        let share = 1.0 / (part[1] * pieces.len() * nests.len()) as f64;
-        let mut done = [part[0] as f64 / part[1] as f64, share];
+        let share = all / (pieces.len() * nests.len()) as f64;
+        let mut done = [done, share];
         let firsts: Vec<usize> = ranks.map_or(Vec::new(), |ranks| ranks.firsts().collect());
         for piece in pieces {
             let rows = (room / span * span).max(span);
@@ -266,7 +291,7 @@ impl Job<'_> {
                     [block.address, block.address + (batches * m * 8) as u64, place as u64]
                 });
                 let rows = Rows { nest, batches, m, cut, last, done };
-                self.launch_rows(cuda, session, plans, &rows, choice)?;
+                self.launch_rows(cuda, session, plans, &rows, choice, course)?;
                 done[0] += share;
             }
         }
@@ -280,6 +305,7 @@ impl Job<'_> {
         plans: &[&Plan<'_>],
         &Rows { ref nest, batches, m, cut, last, done: [before, share] }: &Rows,
         choice: Choice,
+        course: &Course<'_>,
     ) -> Result<()> {
         let (plan, rows) = (plans[0], batches * m);
         // Of a form that has several blocks for one.
@@ -323,10 +349,18 @@ impl Job<'_> {
                 })
             })
             .collect::<Result<_>>()?;
-        let [piece, few] = self.piece(plan, blocks, strips);
+        // Of a block of i and one of j.
+        let steps = self.sizes.m as f64 * self.sizes.n as f64 * plan.body as f64;
+        let steps = steps / (plan.cut.blocks * strips) as f64;
+        let [piece, few] = piece(steps, blocks, strips);
         let firsts = (0..blocks).step_by(piece);
         for first in firsts.flat_map(|first| (0..strips).step_by(few).map(move |k| [first, k])) {
             let here = [piece.min(blocks - first[0]), few.min(strips - first[1])];
+            if course.is_due((here[0] * here[1]) as f64 * steps) {
+                let done = (first[0] * strips + here[0] * first[1]) as f64;
+                let done = before + share * done / (blocks * strips) as f64;
+                course.go_on(cuda, self.name, done)?;
+            }
             for Form { plan, function, inputs, choice, .. } in &forms {
                 let shape = shape(first, choice.parts);
                 let args = Args::new().bytes(nest).bytes(inputs).bytes(&shape);
@@ -337,10 +371,6 @@ impl Job<'_> {
                 // and the buffers have room for a state of every row and range, and a number of
                 // every block.
                 unsafe { cuda.launch(self.name, *function, grid, args)? };
-            }
-            if self.is_long() {
-                let done = first[0] * strips + here[0] * (first[1] + here[1]);
-                self.go_on(cuda, before + share * done as f64 / (blocks * strips) as f64)?;
             }
         }
         if cut.ranges > 1 {
@@ -355,47 +385,19 @@ impl Job<'_> {
         }
         Ok(())
     }
-
-    /// Whether the work is waited for, piece by piece.
-    pub(super) fn is_long(&self) -> bool {
-        is_much(self.sizes.pairs() * self.direct.body as f64)
-    }
-
-    /// How many blocks of i and of j a launch has, of these in all: all of them unless the work is long, and then
-    /// some blocks of i, or one and some of its blocks of j. So cut, no bit of a result changes.
-    fn piece(&self, plan: &Plan<'_>, blocks: usize, strips: usize) -> [usize; 2] {
-        let pairs = self.sizes.m as f64 * self.sizes.n as f64 / (plan.cut.blocks * strips) as f64;
-        let most = (STEPS / (pairs * plan.body as f64).max(1.0)) as usize;
-        [(most / strips).clamp(1, blocks.max(1)), most.clamp(1, strips)]
-    }
-
-    /// Waits for what was launched, and tells how far the work is; an error if it is to be stopped.
-    pub(super) fn go_on(&self, cuda: &Cuda, fraction: f64) -> Result<()> {
-        cuda.wait(self.name)?;
-        interrupt::check();
-        self.ask(fraction)
-    }
-
-    /// Tells how far the work is; an error if it is to be stopped.
-    fn ask(&self, fraction: f64) -> Result<()> {
-        match self.request.progress {
-            Some(progress) if !progress.goes_on(fraction) => {
-                Err(Error::interrupted(self.request.fold.row().name, "stopped on request"))
-            }
-            _ => Ok(()),
-        }
-    }
 }
 
-/// Whether so many steps are worth a look at who waits for them.
-pub(super) fn is_much(steps: f64) -> bool {
-    steps > STEPS
+/// How many blocks of i and of j a launch has, of these in all, each of so many steps: all of them unless the work is
+/// long, and then some blocks of i, or one and some of its blocks of j. So cut, no bit of a result changes.
+fn piece(steps: f64, blocks: usize, strips: usize) -> [usize; 2] {
+    let most = (STEPS / steps.max(1.0)) as usize;
+    [(most / strips).clamp(1, blocks.max(1)), most.clamp(1, strips)]
 }
 
 /// The numbers that `measure` wrote, when it is done.
-fn largest(cuda: &Cuda, name: &str, measured: &Measured) -> Result<[f64; 4]> {
+fn largest(cuda: &Cuda, name: &str, measured: Address) -> Result<[f64; 4]> {
     let mut bytes = [0; 32];
-    cuda.copy_out(name, measured.largest.address, &mut bytes)?;
+    cuda.copy_out(name, measured, &mut bytes)?;
     let number = |at: usize| {
         bytes[at..at + 8].iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte))
     };

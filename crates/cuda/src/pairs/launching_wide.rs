@@ -13,7 +13,7 @@ use tilework_error::Result;
 use tilework_tape::Per;
 
 use super::choice::Choice;
-use super::launching::is_much;
+use super::course::Course;
 use super::plan::{Cut, MERGE_THREADS, Plan, lanes};
 use super::print::Unit;
 use super::slices::Of;
@@ -113,6 +113,7 @@ impl Job<'_> {
         Ok(())
     }
 
+    /// All of the call, unless the work is long and the form gave up meanwhile.
     pub(super) fn launch_wide(
         &self,
         cuda: &Cuda,
@@ -120,6 +121,7 @@ impl Job<'_> {
         expanded: &Expanded<'_>,
         choice: Choice,
         centres: Address,
+        course: &Course<'_>,
     ) -> Result<()> {
         let plan = &expanded.plan;
         let depth = expanded.square.dim(plan.sections.tape) as usize;
@@ -134,9 +136,9 @@ impl Job<'_> {
         // Where slices are columns, the first of each.
         let columns = plan.slices.filter(|slices| slices.of == Of::Columns);
         let firsts: Vec<usize> = columns.map_or(vec![0; nests.len()], |it| it.firsts().collect());
-        // Rows of all slices and batches, and steps since somebody was asked.
+        // Rows of all slices and batches.
         let batches = self.sizes.batches;
-        let (all, mut since) = (nests.len() * batches * m, 0.0);
+        let all = (nests.len() * batches * m) as f64;
         // The panel whose tiles are there.
         let mut held = None;
         for number in 0..nests.len() * batches {
@@ -147,6 +149,15 @@ impl Job<'_> {
                 let cut = parts.cut(tiling, rows, expanded.square.is_filter(), &self.sizes);
                 for column in (0..n).step_by(parts.columns) {
                     let columns = parts.columns.min(n - column);
+                    if course.is_due(rows as f64 * columns as f64 * plan.body as f64) {
+                        // Kernels of a form that gave up have nothing to do.
+                        if !self.allows(cuda, choice)? {
+                            return Ok(());
+                        }
+                        let done = rows as f64 * column as f64 / n as f64;
+                        let done = (number * m + row) as f64 + done;
+                        course.go_on(cuda, self.name, done / all)?;
+                    }
                     let part = Part { batch, from: [row, column], rows, columns };
                     let ends = column + columns == n;
                     let flags = [column > 0, ends];
@@ -180,13 +191,6 @@ impl Job<'_> {
                     launch.multiply(&scratch)?;
                     if ends && (cut.ranges > 1 || column > 0) {
                         launch.merge(&scratch)?;
-                    }
-                    since += rows as f64 * columns as f64 * (2 * depth) as f64;
-                    if is_much(since) {
-                        since = 0.0;
-                        let done = (number * m + row) as f64
-                            + rows as f64 * (column + columns) as f64 / n as f64;
-                        self.go_on(cuda, done / all as f64)?;
                     }
                 }
             }
@@ -251,8 +255,10 @@ impl Job<'_> {
         let deep = if depths == 0 { 1 } else { depth.div_ceil(depths) };
         bytes.extend([depth, deep].iter().flat_map(|x| x.to_le_bytes()));
         let doubt = [square.doubt(tape) as f32, SUBNORMAL * depth as f32];
-        bytes.extend(doubt.iter().flat_map(|x| x.to_le_bytes()));
+        let shares = square.shares(tape).map(|share| share as f32);
+        bytes.extend(doubt.iter().chain(&shares).flat_map(|x| x.to_le_bytes()));
         bytes.extend([goes_on, ends].iter().flat_map(|&flag| u32::from(flag).to_le_bytes()));
+        bytes.extend([0; 4]); // up to a whole word
         bytes.extend((first.unwrap_or(0) as u64).to_le_bytes());
         bytes
     }

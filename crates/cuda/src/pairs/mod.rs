@@ -10,6 +10,7 @@
 mod arguments;
 mod choice;
 mod cost;
+mod course;
 mod explain;
 mod few;
 mod folding;
@@ -195,7 +196,11 @@ impl<'r> Plans<'r> {
         if direct.tiling.few {
             return Plans { direct, others, expanded: None, by_block: false };
         }
-        let other = summed(forms, whole, sizes).or_else(|| weighted(forms, whole, sizes));
+        // Of short points threads sum columns, of others tensor cores do.
+        let mut other = weighted(forms, whole, sizes);
+        if other.as_ref().is_none_or(|it| !it.plan.sections.by_tiles()) {
+            other = summed(forms, whole, sizes).or(other);
+        }
         let expanded = other.or_else(|| {
             if !forms.parts.is_empty() {
                 return None;

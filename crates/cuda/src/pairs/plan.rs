@@ -16,7 +16,7 @@ use super::right::{Difference, Right};
 use super::sections::Sections;
 use super::slices::Slices;
 use super::square::Square;
-use super::tiling::{self, BLOCKS_OF_SLICES, Tiling};
+use super::tiling::{self, BLOCKS_OF_SLICES, Skeleton, Tiling};
 use super::wide;
 
 /// j of a range, at least: fewer are not worth a state of their own.
@@ -156,7 +156,12 @@ impl<'a> Plan<'a> {
     }
 
     pub(super) fn is_short(&self) -> bool {
-        self.sections.long.is_none() && self.tiling.wide.is_none() && self.tiling.team == 1
+        matches!(self.skeleton(), Skeleton::Short | Skeleton::Few) && self.tiling.team == 1
+    }
+
+    /// How its kernel goes over j.
+    pub(super) fn skeleton(&self) -> Skeleton {
+        self.tiling.skeleton(&self.sections)
     }
 
     /// A plan that multiplies weights by right-hand sides.
@@ -180,7 +185,8 @@ impl<'a> Plan<'a> {
         right: Option<Sides<'a>>,
     ) -> Plan<'a> {
         let depth = sections.long.as_ref().map_or(0, |long| long.depth as usize);
-        let body = body(&sections).max(1);
+        let columns = right.as_ref().map_or(0, |right| right.of.columns());
+        let body = (body(&sections) + cost::on_tensor_cores(columns)).max(1);
         let cut = cut(&tiling, &folding, [body, depth], sizes);
         let shares_levels = tiling::shares_levels(&sections, &folding, &tiling, &sizes);
         let (difference, slices) = (None, None);

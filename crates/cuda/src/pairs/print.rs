@@ -15,7 +15,7 @@ use super::functions::{Does, Printer};
 use super::plan::{MERGE_THREADS, Plan, Sides};
 use super::sections::LONG;
 use super::slices::Of;
-use super::tiling::{self, FEW_RANKS, Tiling};
+use super::tiling::{self, FEW_RANKS, Skeleton, Tiling};
 use super::wide::{SIDE, WAITING, Wide};
 use crate::launch::Width;
 use crate::source::{self, storage, tape, value};
@@ -101,25 +101,22 @@ pub(super) fn source(plan: &Plan<'_>, unit: Unit) -> Result<String> {
                 _ => "",
             },
         ],
-        Unit::Pairs if wide => &[
-            kernel!("pairs_parts.cu"),
-            kernel!("pairs_tiles.cu"),
-            match plan.does() {
-                Does::Fold => kernel!("pairs_wide_fold.cu"),
-                Does::Sift => kernel!("pairs_wide_sift.cu"),
-                Does::Weigh => kernel!("pairs_wide_right.cu"),
-            },
-            kernel!("pairs_wide.cu"),
-        ],
-        Unit::Pairs => &[
-            centre,
-            match sections.long.is_some() {
-                true => kernel!("pairs_long.cu"),
-                false if plan.tiling.few => kernel!("pairs_few.cu"),
-                false => kernel!("pairs_short.cu"),
-            },
-            kernel!("pairs.cu"),
-        ],
+        Unit::Pairs => match plan.skeleton() {
+            Skeleton::Wide => &[
+                kernel!("pairs_parts.cu"),
+                kernel!("pairs_tiles.cu"),
+                match plan.does() {
+                    Does::Fold => kernel!("pairs_wide_fold.cu"),
+                    Does::Sift => kernel!("pairs_wide_sift.cu"),
+                    Does::Weigh => kernel!("pairs_wide_right.cu"),
+                },
+                kernel!("pairs_wide.cu"),
+            ],
+            Skeleton::Short => &[centre, kernel!("pairs_short.cu"), kernel!("pairs.cu")],
+            Skeleton::Few => &[centre, kernel!("pairs_few.cu"), kernel!("pairs.cu")],
+            Skeleton::Long => &[centre, kernel!("pairs_long.cu"), kernel!("pairs.cu")],
+            Skeleton::LongTeams => &[centre, kernel!("pairs_long_teams.cu"), kernel!("pairs.cu")],
+        },
     };
     Ok([
         begin.as_str(),

@@ -164,17 +164,13 @@ impl Right {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::sum_of;
     use super::*;
-    use tilework_formula::parse::formula;
-    use tilework_formula::{Axis, Purpose, Reduction, lower_for};
     use tilework_tape::Slot;
 
     fn right(text: &str) -> Option<Right> {
         let aliases = ["x = Vi(10)", "y = Vj(10)", "b = Vj(12)", "c = Vj(1)", "e = Vi(1)"];
-        let parsed = formula(text, &aliases).unwrap();
-        let reduction = Reduction::new("Sum", &parsed, Axis::J, None, None).unwrap();
-        let purpose = Purpose { dtype: DType::Float32, cheap: true };
-        Right::new(&lower_for(&reduction.outputs(), purpose).unwrap().tape)
+        Right::new(&sum_of(text, &aliases).0)
     }
 
     #[test]
@@ -195,20 +191,7 @@ mod tests {
         let aliases =
             [format!("x = Vi({dim})"), format!("y = Vj({dim})"), format!("b = Vj({width})")];
         let aliases = [&aliases[0][..], &aliases[1], &aliases[2]];
-        let parsed = formula(text, &aliases).unwrap();
-        let reduction = Reduction::new("Sum", &parsed, Axis::J, None, None).unwrap();
-        let purpose = Purpose { dtype: DType::Float32, cheap: true };
-        let tape = lower_for(&reduction.outputs(), purpose).unwrap().tape;
-        let folding = Folding {
-            fold: reduction.row().fold,
-            shape: reduction.shape(),
-            computes: DType::Float32,
-            accumulates: DType::Float32,
-            compensated: false,
-            strict: false,
-            finish: true,
-            output: DType::Float32,
-        };
+        let (tape, folding) = sum_of(text, &aliases);
         let (right, slices) = Right::sliced(&tape, &folding)?;
         let len = slices.as_ref().map_or(right.dim, |slices| slices.len);
         Some((right.columns(), len, slices.map_or(1, |slices| slices.firsts().count())))

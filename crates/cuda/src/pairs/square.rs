@@ -12,7 +12,7 @@
 use std::f64::consts::LN_2;
 
 use smallvec::SmallVec;
-use tilework_backend::square;
+use tilework_backend::square::{self, Tiles};
 use tilework_ops::pair_fold::Monoid;
 use tilework_ops::{FoldId, Id};
 use tilework_tape::{Action, Per, SlotId, Tape};
@@ -113,7 +113,7 @@ impl Square {
     pub(super) fn error(&self, tape: &Tape) -> f64 {
         match self.products {
             Products::Fused => square::fused(self.dim(tape)),
-            Products::Tiles { leave } => square::by_tiles(self.dim(tape), leave),
+            Products::Tiles { leave } => Tiles::new(self.dim(tape), leave).most(),
         }
     }
 
@@ -122,6 +122,18 @@ impl Square {
         match self.is_filter() {
             true => FILTERED,
             false => square::largest_norm(self.slope, self.error(tape)),
+        }
+    }
+
+    /// What [`Tiles`] counts for, as shares of [`Square::error`]. A filter's norms are as they are.
+    pub(super) fn shares(&self, tape: &Tape) -> [f64; 5] {
+        match self.products {
+            Products::Tiles { leave } if !self.is_filter() => {
+                let tiles = Tiles::new(self.dim(tape), leave);
+                let parts = [tiles.norm, tiles.split, tiles.largest, tiles.later, tiles.centre];
+                parts.map(|part| part / tiles.most())
+            }
+            _ => [1.0, 0.0, 0.0, 0.0, 0.0],
         }
     }
 

@@ -10,6 +10,7 @@ use tilework_backend::Scheme;
 use tilework_formula::parse::formula;
 use tilework_formula::{Axis, Purpose, Reduction, lower_for};
 use tilework_ops::DType;
+use tilework_tape::Tape;
 
 use super::folding::Folding;
 use super::functions::Does;
@@ -21,6 +22,7 @@ use cases::{CASES, Case, File};
 
 #[path = "../../golden/cases.rs"]
 mod cases;
+mod skeletons;
 
 const F32: DType = DType::Float32;
 const HOPPER: (i32, i32) = (9, 0);
@@ -52,6 +54,14 @@ fn plain(reduction: &Reduction, dtype: DType, strict: bool) -> Folding {
         finish: true,
         output: dtype,
     }
+}
+
+/// The tape of a sum in float32, and how it is folded, without options.
+pub(super) fn sum_of(text: &str, aliases: &[&str]) -> (Tape, Folding) {
+    let parsed = formula(text, aliases).expect(text);
+    let reduction = Reduction::new("Sum", &parsed, Axis::J, None, None).expect(text);
+    let lowered = lower_for(&reduction.outputs(), Purpose { dtype: F32, cheap: true });
+    (lowered.expect(text).tape, plain(&reduction, F32, false))
 }
 
 /// Does something with the plans of every file, and of the same with few rows: one for each part.
@@ -151,7 +161,7 @@ fn centres_are_found_where_they_pay() {
     const GAUSS: &str = "Exp(-SqDist(x,y) * s) * b";
     const GRADIENT: &str = "Grad(Exp(-SqDist(x,y) * s) * b, x, b)";
     for (dim, m, n) in
-        [(3, 100_000, 100_000), (10, 100_000, 100_000), (3, 40_003, 60_001), (10, 40_003, 60_001)]
+        [(3, 100_000, 100_000), (9, 100_000, 100_000), (3, 40_003, 60_001), (9, 40_003, 60_001)]
     {
         assert!(of("Sum", GAUSS, dim, m, n), "{dim}, {m}, {n}");
         assert!(of("Sum", GRADIENT, dim, m, n), "{dim}, {m}, {n}");
@@ -309,6 +319,10 @@ fn what_is_compiled_needs_little_local_memory() {
         ("ArgKMin", Some(10), "SqDist(x,y)", 3, 1, F32, false),
         ("ArgKMin", Some(10), "SqDist(x,y)", 64, 1, F32, false),
         ("ArgKMin", Some(1500), "SqDist(x,y)", 3, 1, F32, false),
+        ("ArgKMin", Some(17), "SqDist(x,y)", 65, 1, F32, false),
+        ("ArgKMin", Some(100), "SqDist(x,y)", 128, 1, F32, false),
+        ("KMax", Some(100), "(x|y)", 784, 1, DType::Float64, false),
+        ("ArgKMin", Some(1500), "SqDist(x,y)", 128, 1, F32, false),
     ] {
         let aliases =
             [format!("x = Vi({dim})"), format!("y = Vj({dim})"), format!("b = Vj({width})")];

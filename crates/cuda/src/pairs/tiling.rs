@@ -82,14 +82,32 @@ const ROWS_OF_TEAM: usize = 2;
 const TEAM_WORDS: usize = 64;
 const BESIDE_RANKS: usize = 6;
 
+/// Rows that a team may own where long vectors come in chunks, most first: each is read once for all of them.
+const ROWS_IN_CHUNKS_OF_TEAMS: [usize; 3] = [4, 2, 1];
+
 /// Bytes of shared memory that a kernel may declare, on most cards and on Hopper.
 const DECLARED: usize = 48 << 10;
 const DECLARED_ON_HOPPER: usize = 227 << 10;
 
-/// Components of a chunk of long vectors: `DEPTHS` of `kernels/pairs_long.cu`; and bytes that kernels declare beside
+/// Components of a chunk of long vectors: `DEPTHS` of `kernels/pairs_long.cu` and `pairs_long_teams.cu`; and bytes that kernels declare beside
 /// tiles and levels.
 const DEPTHS_OF_CHUNK: usize = 32;
 const BESIDE_LEVELS: usize = 2 << 10;
+
+/// How a kernel goes over j: the file of `kernels` that its text has for that, and what it knows of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Skeleton {
+    /// Tiles of short vectors.
+    Short,
+    /// The same for few pairs, which is compiled soon.
+    Few,
+    /// Long vectors in chunks, where a thread owns rows by itself.
+    Long,
+    /// Long vectors in chunks, where a team does.
+    LongTeams,
+    /// Products of tiles by tensor cores.
+    Wide,
+}
 
 /// What a kernel's text is made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -119,6 +137,17 @@ impl Tiling {
         self.wide.map_or(self.threads / self.team * self.rows, |wide| wide.groups * SIDE)
     }
 
+    /// How its kernel goes over j: of these sections, which are those that it was made for.
+    pub(super) fn skeleton(&self, sections: &Sections<'_>) -> Skeleton {
+        match sections.long {
+            _ if self.wide.is_some() => Skeleton::Wide,
+            Some(_) if self.team > 1 => Skeleton::LongTeams,
+            Some(_) => Skeleton::Long,
+            None if self.few => Skeleton::Few,
+            None => Skeleton::Short,
+        }
+    }
+
     /// The share of a block's threads that have rows, of m that its slices have each, in thousandths.
     fn busy(&self, m: usize) -> usize {
         1000 * self.slices * m / (self.threads * self.rows)
@@ -137,6 +166,9 @@ pub(super) fn tiling(
     let body = body(sections).max(1);
     let long = is_long(sections);
     let team = team(sections, folding, long);
+    if sections.long.is_some() && team > 1 {
+        return in_chunks_of_teams(sections, folding, sizes);
+    }
     if beside.is_none() && few::are(sections, folding, [body, team], sizes) {
         return few::tiling(sections, team);
     }
@@ -327,6 +359,23 @@ fn in_chunks(sections: &Sections<'_>, folding: &Folding, m: usize) -> Tiling {
     let group = [4, 2].into_iter().find(fits).unwrap_or(1);
     let (team, slices, tile, ahead, few) = (1, 1, CHUNKS_OF, 0, false);
     Tiling { threads, team, rows, slices, tile, group, ahead, few, wide: None }
+}
+
+/// The same where teams own rows, at all sizes: their states are what registers are for.
+fn in_chunks_of_teams(sections: &Sections<'_>, folding: &Folding, sizes: &Sizes) -> Tiling {
+    let (teams, words) = (THREADS / TEAM, words_of_team(folding));
+    let fits =
+        |rows: &usize| rows * words <= TEAM_WORDS && (*rows == 1 || 2 * sizes.m > rows * teams);
+    let rows = ROWS_IN_CHUNKS_OF_TEAMS.into_iter().find(fits).unwrap_or(1);
+    let number = folding.computes.size();
+    let each = sections.bytes(Per::J).next_multiple_of(16);
+    let bytes = |group: usize| {
+        let chunks = group * TEAM * (2 * (DEPTHS_OF_CHUNK * number + 16) + each);
+        chunks + 2 * rows * teams * DEPTHS_OF_CHUNK * number + BESIDE_LEVELS
+    };
+    let group = [4, 2].into_iter().find(|group| bytes(*group) <= DECLARED).unwrap_or(1);
+    let (team, tile, slices, ahead, few) = (TEAM, group * TEAM, 1, 0, false);
+    Tiling { threads: THREADS, team, rows, slices, tile, group, ahead, few, wide: None }
 }
 
 /// Whether blocks of so many rows leave much of the last one idle.

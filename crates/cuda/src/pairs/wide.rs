@@ -22,17 +22,15 @@ pub(super) const SIDE: usize = 64;
 pub(super) const SPLIT_BYTES: usize = 4;
 pub(super) const RIGHT_BYTES: usize = 8;
 
-/// Components from which the tensor cores pay: for the smallest, which threads compute directly, and
-/// for all else; and beyond which tiles of a row do not fit.
+/// Components from which the tensor cores pay for the smallest, which threads compute directly; beyond which they do
+/// for all else, whose squares threads compute expanded; and beyond which tiles of a row do not fit.
 const SMALLEST: u32 = 8;
-const OTHERS: u32 = 32;
+pub(super) const NARROW: u32 = 9;
 const WIDEST: u32 = 32 << 10;
 
-/// Points whose squares threads compute before they multiply by right-hand sides.
-pub(super) const NARROW: u32 = 16;
-
-/// Components, or columns of right-hand sides, of all pairs of a batch from which splitting pays.
-const WORTH: f64 = 2e9;
+/// Components of all pairs of a batch that threads would have more to do for, or columns of right-hand sides, from
+/// which splitting pays.
+const WORTH: f64 = 1.5e9;
 
 /// Batches that are worked on one by one.
 const BATCHES: usize = 1 << 10;
@@ -83,24 +81,32 @@ pub(super) fn by_tiles(
     folding: &Folding,
     sizes: &Sizes,
 ) -> Option<Square> {
-    let work = sizes.m as f64 * sizes.n as f64 * f64::from(square.dim(tape));
+    let dim = square.dim(tape);
+    let saved = match square.is_filter() {
+        true if dim >= SMALLEST => dim,
+        true => 0,
+        false => dim.saturating_sub(NARROW),
+    };
     // With several panels a filter's rows are not cut over j, so there have to be enough of them.
-    let panel = sizes.n * (square.dim(tape) as usize + 2) * SPLIT_BYTES <= PANEL_BYTES;
+    let panel = sizes.n * (dim as usize + 2) * SPLIT_BYTES <= PANEL_BYTES;
     let enough = panel || sizes.m >= 2 * SIDE * sizes.multiprocessors;
     let ranks = !square.is_filter() || (square.outside && folding.shape.k <= FEW_RANKS && enough);
-    let least = if square.is_filter() { SMALLEST } else { OTHERS };
     let suits = suits(square, tape, folding, sizes)
-        && square.dim(tape) >= least
-        && work >= WORTH
+        && sizes.m as f64 * sizes.n as f64 * f64::from(saved) >= WORTH
         && folding.words() <= STATE_WORDS
         && ranks;
-    // Filters compute anew what they find, so that less accuracy costs little.
+    suits.then_some(Square { products: tiles(&square, tape), ..square })
+}
+
+/// Of D, how many go through a tensor core at once: few where points are short, so that they may be further from the
+/// centre than long ones are, for their length. Filters compute anew what they find, so that less accuracy costs little.
+fn tiles(square: &Square, tape: &Tape) -> Products {
     let leave = match (square.is_filter(), square.dim(tape)) {
-        (true, ..=16) => 16,
+        (true, ..=16) | (false, ..=48) => 16,
         (true, 33..) => 64,
         _ => 32,
     };
-    suits.then_some(Square { products: Products::Tiles { leave }, ..square })
+    Products::Tiles { leave }
 }
 
 /// The square of weights that are multiplied by right-hand sides, where that pays: by threads where
@@ -118,7 +124,7 @@ pub(super) fn weighed(right: &Right, folding: &Folding, sizes: &Sizes) -> Option
     if !pays || !points || !on_hopper(square, tape, folding, sizes) {
         return None;
     }
-    let products = if narrow { Products::Fused } else { Products::Tiles { leave: 32 } };
+    let products = if narrow { Products::Fused } else { tiles(&square, tape) };
     (narrow || suits(square, tape, folding, sizes)).then_some(Square { products, ..square })
 }
 

@@ -1,0 +1,55 @@
+// How teams go over a range of j whose vectors are long: TILE of them at once, DEPTHS of their components at once in
+// shared memory, and of the block's rows too. A thread has every LANES-th j of a tile, for all rows of its team. The length
+// is an argument. Part of `pairs.cu`, whose head tells the rest; declared before is what `pairs_long.cu` names.
+
+#define DEPTHS 32
+static_assert(TILE == GROUP * LANES, "a team folds a tile at once");
+enum { CHOICES = 1, TEAMS = THREADS / LANES };
+#define OWN_ROWS(x) OfI x[ROWS]
+
+FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const Shape& shape, const Stretch& own,
+    const OfI (&x)[ROWS], State (&s)[ROWS], const Choice&) {
+    __shared__ OfJ tile[TILE];
+    // Longer by one read of a thread, so that those of neighbours are in different banks.
+    __shared__ alignas(16) T chunks[2][TILE][DEPTHS + 16 / sizeof(T)];
+    __shared__ alignas(16) T rows[2][ROWS * TEAMS][DEPTHS];
+    const u32 depth = (u32)in.numbers[DEPTH_AT], lane = threadIdx.x % LANES, team = threadIdx.x / LANES;
+    const i64 first = own.first - team;
+    u32 runs = 0, turn = 0;
+    for (i32 j = 0; j < own.count; j += TILE) {
+        int here = own.count - j < TILE ? own.count - j : TILE;
+        T sums[ROWS][GROUP];
+        EACH(r, ROWS) EACH(u, GROUP) sums[r][u] = 0;
+        __syncthreads();
+        for (int t = threadIdx.x; t < here; t += THREADS) of_j(in, at, p, own.begin + j + t, tile[t]);
+#pragma unroll 1
+        for (u32 d = 0; d < depth; d += DEPTHS, turn ^= 1) {
+            const u32 c = threadIdx.x % DEPTHS;
+            const bool there = d + c < depth;
+            for (int t = threadIdx.x / DEPTHS; t < TILE; t += THREADS / DEPTHS) {
+                chunks[turn][t][c] = there && t < here ? long_j(in, at, own.begin + j + t, d + c) : (T)0;
+            }
+            for (int r = threadIdx.x / DEPTHS; r < ROWS * TEAMS; r += THREADS / DEPTHS) {
+                i64 i = first + r < shape.m ? first + r : shape.m - 1;
+                rows[turn][r][c] = there ? long_i(in, at, i, d + c) : (T)0;
+            }
+            // The chunk before is read by nobody any more when all are here, so that two are enough.
+            __syncthreads();
+            PRAGMA(unroll 2) for (int c = 0; c < DEPTHS; c += 4) {
+                Pack<T, 4> a[ROWS];
+                EACH(r, ROWS) a[r] = *(const Pack<T, 4>*)&rows[turn][r * TEAMS + team][c];
+                EACH(u, GROUP) {
+                    Pack<T, 4> b = *(const Pack<T, 4>*)&chunks[turn][u * LANES + lane][c];
+                    EACH(e, 4) EACH(r, ROWS) along(a[r].at[e], b.at[e], sums[r][u]);
+                }
+            }
+        }
+        runs++;
+        EACH(r, ROWS) {
+            s[r].begin(j + here);
+            fold<GROUP>(p, x[r], tile + lane, sums[r], s[r], j + lane);
+            s[r].carry(runs);
+        }
+    }
+    return true;
+}
