@@ -60,7 +60,55 @@ pub fn many_ranks(device: Device) {
         for k in [17, 32, 33, 100, 1000, 1025, 2600] {
             scope.spawn(move || ranked(device, k));
         }
+        for dim in [65, 100] {
+            scope.spawn(move || ranked_of_long_vectors(device, dim));
+        }
     });
+}
+
+/// The same of long vectors, of few pairs and of many. Coordinates are whole, so that every order of sums gives the same.
+fn ranked_of_long_vectors(device: Device, dim: usize) {
+    let rng = Rng::new(16);
+    let aliases = [format!("x = Vi({dim})"), format!("y = Vj({dim})")];
+    let aliases: Vec<&str> = aliases.iter().map(String::as_str).collect();
+    for (m, n, dtype) in [
+        (1, 30, DType::Float32),
+        (50, 200, DType::Float32),
+        (7, 60, DType::Float64),
+        (301, 1500, DType::Float16),
+        (300, 4001, DType::Float32),
+        (5, 60_001, DType::Float32),
+        (70, 2500, DType::Float64),
+    ] {
+        let points = |rows: usize| {
+            let numbers = rng.normal(&[rows, dim], DType::Float64).and_then(|x| x.multiply(20.0));
+            numbers.and_then(|x| x.round_to(0)?.astype(dtype)).expect("points")
+        };
+        let here = [points(m), points(n)];
+        here[1].slice(&tilework::s![3..4]).and_then(|row| row.fill(f64::NAN)).expect("fill");
+        let there = here.each_ref().map(|x| x.to_device(device).expect("to_device"));
+        // What is few is held against the reference.
+        let by = if m * n <= 10_000 { Device::reference() } else { Device::cpu() };
+        let here = here.each_ref().map(|x| x.to_device(by).expect("to_device"));
+        for (k, formula, reduction) in [
+            (17, "SqDist(x,y)", "KMin_ArgKMin"),
+            (20, "SqDist(x,y)", "KMin_ArgKMin"),
+            (100, "SqDist(x,y)", "KMin_ArgKMin"),
+            (100, "(x|y)", "KMax_ArgKMax"),
+            (1500, "SqDist(x,y)", "KMin_ArgKMin"),
+        ] {
+            let call = Genred::with(formula, &aliases, reduction, 1, Some(k), None).expect(formula);
+            let run = |arrays: &[Array; 2], scheme| {
+                let options = Options { scheme, ..Options::default() };
+                call.call_with(&[&arrays[0], &arrays[1]], &options).expect(formula)
+            };
+            let expected = run(&here, Scheme::Auto);
+            for scheme in [Scheme::Auto, Scheme::OneD, Scheme::TwoD] {
+                let what = format!("{reduction} of {k}, {m} x {n}, D = {dim}, {dtype}, {scheme:?}");
+                agree(&what, &run(&there, scheme), &expected, 0.0);
+            }
+        }
+    }
 }
 
 fn ranked(device: Device, k: usize) {

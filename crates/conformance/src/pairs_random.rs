@@ -8,7 +8,7 @@ use tilework::pairs::Genred;
 use tilework::{Array, Device, FoldId, Id, Result, s};
 use tilework_ops::random::{block, uniform_f64};
 
-use crate::pairs::{array, close, floats};
+use crate::pairs::{self, array, close, floats};
 
 /// Numbers from one seed, one after the other.
 struct Dice {
@@ -39,9 +39,15 @@ pub fn seeds(count: u64) -> Range<u64> {
     }
 }
 
-/// Rows of i and of j.
-const M: usize = 3;
-const N: usize = 5;
+/// Rows of i and of j; of every fourth formula so many of one of them that cards take their kernels for many pairs.
+fn rows(device: Device, seed: u64) -> [usize; 2] {
+    match seed % 8 {
+        _ if !pairs::is_card(device) => [3, 5],
+        3 => [pairs::MANY, 2],
+        7 => [2, pairs::MANY],
+        _ => [3, 5],
+    }
+}
 
 /// The variables of a formula: some of each category, of dimension 1 and of another.
 fn variables(dim: usize) -> Vec<Variable> {
@@ -168,14 +174,15 @@ pub fn random_formulas(device: Device, seeds: Range<u64>) {
         let (expr, dim, mut dice) = drawn(seed);
         let what = format!("formula {seed}: {expr}");
         let all = variables(dim);
+        let [m, n] = rows(device, seed);
         let batches: [&[usize]; 4] = [&[], &[2, 1], &[3], &[1, 3]];
         let arrays: Vec<Array> = all
             .iter()
             .map(|variable| {
                 let mut shape = batches[dice.below(4)].to_vec();
                 match variable.category {
-                    Category::I => shape.push(M),
-                    Category::J => shape.push(N),
+                    Category::I => shape.push(m),
+                    Category::J => shape.push(n),
                     Category::Parameter => {}
                 }
                 shape.push(variable.dim);
@@ -193,7 +200,7 @@ pub fn random_formulas(device: Device, seeds: Range<u64>) {
             }
             let given: Vec<&Array> = arrays[..mean.arguments()].iter().collect();
             let got = mean.call(&given).expect(&what);
-            check(&what, &expr, &arrays, axis, &got);
+            check(&what, &expr, &arrays, [m, n], axis, &got);
         }
     }
 }
@@ -277,9 +284,9 @@ fn oracle(
 }
 
 /// Compares every batch of a mean with the oracle.
-fn check(what: &str, expr: &Expr, arrays: &[Array], axis: Axis, got: &Array) {
+fn check(what: &str, expr: &Expr, arrays: &[Array], [m, n]: [usize; 2], axis: Axis, got: &Array) {
     let mean = Reduction::new("Mean", expr, axis, None, None).expect("mean");
-    let rows = if axis == Axis::J { M } else { N };
+    let rows = if axis == Axis::J { m } else { n };
     for b in 0..2isize {
         for c in 0..3isize {
             let numbers: Vec<Vec<f64>> = arrays
@@ -293,7 +300,7 @@ fn check(what: &str, expr: &Expr, arrays: &[Array], axis: Axis, got: &Array) {
                 })
                 .collect();
             let numbers: Vec<&[f64]> = numbers.iter().map(|numbers| &numbers[..]).collect();
-            let (expected, _) = mean.evaluate(&numbers, M, N).expect("the oracle");
+            let (expected, _) = mean.evaluate(&numbers, m, n).expect("the oracle");
             // An index that no variable has counts one row.
             let rows = if got.shape()[got.ndim() - 2] == 1 { 1 } else { rows };
             let expected = &expected[..rows * expr.dim()];

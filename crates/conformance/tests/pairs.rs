@@ -1,8 +1,8 @@
 //! Reductions over pairs, once for every device.
 
 use tilework_conformance::{
-    Device, on, pairs, pairs_bounds, pairs_centred, pairs_golden, pairs_nearest, pairs_random,
-    pairs_shapes, pairs_sizes,
+    Device, on, pairs, pairs_bounds, pairs_centred, pairs_course, pairs_golden, pairs_gradients,
+    pairs_nearest, pairs_random, pairs_shapes, pairs_sizes,
 };
 
 macro_rules! device {
@@ -14,6 +14,11 @@ macro_rules! device {
             #[test]
             fn odds_and_ends() {
                 on($device, |device| pairs::odds_and_ends(device, $long));
+            }
+
+            #[test]
+            fn gradients() {
+                on($device, pairs_gradients::gradients);
             }
 
             #[test]
@@ -34,9 +39,9 @@ macro_rules! device {
     };
 }
 
-device!(cpu, Ok(Device::cpu()), 1 << 20, 300; formulas, reductions, batches, gradients, partials);
-device!(reference, Ok(Device::reference()), 500, 100; formulas, reductions, batches, gradients, partials);
-device!(cuda, Device::parse("cuda:0"), 1 << 20, 40; formulas, reductions, batches, gradients, partials);
+device!(cpu, Ok(Device::cpu()), 1 << 20, 300; formulas, reductions, batches, partials);
+device!(reference, Ok(Device::reference()), 500, 100; formulas, reductions, batches, partials);
+device!(cuda, Device::parse("cuda:0"), 1 << 20, 40; formulas, reductions, batches, partials);
 
 #[test]
 fn sizes() {
@@ -50,10 +55,17 @@ fn forms() {
 
 #[test]
 fn moved() {
-    pairs_centred::moved(Device::cpu(), [(301, 1103, 3), (200, 700, 10)]);
+    pairs_centred::moved(Device::cpu(), &[(301, 1103, 3), (200, 700, 10)]);
     pairs_centred::moved_batches(Device::cpu(), (100, 300));
     on(Device::parse("cuda:0"), |device| {
-        pairs_centred::moved(device, [(40_003, 60_001, 3), (40_003, 60_001, 10)]);
+        let sizes = [
+            (40_003, 60_001, 3),
+            (40_003, 60_001, 9),
+            (40_003, 60_001, 10),
+            (10_007, 12_011, 40),
+            (3_001, 4_003, 784),
+        ];
+        pairs_centred::moved(device, &sizes);
         pairs_centred::moved_batches(device, (6_001, 7_003));
     });
 }
@@ -61,6 +73,11 @@ fn moved() {
 #[test]
 fn weighed() {
     on(Device::parse("cuda:0"), pairs_sizes::weighed);
+}
+
+#[test]
+fn long_work() {
+    on(Device::parse("cuda:0"), |device| pairs_course::long_work(device, 300_000));
 }
 
 #[test]
@@ -140,6 +157,12 @@ fn nearest_on_a_line() {
 #[test]
 fn many_of_all() {
     pairs_nearest::many_of_all(Device::cpu());
+}
+
+#[test]
+fn gradients_of_many() {
+    pairs_gradients::gradients_of_many(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_gradients::gradients_of_many);
 }
 
 #[test]

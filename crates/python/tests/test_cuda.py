@@ -85,14 +85,20 @@ def test_without_memory_is_an_error_and_the_device_stays_usable() -> None:
 
 @card
 def test_what_was_gathered_for_a_refused_request_is_given_back() -> None:
-    tw.cuda.empty_cache()
-    before = tw.cuda.memory_info()
-    # Of the driver's pool, that is: more than the card has, not more than it would try to have.
-    with pytest.raises(MemoryError, match="are free"):
-        tw.zeros(2 * before.total, dtype="int8", device="cuda")
-    after = tw.cuda.memory_info()
-    assert after.reserved <= before.reserved + (64 << 20)
-    assert after.free >= before.free - (64 << 20)
+    lost = []
+    for _ in range(20):
+        tw.cuda.empty_cache()
+        before = tw.cuda.memory_info()
+        # Of the driver's pool, that is: more than the card has, not more than it would try to have.
+        with pytest.raises(MemoryError, match="are free"):
+            tw.zeros(2 * before.total, dtype="int8", device="cuda")
+        after = tw.cuda.memory_info()
+        assert after.reserved <= before.reserved + (64 << 20)
+        # Other programs take memory of the card meanwhile, but not each time.
+        lost.append(before.free - after.free)
+        if lost[-1] <= 64 << 20:
+            break
+    assert lost[-1] <= 64 << 20, lost
 
 
 @card
