@@ -58,7 +58,7 @@ $(VENV)/ready: requirements-dev.txt
 
 test-kernels: $(VENV)/ready ## CUDA kernels compile for three generations of cards; needs no card.
 	TILEWORK_CUDA_PATH=$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nvidia/cu13) \
-	  $(CARGO) test --quiet --locked -p tilework-cuda --lib compile -- --nocapture
+	  $(CARGO) test --quiet $(ALL) --lib compile -- --nocapture
 
 # Everything that a machine with a card needs to test and measure, which has neither Rust nor a network.
 # Its Python must have NumPy; PyTorch and CuPy are used where they are.
