@@ -1,5 +1,6 @@
 //! Reductions over pairs of shapes of their own: few rows by many columns, and vectors of any length, against
-//! the CPU; right-hand sides of any layout; gradients of wide points. Called by `tests/pairs.rs`.
+//! the CPU; right-hand sides of any layout; results of many components; gradients of wide points. Called by
+//! `tests/pairs.rs`.
 
 use tilework::pairs::{Accuracy, Genred, Options, Reduced, Scheme, SumScheme};
 use tilework::{Array, DType, Device, Rng, s};
@@ -176,6 +177,62 @@ pub fn right_hand_sides(device: Device) {
                 let how = call.explain(&arrays.each_ref(), &options).expect("explain");
                 let products = !how.contains("assembled") || how.contains("by matrix products");
                 assert!(products || device != Device::cpu(), "{layout}, {dtype}, {sums:?}: {how}");
+            }
+        }
+    }
+}
+
+/// Results of so many components that devices take some at a time: extremes, ranks, counts and products of vectors, and exponentials
+/// with many weights; of few pairs and of many, in batches, with vectors that do not lie side by side.
+pub fn wide_results(device: Device) {
+    const CASES: [Case; 12] = [
+        ("KMin_ArgKMin", Some(5), "x - y", None),
+        ("ArgKMax", Some(30), "Concat(b, x * y)", None),
+        ("KMax", Some(2), "x + y", None),
+        ("Max", None, "x - y", None),
+        ("ArgMin", None, "Abs(x - y)", None),
+        ("Min_ArgMin", None, "Concat(x * y, Concat(x + y, b))", None),
+        ("Count", None, "x - y > 0", None),
+        ("Any", None, "x - y > 3", None),
+        ("Mean", None, "Concat(b, x * y)", None),
+        ("SumSoftMaxWeight", None, "-SqDist(b, c) * s", Some("y")),
+        ("LogSumExp", None, "(b|c) * s", Some("Square(y) + Abs(x) + 1")),
+        ("Max_SumShiftExpWeight", None, "-SqDist(b, c) * s", Some("y")),
+    ];
+    let rng = Rng::new(19);
+    for (dim, dtype, near) in [
+        (17, DType::Float32, 1e-5),
+        (33, DType::Float64, 1e-13),
+        (70, DType::Float32, 1e-5),
+        (131, DType::Float16, 1e-2),
+        (200, DType::Float32, 1e-5),
+    ] {
+        for (batches, m, n) in [(1, 3, 5), (2, 40, 1100), (1, 301, 700)] {
+            // Whole, so that extremes have ties, and every second one of what lies in memory.
+            let draw = |rows: usize, dim: usize, batches: usize| {
+                let numbers = rng.normal(&[batches, rows, 2 * dim], DType::Float64);
+                let numbers = numbers.and_then(|x| x.multiply(3.0)?.round_to(0)?.astype(dtype));
+                let numbers = numbers.and_then(|x| x.slice(&s![.., .., ..;2])).expect("numbers");
+                let there = numbers.to_device(device).expect("to_device");
+                [there, numbers]
+            };
+            let s = Array::full_on(Device::cpu(), &[1], 0.02, dtype).expect("full");
+            let s = [s.to_device(device).expect("to_device"), s];
+            let arrays =
+                [draw(m, dim, batches), draw(n, dim, 1), s, draw(n, 2, batches), draw(m, 2, 1)];
+            let aliases = [format!("x = Vi({dim})"), format!("y = Vj({dim})")];
+            let aliases = [&aliases[0][..], &aliases[1], "s = Pm(1)", "b = Vj(2)", "c = Vi(2)"];
+            for (name, k, text, weight) in CASES {
+                let call = Genred::with(text, &aliases, name, 1, k, weight).expect(text);
+                for scheme in [Scheme::Auto, Scheme::TwoD] {
+                    let options = Options { scheme, ..Options::default() };
+                    let [got, expected] = [0, 1].map(|place| {
+                        let arrays = arrays.each_ref().map(|both| &both[place]);
+                        call.call_with(&arrays, &options).expect(text)
+                    });
+                    let what = format!("{name} of {text}, {dim}, {dtype}, {m} x {n}, {scheme:?}");
+                    agree(&what, &got, &expected, near);
+                }
             }
         }
     }

@@ -127,6 +127,12 @@ fn right_hand_sides() {
 }
 
 #[test]
+fn wide_results() {
+    pairs_shapes::wide_results(Device::reference());
+    on(Device::parse("cuda:0"), pairs_shapes::wide_results);
+}
+
+#[test]
 fn wide_gradients() {
     pairs_shapes::wide_gradients(Device::cpu());
     on(Device::parse("cuda:0"), pairs_shapes::wide_gradients);

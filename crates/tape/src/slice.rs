@@ -23,9 +23,9 @@ impl Tape {
         parts(self, *self.outputs.first()?)
     }
 
-    /// The tape that gives `len` components of a slot, from those of its inputs; none where components do not stand side
-    /// by side.
-    pub fn slice(&self, slot: SlotId, len: u32) -> Option<Slice> {
+    /// The tape that gives `len` components of a slot, from those of its inputs, behind other slots as they are; none where
+    /// components do not stand side by side.
+    pub fn slice(&self, others: &[SlotId], slot: SlotId, len: u32) -> Option<Slice> {
         let (first, all) = (self.inputs.len(), self.slot(slot).len);
         if len == 0 || len > all || all == 1 {
             return None;
@@ -79,9 +79,10 @@ impl Tape {
             names[first + k] = SlotId::try_from(inputs.len() + steps.len()).ok()?;
             steps.push(narrow);
         }
-        let output = names[usize::from(slot)];
-        let tape = Tape { inputs, steps, outputs: SmallVec::from_elem(output, 1), single: None };
-        Some(Slice { tape: tape.only(&[output]), again })
+        let outputs = others.iter().map(|&other| moved(other)).chain([names[usize::from(slot)]]);
+        let outputs: SmallVec<[SlotId; 2]> = outputs.collect();
+        let tape = Tape { inputs, steps, outputs: outputs.iter().copied().collect(), single: None };
+        Some(Slice { tape: tape.only(&outputs), again })
     }
 }
 
@@ -104,7 +105,7 @@ mod tests {
         let both = build.concat(&[w, all]).unwrap();
         let whole = build.finish(&[both]).unwrap();
         assert_eq!(whole.parts().unwrap(), [w, all]);
-        let Slice { tape, again } = whole.slice(all, 2).unwrap();
+        let Slice { tape, again } = whole.slice(&[], all, 2).unwrap();
         tape.check().unwrap();
         assert_eq!((again.as_slice(), tape.inputs().len()), (&[0, 1][..], 4));
         assert_eq!(tape.slot(tape.outputs()[0]).len, 2);
@@ -115,6 +116,12 @@ mod tests {
         let all = whole.only(&[all]).evaluate(&[&x, &y]).unwrap();
         let some = tape.evaluate(&[&x, &y, &x[2..4], &y[2..4]]).unwrap();
         assert_eq!(all[0][2..4], some[0][..]);
+        // Behind another, which is whole.
+        let beside = whole.slice(&[w], d, 3).unwrap().tape;
+        beside.check().unwrap();
+        let both = beside.evaluate(&[&x, &y, &x[1..4], &y[1..4]]).unwrap();
+        let whole = whole.only(&[w, d]).evaluate(&[&x, &y]).unwrap();
+        assert_eq!((&both[0], &both[1][..]), (&whole[0], &whole[1][1..4]));
     }
 
     #[test]
@@ -126,6 +133,6 @@ mod tests {
         let all = build.apply(Id::Exp, &[both]).unwrap();
         let d = build.dot(x, y).unwrap();
         let tape = build.finish(&[all, d]).unwrap();
-        assert!(tape.slice(all, 2).is_none() && tape.slice(d, 1).is_none());
+        assert!(tape.slice(&[], all, 2).is_none() && tape.slice(&[], d, 1).is_none());
     }
 }

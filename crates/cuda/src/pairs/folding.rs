@@ -45,11 +45,14 @@ impl Folding {
 
     /// Of a slice, or of all.
     pub(super) fn sliced(self, slices: Option<&Slices>) -> Folding {
-        let shape = match slices {
-            Some(slices) if slices.of == Of::Ranks => PairShape { k: slices.len, ..self.shape },
-            Some(slices) => PairShape { dim: slices.len, ..self.shape },
-            None => self.shape,
-        };
+        let mut shape = self.shape;
+        if let Some(slices) = slices {
+            *match slices.of {
+                Of::Components | Of::Each | Of::Columns => &mut shape.dim,
+                Of::Weights => &mut shape.weights,
+                Of::Ranks => &mut shape.k,
+            } = slices.len;
+        }
         Folding { shape, ..self }
     }
 

@@ -1,6 +1,6 @@
 //! Reductions over pairs: kernels printed for the formula at hand.
 //!
-//! The walk of a call: [`run`] looks for the `forms` of a formula: sums of many components in `slices`,
+//! The walk of a call: [`run`] looks for the `forms` of a formula: many components in `slices`,
 //! weights times `right`-hand sides. It makes a `plan` (sections of the tape, rows and tiles, ranges of
 //! j), and a second one where the formula has a `square` that may be expanded, on tensor cores where it
 //! is `wide`. `launching` looks kernels up or has them printed (`print`) and compiled, measures the
@@ -43,7 +43,7 @@ use crate::launch::{MAX_AXES, Nest, too_many_axes};
 use folding::Folding;
 use plan::{Plan, Sizes};
 use right::{Columns, Right};
-use slices::{Of, Slices};
+use slices::Slices;
 use square::Square;
 use tiling::RANKS_OF_TEAM;
 
@@ -93,6 +93,7 @@ struct Forms<'t> {
 impl<'t> Forms<'t> {
     fn new(tape: &'t Tape, folding: &Folding) -> Forms<'t> {
         let few = Slices::of_input(tape, folding, slices::FEW);
+        let few = few.or_else(|| Slices::of_weights(tape, folding));
         let ranks = folding.is_ranked().then(|| Slices::of_ranks(folding.shape.k, RANKS_OF_TEAM));
         let parts = if few.is_none() { Slices::of_parts(tape, folding) } else { Vec::new() };
         let (right, many) = Right::sliced(tape, folding).unzip();
@@ -298,9 +299,8 @@ impl Job<'_> {
                 *offset = offset.wrapping_add_signed(count as isize * component);
             };
             slices.moved.iter().for_each(|&input| step(input, first, component(layouts[input])));
-            let indices = if slices.of == Of::Ranks { output(&self.request.indices) } else { 0 };
             step(layouts.len(), slices.from + first, output(&self.request.values));
-            step(layouts.len() + 1, first, indices);
+            step(layouts.len() + 1, slices.from + first, output(&self.request.indices));
             nest
         };
         slices.firsts().map(nest).collect()

@@ -345,6 +345,10 @@ fn states(plan: &Plan<'_>, merges: bool) -> String {
         Monoid::Count => format!("Counted<{}>", if shared(pairs) { "ROWS" } else { "0" }),
         Monoid::Smallest => format!("{best}<false, {index}{}>", follows(pairs)),
         Monoid::Largest => format!("{best}<true, {index}{}>", follows(pairs)),
+        // Those of ranges are few, and a thread has no registers for levels of many sums.
+        Monoid::Shifted if index == "i64" && folding.seldom_bytes() > 0 => {
+            "Shifted<Kahan<1 + WEIGHTS> >".to_owned()
+        }
         Monoid::Shifted => format!("Shifted<{} >", sums("1 + WEIGHTS", shared(pairs))),
     };
     // The sums that a reduction is about: the weighted ones, or the plain one without weights.

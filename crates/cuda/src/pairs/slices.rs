@@ -6,10 +6,11 @@
 //! Called by `pairs`.
 
 use smallvec::SmallVec;
-use tilework_ops::pair_fold::Monoid;
+use tilework_ops::pair_fold::{Finish, Monoid};
 use tilework_tape::{Builder, Slice, Tape};
 
 use super::folding::Folding;
+use super::tiling::{FEW_RANKS, RANKS_OF_TEAM};
 
 /// Components of a slice that a thread has registers for, beside several rows.
 pub(super) const FEW: usize = 16;
@@ -23,6 +24,10 @@ const SLICE: [usize; 2] = [48, 16];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
     Components,
+    /// Components one by one, each with all its ranks.
+    Each,
+    /// Weights of exponentials, which are as many results.
+    Weights,
     /// Columns of right-hand sides, of a formula that stays as it is.
     Columns,
     Ranks,
@@ -48,6 +53,12 @@ impl Slices {
     fn new(of: Of, len: usize, all: usize) -> Slices {
         let (again, moved) = (SmallVec::new(), SmallVec::new());
         Slices { of, tape: None, again, moved, from: 0, len, all }
+    }
+
+    /// The same with the formula of a slice, of the whole one.
+    fn with(self, whole: &Tape, Slice { tape, again }: Slice) -> Slices {
+        let moved = (0..again.len()).map(|k| whole.inputs().len() + k).collect();
+        Slices { tape: Some(tape), again, moved, ..self }
     }
 
     /// Slices of at most so many; none where there are not more, or they do not stand side by side in one input.
@@ -76,15 +87,39 @@ impl Slices {
         (all > most).then(|| Slices::new(Of::Ranks, length(all, most), all))
     }
 
-    /// The parts that the sums of many components are put together from, in slices or as they are; none where a thread
-    /// has registers for all, or components of a long part do not stand side by side.
+    /// Slices of the weights of exponentials; none where a thread has registers for all, where the results are more than a
+    /// number for each, or where weights do not stand side by side.
+    pub(super) fn of_weights(tape: &Tape, folding: &Folding) -> Option<Slices> {
+        let (all, most) = (folding.shape.weights, FEW * 4 / folding.accumulates.size());
+        let finish = folding.fold.row().finish;
+        let single = folding.finish && matches!(finish, Finish::LogSums | Finish::SoftMean);
+        let (&[exponent, weight], true) = (tape.outputs(), single && all > most) else {
+            return None;
+        };
+        let len = length(all, most);
+        let slice = tape.slice(&[exponent], weight, len as u32)?;
+        Some(Slices::new(Of::Weights, len, all).with(tape, slice))
+    }
+
+    /// The parts that many components are put together from, in slices or as they are; none where a thread
+    /// has registers for all, where they are not folded each for itself, or where components of a long part do not stand
+    /// side by side.
     pub(super) fn of_parts(tape: &Tape, folding: &Folding) -> Vec<Slices> {
-        let words = folding.accumulates.size() / 4;
-        let sums = folding.monoid() == Monoid::Add && tape.outputs().len() == 1;
-        if !sums || folding.shape.dim * words <= MOST_WORDS {
+        let (size, shape) = (folding.accumulates.size() / 4, folding.shape);
+        let (of, fits, most) = match folding.monoid() {
+            Monoid::Smallest | Monoid::Largest if shape.k > RANKS_OF_TEAM => return Vec::new(),
+            Monoid::Smallest | Monoid::Largest if shape.k > 1 => (Of::Each, FEW_RANKS / shape.k, 1),
+            // With their indices.
+            Monoid::Smallest | Monoid::Largest => {
+                (Of::Components, MOST_WORDS / (2 * size), MOST_WORDS / (2 * size))
+            }
+            Monoid::Shifted => return Vec::new(),
+            _ => (Of::Components, MOST_WORDS / size, MOST_WORDS / size),
+        };
+        if shape.dim <= fits.max(1) {
             return Vec::new();
         }
-        parts(tape, MOST_WORDS / words, SLICE[usize::from(words > 1)]).unwrap_or_default()
+        parts(tape, of, most, most.min(SLICE[usize::from(size > 1)])).unwrap_or_default()
     }
 
     /// The formula of a slice, of that of all components.
@@ -99,7 +134,7 @@ impl Slices {
 }
 
 /// Parts of at most `most` components as they are, neighbours of which that are short together; others in slices.
-fn parts(tape: &Tape, most: usize, len: usize) -> Option<Vec<Slices>> {
+fn parts(tape: &Tape, of: Of, most: usize, len: usize) -> Option<Vec<Slices>> {
     let mut parts: Vec<Slices> = Vec::new();
     let (mut near, mut from) = (Vec::new(), 0);
     let together = |near: &mut Vec<u16>, end: usize, parts: &mut Vec<Slices>| {
@@ -110,7 +145,7 @@ fn parts(tape: &Tape, most: usize, len: usize) -> Option<Vec<Slices>> {
         let mut build = Builder::continuing(tape);
         let slot = if near.len() == 1 { near[0] } else { build.concat(near).ok()? };
         let tape = Some(build.finish(&[slot]).ok()?.only(&[slot]));
-        parts.push(Slices { tape, from: end - all, ..Slices::new(Of::Components, all, all) });
+        parts.push(Slices { tape, from: end - all, ..Slices::new(of, all, all) });
         near.clear();
         Some(())
     };
@@ -124,10 +159,8 @@ fn parts(tape: &Tape, most: usize, len: usize) -> Option<Vec<Slices>> {
             false => near.push(slot),
             true => {
                 let len = length(all, len);
-                let Slice { tape: of, again } = tape.slice(slot, len as u32)?;
-                let moved = (0..again.len()).map(|k| tape.inputs().len() + k).collect();
-                let slices = Slices::new(Of::Components, len, all);
-                parts.push(Slices { tape: Some(of), again, moved, from, ..slices });
+                let slices = Slices { from, ..Slices::new(of, len, all) };
+                parts.push(slices.with(tape, tape.slice(&[], slot, len as u32)?));
             }
         }
         from += all;
@@ -176,7 +209,7 @@ mod tests {
             let reduction = Reduction::new("Sum", &parsed, Axis::J, None, None).unwrap();
             let purpose = Purpose { dtype: DType::Float32, cheap: true };
             let tape = lower_for(&reduction.outputs(), purpose).unwrap().tape;
-            let parts = parts(&tape, 64, 48).unwrap();
+            let parts = parts(&tape, Of::Components, 64, 48).unwrap();
             let mut seen = vec![false; all];
             for part in &parts {
                 let of = Slices::tape(Some(part), &tape);

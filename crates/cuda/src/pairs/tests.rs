@@ -323,12 +323,27 @@ fn what_is_compiled_needs_little_local_memory() {
         ("ArgKMin", Some(100), "SqDist(x,y)", 128, 1, F32, false),
         ("KMax", Some(100), "(x|y)", 784, 1, DType::Float64, false),
         ("ArgKMin", Some(1500), "SqDist(x,y)", 128, 1, F32, false),
+        ("SumSoftMaxWeight", None, "(x|y)", 3, 64, F32, false),
+        ("SumSoftMaxWeight", None, "-SqDist(x,y)", 10, 17, F32, false),
+        ("SumSoftMaxWeight", None, "-SqDist(x,y)", 3, 20, DType::Float64, false),
+        ("LogSumExpWeight", None, "(x|y)", 64, 128, F32, false),
+        ("Max", None, "x - y", 33, 1, F32, false),
+        ("Max", None, "x - y", 200, 1, F32, false),
+        ("ArgMin", None, "Abs(x - y)", 40, 1, DType::Float64, false),
+        ("Min_ArgMin", None, "Concat(x * y, b)", 100, 40, F32, false),
+        ("KMin_ArgKMin", Some(10), "x - y", 3, 1, F32, false),
+        ("KMin", Some(50), "Concat(x - y, b)", 10, 1, F32, false),
+        ("ArgKMax", Some(3), "x * y", 8, 1, DType::Float64, false),
+        ("Prod", None, "x - y", 200, 1, F32, false),
+        ("Count", None, "x - y", 100, 1, F32, false),
     ] {
         let aliases =
             [format!("x = Vi({dim})"), format!("y = Vj({dim})"), format!("b = Vj({width})")];
         let aliases = [&aliases[0][..], &aliases[1], &aliases[2]];
         let parsed = formula(text, &aliases).expect(text);
-        let reduction = Reduction::new(reduction, &parsed, Axis::J, k, None).expect(text);
+        let weight = reduction.ends_with("Weight").then(|| formula("b", &aliases).expect(text));
+        let reduction =
+            Reduction::new(reduction, &parsed, Axis::J, k, weight.as_ref()).expect(text);
         let purpose = Purpose { dtype, cheap: !strict };
         let tape = lower_for(&reduction.outputs(), purpose).expect(text).tape;
         let folding = plain(&reduction, dtype, strict);

@@ -9,6 +9,7 @@ use tilework_tape::Per;
 use super::Job;
 use super::choice::Choice;
 use super::plan::{Cut, Plan, Sizes};
+use super::slices::Of;
 use crate::driver::Address;
 use crate::launch::{self, Args};
 
@@ -35,8 +36,13 @@ impl Job<'_> {
         States { states, last }: States,
         choice: Choice,
     ) -> Args {
-        args.bytes(&output(self.request.values.as_ref(), session))
-            .bytes(&output(self.request.indices.as_ref(), session))
+        // Ranks of one component after the other have those of others between them.
+        let apart = match plan.slices {
+            Some(slices) if slices.of == Of::Each => self.request.shape().dim,
+            _ => 1,
+        };
+        args.bytes(&output(self.request.values.as_ref(), apart, session))
+            .bytes(&output(self.request.indices.as_ref(), apart, session))
             .bytes(&words(&[states[0], states[1], last[0], last[1], last[2]]))
             .bytes(&choice.words(plan))
     }
@@ -83,10 +89,11 @@ pub(super) fn shape(
     bytes
 }
 
-/// `Output` of the kernels.
-fn output(target: Option<&Target<'_>>, session: &Session<'_>) -> Vec<u8> {
+/// `Output` of the kernels, whose numbers are so many components apart.
+fn output(target: Option<&Target<'_>>, apart: usize, session: &Session<'_>) -> Vec<u8> {
     let Some(target) = target else { return words(&[0, 0, 0]) };
     let (row, component) = steps(target.layout(), true);
+    let component = component * apart as isize;
     words(&[launch::target(target, session), row as u64, component as u64])
 }
 
