@@ -6,6 +6,7 @@ typedef f32 R;
 enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 1, OPERANDS = 5, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, ROWS = 2, SLICES = 1, TILE = 16, GROUP = 4, AHEAD = 0, CHOOSES = 0, RESIDENT_BLOCKS = 0, DEPTH_AT = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };
+#define DEPTH ((u32)in.numbers[DEPTH_AT])
 // [pair_math.cu
 FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
 // [pair_folds.cu
@@ -25,7 +26,7 @@ FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
 }
 FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
 }
-FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
+FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, const T* sums, OfJ& y) {
 }
 FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count, OfJ* tile) {
 }
@@ -41,11 +42,15 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, const T
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
 }
 FN void prepare() {}
-FN void along(T a, T b, T& sum) { T e = narrow<f32>(op_subtract_f32(widen(a), widen(b))); sum = fma(e, e, sum); }
-FN T long_i(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, u32 k) { return cast<T>(widen(((const f32*)in.at[1].base)[(i64)at[1] + i * in.at[1].row + k * in.at[1].component])); }
-FN T long_j(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, u32 k) { return cast<T>(widen(((const f32*)in.at[2].base)[(i64)at[2] + j * in.at[2].row + k * in.at[2].component])); }
+enum { SUMS_OF_J = 0, SCALED_J = 0, VANISHES = 1 };
+FN T long_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const OfI& x, i64 i, u32 k) { return widen(((const f32*)in.at[1].base)[(i64)at[1] + i * in.at[1].row + k * in.at[1].component]); }
+FN T long_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const OfJ& y, i64 j, u32 k) { return widen(((const f32*)in.at[2].base)[(i64)at[2] + j * in.at[2].row + k * in.at[2].component]); }
+FN T long_once(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, u32 k) { return 0; }
+FN void sum_of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, u32 k, T (&sums)[SUMS_OF_J + 1]) { }
+FN void along(const Once& p, const OfI& x, const OfJ& y, T a, T b, T c, T& sum) { f32 e3 = narrow<f32>(op_subtract_f32(widen(a), widen(b))); sum = fma(widen(e3), widen(e3), sum); }
 // [pairs_ends.cu
 // [pairs_origin.cu
+// [pairs_chunks.cu
 // [pairs_long.cu
 // [pairs.cu
 

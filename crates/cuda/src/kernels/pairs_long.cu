@@ -1,9 +1,6 @@
-// How threads go over a range of j whose vectors are long: TILE of them at once, DEPTHS of their components
-// at once in shared memory. The length is an argument. Part of `pairs.cu`, whose head tells the rest; declared
-// before, beside the sections: what two components add to the number of a pair (`along`), the components
-// themselves (`long_i`, `long_j`), and `fold` with the numbers of pairs.
+// How threads go over a range of j whose vectors are long: TILE of them at once. Part of `pairs.cu`, whose head tells the
+// rest; declared before is what `pairs_chunks.cu` names and has, and `fold` with the numbers of pairs.
 
-#define DEPTHS 32
 static_assert(LANES == 1, "threads own rows each for itself");
 enum { CHOICES = 1 };
 #define OWN_ROWS(x) OfI x[ROWS]
@@ -13,7 +10,7 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
     __shared__ OfJ tile[TILE];
     __shared__ T chunks[2][TILE][DEPTHS];
     __shared__ T numbers[TILE][ROWS * THREADS];
-    const u32 depth = (u32)in.numbers[DEPTH_AT];
+    const u32 depth = DEPTH;
     i64 i[ROWS];
     EACH(r, ROWS) i[r] = own.first + r * THREADS < shape.m ? own.first + r * THREADS : shape.m - 1;
     u32 runs = 0, turn = 0;
@@ -22,21 +19,24 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
         T sums[ROWS][TILE];
         EACH(r, ROWS) EACH(u, TILE) sums[r][u] = 0;
         __syncthreads();
-        if (threadIdx.x < here) of_j(in, at, p, own.begin + j + threadIdx.x, tile[threadIdx.x]);
+        bring(in, at, p, own.begin + j, here, tile);
 #pragma unroll 1
         for (u32 d = 0; d < depth; d += DEPTHS, turn ^= 1) {
             for (int e = threadIdx.x; e < TILE * DEPTHS; e += THREADS) {
                 u32 t = e / DEPTHS, k = d + e % DEPTHS;
-                chunks[turn][t][e % DEPTHS] = t < here && k < depth ? long_j(in, at, own.begin + j + t, k) : (T)0;
+                chunks[turn][t][e % DEPTHS] = t < here && k < depth ? long_j(in, at, p, tile[t], own.begin + j + t, k) : (T)0;
             }
             // The chunk before is read by nobody any more when all are here, so that two are enough.
             __syncthreads();
             PRAGMA(unroll (GROUP > 1 ? 2 : 1)) for (int c = 0; c < DEPTHS; c += 4) {
-                T a[ROWS][4];
-                EACH(r, ROWS) EACH(e, 4) a[r][e] = d + c + e < depth ? long_i(in, at, i[r], d + c + e) : (T)0;
+                T a[ROWS][4], w[4];
+                EACH(e, 4) w[e] = d + c + e < depth ? long_once(in, at, p, d + c + e) : (T)0;
+                EACH(r, ROWS) EACH(e, 4) a[r][e] = d + c + e < depth ? long_i(in, at, p, x[r], i[r], d + c + e) : (T)0;
                 EACH(u, TILE) {
                     Pack<T, 4> b = *(const Pack<T, 4>*)&chunks[turn][u][c];
-                    EACH(e, 4) EACH(r, ROWS) along(a[r][e], b.at[e], sums[r][u]);
+                    EACH(e, 4) EACH(r, ROWS) if (VANISHES || d + c + e < depth) {
+                        along(p, x[r], tile[u], a[r][e], b.at[e], w[e], sums[r][u]);
+                    }
                 }
             }
         }

@@ -1,8 +1,7 @@
-// How teams go over a range of j whose vectors are long: TILE of them at once, DEPTHS of their components at once in
-// shared memory, and of the block's rows too. A thread has every LANES-th j of a tile, for all rows of its team. The length
-// is an argument. Part of `pairs.cu`, whose head tells the rest; declared before is what `pairs_long.cu` names.
+// How teams go over a range of j whose vectors are long: TILE of them at once, with components of the block's rows in shared
+// memory too. A thread has every LANES-th j of a tile, for all rows of its team. Part of `pairs.cu`, whose head tells the
+// rest; declared before is what `pairs_chunks.cu` names and has.
 
-#define DEPTHS 32
 static_assert(TILE == GROUP * LANES, "a team folds a tile at once");
 enum { CHOICES = 1, TEAMS = THREADS / LANES };
 #define OWN_ROWS(x) OfI x[ROWS]
@@ -13,7 +12,7 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
     // Longer by one read of a thread, so that those of neighbours are in different banks.
     __shared__ alignas(16) T chunks[2][TILE][DEPTHS + 16 / sizeof(T)];
     __shared__ alignas(16) T rows[2][ROWS * TEAMS][DEPTHS];
-    const u32 depth = (u32)in.numbers[DEPTH_AT], lane = threadIdx.x % LANES, team = threadIdx.x / LANES;
+    const u32 depth = DEPTH, lane = threadIdx.x % LANES, team = threadIdx.x / LANES;
     const i64 first = own.first - team;
     u32 runs = 0, turn = 0;
     for (i32 j = 0; j < own.count; j += TILE) {
@@ -21,26 +20,31 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
         T sums[ROWS][GROUP];
         EACH(r, ROWS) EACH(u, GROUP) sums[r][u] = 0;
         __syncthreads();
-        for (int t = threadIdx.x; t < here; t += THREADS) of_j(in, at, p, own.begin + j + t, tile[t]);
+        bring(in, at, p, own.begin + j, here, tile);
 #pragma unroll 1
         for (u32 d = 0; d < depth; d += DEPTHS, turn ^= 1) {
             const u32 c = threadIdx.x % DEPTHS;
             const bool there = d + c < depth;
             for (int t = threadIdx.x / DEPTHS; t < TILE; t += THREADS / DEPTHS) {
-                chunks[turn][t][c] = there && t < here ? long_j(in, at, own.begin + j + t, d + c) : (T)0;
+                chunks[turn][t][c] = there && t < here ? long_j(in, at, p, tile[t], own.begin + j + t, d + c) : (T)0;
             }
             for (int r = threadIdx.x / DEPTHS; r < ROWS * TEAMS; r += THREADS / DEPTHS) {
                 i64 i = first + r < shape.m ? first + r : shape.m - 1;
-                rows[turn][r][c] = there ? long_i(in, at, i, d + c) : (T)0;
+                // Vectors that need numbers of their row are taken by threads.
+                rows[turn][r][c] = there ? long_i(in, at, p, x[0], i, d + c) : (T)0;
             }
             // The chunk before is read by nobody any more when all are here, so that two are enough.
             __syncthreads();
             PRAGMA(unroll 2) for (int c = 0; c < DEPTHS; c += 4) {
                 Pack<T, 4> a[ROWS];
+                T w[4];
+                EACH(e, 4) w[e] = d + c + e < depth ? long_once(in, at, p, d + c + e) : (T)0;
                 EACH(r, ROWS) a[r] = *(const Pack<T, 4>*)&rows[turn][r * TEAMS + team][c];
                 EACH(u, GROUP) {
                     Pack<T, 4> b = *(const Pack<T, 4>*)&chunks[turn][u * LANES + lane][c];
-                    EACH(e, 4) EACH(r, ROWS) along(a[r].at[e], b.at[e], sums[r][u]);
+                    EACH(e, 4) EACH(r, ROWS) if (VANISHES || d + c + e < depth) {
+                        along(p, x[r], tile[u * LANES + lane], a[r].at[e], b.at[e], w[e], sums[r][u]);
+                    }
                 }
             }
         }

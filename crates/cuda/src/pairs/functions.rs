@@ -69,7 +69,7 @@ impl Printer<'_, '_> {
                 );
                 text += &self.complete(plan);
                 text += &self.prepare();
-                text += &self.long()?;
+                text += &self.chunks()?;
             }
         }
         Ok(text)
@@ -88,10 +88,11 @@ impl Printer<'_, '_> {
             text += &format!("struct {name} {{ {first}{members}{last}}};\n");
         }
         let inputs = "const Inputs& in, const u64 (&at)[OPERANDS]";
+        let sums = if self.sections.long.is_some() { "const T* sums, " } else { "" };
         for (per, head) in [
             (Per::Once, format!("once({inputs}, Once& p)")),
             (Per::I, format!("of_i({inputs}, const Once& p, i64 i, OfI& x)")),
-            (Per::J, format!("of_j({inputs}, const Once& p, i64 j, OfJ& y)")),
+            (Per::J, format!("of_j({inputs}, const Once& p, i64 j, {sums}OfJ& y)")),
         ] {
             let (loads, steps, norms) =
                 (self.loads(per), self.steps(per)?, self.norms(per, differences));
@@ -136,6 +137,9 @@ impl Printer<'_, '_> {
         if self.sections.passing[usize::from(slot)] {
             return format!("e{slot}");
         }
+        if self.sections.long.as_ref().is_some_and(|long| long.has(slot)) {
+            return self.load(slot, self.sections.per[usize::from(slot)]);
+        }
         let place = if self.sections.tape.slot(slot).len == 1 { "0" } else { k };
         format!("{}[{place}]", self.array(slot, inside))
     }
@@ -153,21 +157,36 @@ impl Printer<'_, '_> {
         body: &str,
         inside: Per,
     ) -> Result<String> {
-        let mut made = BTreeSet::new();
-        needs.iter().for_each(|&slot| self.passing(slot, &mut made));
-        let mut text = format!("    ALONG(k, {len}) {}{{ ", group(inside));
-        for slot in made {
+        let made = self.made(needs, inside)?;
+        let along = match self.sections.depth(len) {
+            true => "PRAGMA(unroll 4) for (u32 k = 0; k < DEPTH; k++)".to_owned(),
+            false => format!("ALONG(k, {len})"),
+        };
+        Ok(format!("    {along} {}{{ {made}{body} }}\n", group(inside)))
+    }
+
+    /// Numbers `k` of the slots that have to be made before those of these.
+    pub(super) fn made(&self, needs: &[SlotId], inside: Per) -> Result<String> {
+        let (mut slots, mut text) = (BTreeSet::new(), String::new());
+        needs.iter().for_each(|&slot| self.passing(slot, &mut slots));
+        for slot in slots {
             if let Some(step) = self.sections.step(slot) {
-                let made = self.expression(slot, step, inside)?;
+                let number = |operand: SlotId| self.number(operand, "k", inside);
+                let made = self.expression(slot, step, inside, &number)?;
                 write!(text, "{} e{slot} = {made}; ", storage(step.slot.dtype)).ok();
             }
         }
-        Ok(text + body + " }\n")
+        Ok(text)
     }
 
-    /// Number `k` of a step's slot.
-    fn expression(&self, slot: SlotId, step: &Step, inside: Per) -> Result<String> {
-        let number = |operand: SlotId| self.number(operand, "k", inside);
+    /// A number of a step's slot, of those of its operands.
+    pub(super) fn expression(
+        &self,
+        slot: SlotId,
+        step: &Step,
+        inside: Per,
+        number: &dyn Fn(SlotId) -> String,
+    ) -> Result<String> {
         let made = tape::expression(self.sections.tape, step, &number)?;
         let made = match inside == Per::Pair && self.sections.together {
             true => made.replace("op_exp2_pair_f64", "exp2_of_pair"),
@@ -231,34 +250,6 @@ impl Printer<'_, '_> {
         load.replace('K', &slot.to_string())
     }
 
-    /// What two numbers of long vectors add to the number of their pair, and where they are.
-    fn long(&self) -> Result<String> {
-        let Some(long) = &self.sections.long else { return Ok(String::new()) };
-        let tape = self.sections.tape;
-        let [x, y] = long.inputs;
-        // A vector of j is the input, or a cast of it.
-        let is_y = |slot: SlotId| {
-            slot == y || tape.step_of(slot).is_some_and(|step| step.operands.contains(&y))
-        };
-        let name = |slot: SlotId| if is_y(slot) { "b" } else { "a" }.to_owned();
-        let added = match long.difference.and_then(|slot| tape.step_of(slot)) {
-            Some(minus) => {
-                let made = tape::expression(tape, minus, &name)?;
-                format!("T e = {made}; sum = fma(e, e, sum);")
-            }
-            None => "sum = fma(a, b, sum);".to_owned(),
-        };
-        let mut text = format!("FN void along(T a, T b, T& sum) {{ {added} }}\n");
-        for (name, input, per) in [("long_i", x, Per::I), ("long_j", y, Per::J)] {
-            let (row, load) = (if per == Per::I { "i" } else { "j" }, self.load(input, per));
-            text += &format!(
-                "FN T {name}(const Inputs& in, const u64 (&at)[OPERANDS], i64 {row}, u32 k) \
-                 {{ return cast<T>(widen({load})); }}\n"
-            );
-        }
-        Ok(text)
-    }
-
     /// Whether all threads bring an input of j together.
     fn is_long_input(&self, slot: SlotId) -> bool {
         let input = self.sections.tape.inputs().get(usize::from(slot));
@@ -305,8 +296,13 @@ impl Printer<'_, '_> {
         if let Some(text) = self.expanded_step(slot, inside)? {
             return Ok(text);
         }
-        if self.sections.long.as_ref().is_some_and(|long| long.slot == slot) {
-            return Ok(format!("    {each}{to}[0] = square[u];\n"));
+        if let Some(long) = &self.sections.long {
+            if long.slot == slot {
+                return Ok(format!("    {each}{to}[0] = square[u];\n"));
+            }
+            if let Some(place) = long.of_j.iter().position(|&sum| sum == slot) {
+                return Ok(format!("    {to}[0] = sums[{place}];\n"));
+            }
         }
         let length = |operand: SlotId| self.sections.tape.slot(operand).len;
         // Numbers of an operand that lie from one place on, to another place.
@@ -323,7 +319,8 @@ impl Printer<'_, '_> {
                 Err(_) => String::new(),
             },
             Action::Apply(_) | Action::Cast | Action::Select => {
-                let made = self.expression(slot, step, inside)?;
+                let number = |operand: SlotId| self.number(operand, "k", inside);
+                let made = self.expression(slot, step, inside, &number)?;
                 self.along(len, operands, &format!("{to}[k] = {made};"), inside)?
             }
             Action::Extract(start) => copied(operands[0], *start, 0, len)?,
@@ -357,6 +354,8 @@ impl Printer<'_, '_> {
                 let body = format!("{state} = {name}::step({state}, {number}, k);");
                 let count = length(operands[0]);
                 let stepped = self.along(count, operands, &body, inside)?;
+                let count =
+                    if self.sections.depth(count) { "DEPTH".to_owned() } else { count.to_string() };
                 let result = storage(step.slot.dtype);
                 format!(
                     "    {name}::State t{slot}{rows};\n    {each}{state} = {name}::init();\n{stepped}\

@@ -1,98 +1,147 @@
-//! Inner products and squared distances of long vectors: their length is an argument, so that a formula has
-//! one kernel for all of them, and they come to shared memory in chunks, so that no length is too large.
+//! Numbers of pairs that are sums along long vectors, as inner products, squared and other distances are: the length is an
+//! argument, so that a formula has one kernel for all of them, and vectors come to shared memory in chunks, so that
+//! no length is too large.
 //!
-//! Found where a long vector of i and one of j are needed for nothing else; `kernels/pairs_long.cu` computes
-//! the numbers of pairs that they give. Made by `sections`, read by `plan`, `functions` and `print`.
+//! Found where all long vectors of a formula have one length, are made component by component, and one number of a pair
+//! is summed of them; what is summed along vectors of i or of j alone, as norms are, is a loop over memory.
+//! `kernels/pairs_long.cu` computes the numbers of pairs. Made by `sections`, read by `plan`, `functions`, `chunks` and
+//! `print`.
 
-use smallvec::SmallVec;
-use tilework_ops::DType;
+use tilework_ops::{DType, FoldId, Id};
 use tilework_tape::{Action, Per, SlotId, Step, Tape};
 
-use super::sections::LONG;
+use super::sections::{LONG, is_elementwise};
 
 /// Bytes of a j beside its vector that there is room for.
 const BESIDE: usize = 256;
 
-/// The one product of long vectors of a formula.
+/// The one sum along long vectors that a pair has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Long {
     /// Gives the number of a pair.
     pub(super) slot: SlotId,
-    /// The vectors of i and of j: inputs.
-    pub(super) inputs: [SlotId; 2],
-    /// Steps before it, of vectors: casts, and the difference. None of them is run as such.
-    pub(super) before: SmallVec<[SlotId; 3]>,
-    pub(super) difference: Option<SlotId>,
+    /// All long vectors: inputs, and steps that are made number by number wherever they are needed.
+    pub(super) vectors: Vec<SlotId>,
+    /// Those of i, of j and of neither that pairs are made of.
+    pub(super) ends: [Option<SlotId>; 3],
+    /// Sums along vectors of j alone, which need no other number of j: threads make them together.
+    pub(super) of_j: Vec<SlotId>,
+    /// Whether the vectors of i and of j that pairs are made of need other numbers of i and of j.
+    pub(super) scaled: [bool; 2],
+    /// Whether zeros in place of all vectors add nothing.
+    pub(super) vanishes: bool,
     /// The length.
     pub(super) depth: u32,
 }
 
+/// The places of [`Long::ends`].
+const ENDS: [Per; 3] = [Per::I, Per::J, Per::Once];
+
 impl Long {
-    /// None where other vectors are long, or these are needed elsewhere.
+    /// None where vectors have several lengths, are not made component by component, or are summed for a pair more or less
+    /// than once.
     pub(super) fn find(tape: &Tape) -> Option<Long> {
-        let first = tape.inputs().len();
-        let dots = tape.steps().iter().enumerate().filter(|(_, step)| step.action == Action::Dot);
-        let mut found = dots.filter_map(|(k, step)| at(tape, (first + k) as SlotId, step));
-        let long = found.next()?;
-        let beside = |slot: &usize| !long.has(*slot as SlotId);
-        let short = (0..tape.slots()).filter(beside).all(|slot| length(tape, slot) <= LONG);
-        let of_j = tape
-            .inputs()
-            .iter()
-            .enumerate()
-            .filter(|(k, input)| input.per == Per::J && *k != usize::from(long.inputs[1]));
-        let bytes = of_j.map(|(_, input)| input.slot.len as usize * input.slot.dtype.size());
-        (short && bytes.sum::<usize>() <= BESIDE).then_some(long)
+        let (first, per) = (tape.inputs().len(), tape.sections());
+        let vectors: Vec<SlotId> =
+            (0..tape.slots() as SlotId).filter(|&slot| tape.slot(slot).len > LONG).collect();
+        let is_vector = |slot: &SlotId| tape.slot(*slot).len > LONG;
+        let depth = tape.slot(*vectors.first()?).len;
+        let alike = vectors.iter().all(|&slot| tape.slot(slot).len == depth);
+        if !alike || tape.outputs().iter().any(is_vector) {
+            return None;
+        }
+        let (mut found, mut of_j) = (None, Vec::new());
+        for (k, step) in tape.steps().iter().enumerate() {
+            let slot = (first + k) as SlotId;
+            if !step.operands.iter().any(is_vector) && !is_vector(&slot) {
+                continue;
+            }
+            match per[first + k] {
+                _ if is_vector(&slot) => is_elementwise(step).then_some(())?,
+                Per::Pair if is_sum(step) && found.is_none() => found = Some(slot),
+                Per::J if is_sum(step) && !needs(tape, &per, &step.operands, Per::J) => {
+                    of_j.push(slot);
+                }
+                Per::Pair => return None,
+                _ => matches!(step.action, Action::Dot | Action::Fold(_)).then_some(())?,
+            }
+        }
+        let slot = found?;
+        let ends = ends(tape, &per, slot)?;
+        let dtype = tape.slot(slot).dtype;
+        let fits = matches!(dtype, DType::Float32 | DType::Float64)
+            && ends.iter().flatten().all(|&end| tape.slot(end).dtype == dtype)
+            && of_j.iter().all(|&sum| tape.slot(sum).dtype == dtype);
+        let scaled = [0, 1].map(|k| ends[k].is_some_and(|end| needs(tape, &per, &[end], ENDS[k])));
+        let vanishes = of_pairs(tape, &per).all(|(_, step)| {
+            matches!(&step.action, Action::Apply(id) if VANISHING.contains(id))
+                && step.operands.iter().all(is_vector)
+        });
+        let short = tape.inputs().iter().filter(|input| input.per == Per::J);
+        let bytes = short.filter(|input| input.slot.len <= LONG);
+        let bytes: usize =
+            bytes.map(|input| input.slot.len as usize * input.slot.dtype.size()).sum();
+        (fits && bytes <= BESIDE).then_some(Long {
+            slot,
+            vectors,
+            ends,
+            of_j,
+            scaled,
+            vanishes,
+            depth,
+        })
     }
 
     /// Whether a slot is one of the vectors.
     pub(super) fn has(&self, slot: SlotId) -> bool {
-        self.inputs.contains(&slot) || self.before.contains(&slot)
+        self.vectors.binary_search(&slot).is_ok()
     }
 }
 
-fn length(tape: &Tape, slot: usize) -> u32 {
-    tape.slot(slot as SlotId).len
+/// Operations that give zero of zeros.
+const VANISHING: [Id; 6] = [Id::Add, Id::Subtract, Id::Multiply, Id::Square, Id::Negative, Id::Abs];
+
+/// Whether a step sums along vectors.
+fn is_sum(step: &Step) -> bool {
+    matches!(step.action, Action::Dot | Action::Fold(FoldId::Sum))
 }
 
-/// The product that a step is, if it is one of two long vectors that nothing else needs.
-fn at(tape: &Tape, slot: SlotId, step: &Step) -> Option<Long> {
-    let only = |of: SlotId, user: SlotId| tape.users(of) == [user] && !tape.outputs().contains(&of);
-    let mut before = SmallVec::new();
-    let (difference, points) = match tape.squared_difference(step) {
-        Some((difference, points)) => (Some(difference), points),
-        None => (None, [*step.operands.first()?, *step.operands.get(1)?]),
-    };
-    let user = difference.unwrap_or(slot);
-    if difference.is_some_and(|difference| !only(difference, slot)) || points[0] == points[1] {
-        return None;
-    }
-    let mut inputs = [0; 2];
-    for (k, &point) in points.iter().enumerate() {
-        if !only(point, user) {
-            return None;
-        }
-        inputs[k] = match tape.step_of(point) {
-            None => point,
-            Some(Step { action: Action::Cast, operands, .. }) if only(operands[0], point) => {
-                before.push(point);
-                operands[0]
+/// The steps that are vectors of pairs.
+fn of_pairs<'t>(tape: &'t Tape, per: &'t [Per]) -> impl Iterator<Item = (SlotId, &'t Step)> + 't {
+    let first = tape.inputs().len();
+    let steps = tape.steps().iter().enumerate().map(move |(k, step)| (first + k, step));
+    let vectors = steps.filter(|(slot, step)| step.slot.len > LONG && per[*slot] == Per::Pair);
+    vectors.map(|(slot, step)| (slot as SlotId, step))
+}
+
+/// The vectors of i, of j and of neither that the number of a pair is made of; none where there are two of one, or numbers
+/// of the pair among them.
+fn ends(tape: &Tape, per: &[Per], slot: SlotId) -> Option<[Option<SlotId>; 3]> {
+    let mut ends = [None; 3];
+    let steps = of_pairs(tape, per).map(|(_, step)| step).chain(tape.step_of(slot));
+    for &operand in steps.flat_map(|step| &step.operands) {
+        let (section, vector) = (per[usize::from(operand)], tape.slot(operand).len > LONG);
+        match ENDS.iter().position(|end| *end == section) {
+            None if vector => {}
+            None => return None,
+            Some(_) if !vector => {}
+            Some(place) if ends[place].is_none_or(|end| end == operand) => {
+                ends[place] = Some(operand);
             }
             Some(_) => return None,
-        };
+        }
     }
-    before.extend(difference);
-    let per = |input: SlotId| tape.inputs().get(usize::from(input)).map(|input| input.per);
-    if (per(inputs[0]), per(inputs[1])) == (Some(Per::J), Some(Per::I)) {
-        inputs.swap(0, 1);
-    }
-    let depth = tape.slot(inputs[0]).len;
-    let fits = (per(inputs[0]), per(inputs[1])) == (Some(Per::I), Some(Per::J))
-        && tape.slot(inputs[1]).len == depth
-        && depth > LONG
-        && matches!(tape.slot(slot).dtype, DType::Float32 | DType::Float64)
-        && points.iter().all(|&point| tape.slot(point).dtype == tape.slot(slot).dtype);
-    fits.then_some(Long { slot, inputs, before, difference, depth })
+    Some(ends)
+}
+
+/// Whether vectors of a section are made with its numbers.
+fn needs(tape: &Tape, per: &[Per], vectors: &[SlotId], section: Per) -> bool {
+    let of_step = |slot: &SlotId| tape.step_of(*slot).map(|step| &step.operands[..]);
+    vectors.iter().filter_map(of_step).any(|operands| {
+        let number =
+            |slot: &SlotId| tape.slot(*slot).len == 1 && per[usize::from(*slot)] == section;
+        operands.iter().any(number) || needs(tape, per, operands, section)
+    })
 }
 
 #[cfg(test)]
@@ -102,7 +151,16 @@ mod tests {
     use tilework_formula::{Axis, Purpose, Reduction, lower_for};
 
     fn find(text: &str, dtype: DType) -> Option<Long> {
-        let aliases = ["x = Vi(100)", "y = Vj(100)", "b = Vj(2)", "c = Vj(70)"];
+        let aliases = [
+            "x = Vi(100)",
+            "y = Vj(100)",
+            "b = Vj(2)",
+            "c = Vj(70)",
+            "q = Pm(100)",
+            "s = Pm(1)",
+            "t = Vi(1)",
+            "v = Vi(100)",
+        ];
         let parsed = formula(text, &aliases).unwrap();
         let reduction = Reduction::new("Sum", &parsed, Axis::J, None, None).unwrap();
         let purpose = Purpose { dtype, cheap: true };
@@ -110,22 +168,42 @@ mod tests {
     }
 
     #[test]
-    fn distances_and_products_of_long_vectors_are_found() {
+    fn sums_along_long_vectors_are_found() {
         for dtype in [DType::Float16, DType::Float32, DType::Float64] {
             let distance = find("Exp(-SqDist(x,y)) * b", dtype).unwrap();
-            assert!(distance.difference.is_some() && distance.depth == 100);
-            assert_eq!(distance.before.len(), if dtype == DType::Float16 { 3 } else { 1 });
+            assert_eq!((distance.depth, distance.ends[2], distance.vanishes), (100, None, true));
+            assert_eq!(distance.vectors.len(), if dtype == DType::Float16 { 5 } else { 3 });
             let product = find("(x|y) * b", dtype).unwrap();
-            assert_eq!((product.difference, product.inputs), (None, distance.inputs));
+            assert_eq!(product.vectors.len(), distance.vectors.len() - 1);
+        }
+        // With how many sums of j, whether vectors of i and of j need their numbers, and whether zeros add nothing.
+        for (text, of_j, scaled, vanishes) in [
+            ("(x|y) / (Norm2(x) * Norm2(y))", 1, [false, false], true),
+            ("SqNorm2(x) * (x|y)", 0, [false, false], true),
+            ("Sum(Abs(x - y))", 0, [false, false], true),
+            ("WeightedSqDist(q, x, y)", 0, [false, false], true),
+            ("SqDist(x / q, y / q)", 0, [false, false], true),
+            ("SqDist(x * t, y / s)", 0, [true, false], true),
+            ("SqDist(x, y / Sum(Abs(y)))", 1, [false, true], true),
+            ("Sum(Square(x - y) / (x + y))", 0, [false, false], false),
+            ("Sum(Exp(x * y * s))", 0, [false, false], false),
+        ] {
+            let long = find(text, DType::Float32).expect(text);
+            assert_eq!((long.of_j.len(), long.scaled, long.vanishes), (of_j, scaled, vanishes));
         }
     }
 
     #[test]
-    fn vectors_that_are_needed_elsewhere_stay() {
-        // Twice the same vector; a gradient; a third long vector.
-        for text in ["SqNorm2(x) * (x|y)", "Grad(Exp(-SqDist(x,y)), x, b)", "SqDist(x,y) * c"] {
-            let text = text.replace("x, b", "x, Extract(b, 0, 1)");
-            assert_eq!(find(&text, DType::Float32), None, "{text}");
+    fn other_vectors_stay() {
+        for text in [
+            // Results, another length, two numbers of a pair, two vectors of i, no sums.
+            "Grad(Exp(-SqDist(x,y)), x, Extract(b, 0, 1))",
+            "SqDist(x,y) * c",
+            "SqDist(x,y) * (x|y)",
+            "Sum(v * Square(x - y))",
+            "Max(x - y)",
+        ] {
+            assert_eq!(find(text, DType::Float32), None, "{text}");
         }
     }
 }

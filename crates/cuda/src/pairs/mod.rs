@@ -9,6 +9,7 @@
 
 mod arguments;
 mod choice;
+mod chunks;
 mod cost;
 mod course;
 mod explain;

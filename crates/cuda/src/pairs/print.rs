@@ -114,8 +114,15 @@ pub(super) fn source(plan: &Plan<'_>, unit: Unit) -> Result<String> {
             ],
             Skeleton::Short => &[centre, kernel!("pairs_short.cu"), kernel!("pairs.cu")],
             Skeleton::Few => &[centre, kernel!("pairs_few.cu"), kernel!("pairs.cu")],
-            Skeleton::Long => &[centre, kernel!("pairs_long.cu"), kernel!("pairs.cu")],
-            Skeleton::LongTeams => &[centre, kernel!("pairs_long_teams.cu"), kernel!("pairs.cu")],
+            Skeleton::Long => {
+                &[centre, kernel!("pairs_chunks.cu"), kernel!("pairs_long.cu"), kernel!("pairs.cu")]
+            }
+            Skeleton::LongTeams => &[
+                centre,
+                kernel!("pairs_chunks.cu"),
+                kernel!("pairs_long_teams.cu"),
+                kernel!("pairs.cu"),
+            ],
         },
     };
     Ok([
@@ -269,11 +276,12 @@ fn numbers(plan: &Plan<'_>) -> String {
     format!(
         "{}enum {{ {} }};\n\
          struct Input {{ const void* base; i64 row, component; }};\n\
-         struct Inputs {{ Input at[{}]; u64 numbers[{}]; }};\n",
+         struct Inputs {{ Input at[{}]; u64 numbers[{}]; }};\n{}",
         types(plan),
         list(of_states(plan, long).chain(own).chain(depth).chain(centred).chain(of_tiles)),
         plan.sections.tape.inputs().len().max(1),
-        plan.arguments().count().max(1)
+        plan.arguments().count().max(1),
+        plan.sections.long.as_ref().map_or("", |_| "#define DEPTH ((u32)in.numbers[DEPTH_AT])\n")
     )
 }
 

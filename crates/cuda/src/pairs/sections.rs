@@ -58,9 +58,10 @@ impl<'a> Sections<'a> {
             run[usize::from(slot) - first] = square.is_some_and(|square| square.scaled == slot);
         }
         let long = Long::find(tape).filter(|_| square.is_none() && together);
-        for &slot in long.iter().flat_map(|long| &long.before) {
-            run[usize::from(slot) - first] = false;
-        }
+        let vectors: Vec<usize> = (long.iter().flat_map(|long| &long.vectors))
+            .filter_map(|&slot| usize::from(slot).checked_sub(first))
+            .collect();
+        vectors.iter().for_each(|&k| run[k] = false);
         let uses = uses(tape, &run);
         let Terms { terms, inside } =
             if sums { tape.terms(&per, &tape.uses()) } else { Terms::default() };
@@ -96,6 +97,11 @@ impl<'a> Sections<'a> {
                 step.operands.iter().for_each(|&operand| sections.hold(operand, section));
             }
         }
+        // Vectors are made where they are needed, of numbers that have to be there.
+        for &k in &vectors {
+            let numbers = tape.steps()[k].operands.iter().filter(|&&slot| tape.slot(slot).len == 1);
+            numbers.for_each(|&slot| sections.hold(slot, Per::Pair));
+        }
         for (slot, input) in tape.inputs().iter().enumerate() {
             let point = sections.is_point(slot as SlotId);
             sections.held[slot] |=
@@ -104,7 +110,8 @@ impl<'a> Sections<'a> {
         let mut folded = vec![false; tape.slots()];
         sections.folded().iter().for_each(|&slot| folded[usize::from(slot)] = true);
         let passes = |slot: usize| sections.passes(slot as SlotId, &uses, folded[slot]);
-        let passing: Vec<bool> = (0..tape.slots()).map(passes).collect();
+        let mut passing: Vec<bool> = (0..tape.slots()).map(passes).collect();
+        vectors.iter().for_each(|&k| passing[first + k] = true);
         sections.passing = passing;
         sections
     }
@@ -152,6 +159,11 @@ impl<'a> Sections<'a> {
         self.long.as_ref().is_some_and(|long| long.has(slot))
             || self.by_tiles()
                 && self.square.is_some_and(|square| [square.x, square.y].contains(&slot))
+    }
+
+    /// Whether vectors of this length have it as an argument.
+    pub(super) fn depth(&self, len: u32) -> bool {
+        self.long.as_ref().is_some_and(|long| long.depth == len)
     }
 
     /// Bytes of a section's structure.
@@ -214,6 +226,9 @@ impl<'a> Sections<'a> {
     fn hold(&mut self, slot: SlotId, by: Per) {
         let section = self.per[usize::from(slot)];
         let constant = self.constant(slot).is_some();
+        if self.long.as_ref().is_some_and(|long| long.has(slot)) {
+            return;
+        }
         self.held[usize::from(slot)] |= section != by && section != Per::Pair && !constant;
     }
 
@@ -240,7 +255,8 @@ impl<'a> Sections<'a> {
     }
 }
 
-fn is_elementwise(step: &Step) -> bool {
+/// Whether a step makes every number of its own numbers.
+pub(super) fn is_elementwise(step: &Step) -> bool {
     matches!(step.action, Action::Apply(_) | Action::Cast | Action::Select)
 }
 

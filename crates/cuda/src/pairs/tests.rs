@@ -331,15 +331,22 @@ fn what_is_compiled_needs_little_local_memory() {
         ("Max", None, "x - y", 200, 1, F32, false),
         ("ArgMin", None, "Abs(x - y)", 40, 1, DType::Float64, false),
         ("Min_ArgMin", None, "Concat(x * y, b)", 100, 40, F32, false),
+        ("Sum", None, "(x|y) / (Norm2(x) * Norm2(y)) * b", 784, 1, F32, false),
+        ("Sum", None, "Exp(-Sum(Abs(x - y))) * b", 784, 1, F32, false),
+        ("ArgMin", None, "WeightedSqDist(q, x, y)", 784, 1, F32, false),
+        ("ArgKMin", Some(10), "SqDist(x / q, y / q)", 784, 1, F32, false),
+        ("ArgKMin", Some(100), "WeightedSqDist(q, x, y)", 784, 1, F32, false),
+        ("LogSumExp", None, "(Normalize(x)|Normalize(y))", 784, 1, DType::Float64, false),
+        ("Sum", None, "Sum(Square(x - y) / (x + y)) * b", 784, 1, F32, true),
         ("KMin_ArgKMin", Some(10), "x - y", 3, 1, F32, false),
         ("KMin", Some(50), "Concat(x - y, b)", 10, 1, F32, false),
         ("ArgKMax", Some(3), "x * y", 8, 1, DType::Float64, false),
         ("Prod", None, "x - y", 200, 1, F32, false),
         ("Count", None, "x - y", 100, 1, F32, false),
     ] {
-        let aliases =
-            [format!("x = Vi({dim})"), format!("y = Vj({dim})"), format!("b = Vj({width})")];
-        let aliases = [&aliases[0][..], &aliases[1], &aliases[2]];
+        let aliases = [("x = Vi", dim), ("y = Vj", dim), ("b = Vj", width), ("q = Pm", dim)];
+        let aliases = aliases.map(|(variable, dim)| format!("{variable}({dim})"));
+        let aliases = aliases.each_ref().map(String::as_str);
         let parsed = formula(text, &aliases).expect(text);
         let weight = reduction.ends_with("Weight").then(|| formula("b", &aliases).expect(text));
         let reduction =

@@ -89,7 +89,7 @@ const ROWS_IN_CHUNKS_OF_TEAMS: [usize; 3] = [4, 2, 1];
 const DECLARED: usize = 48 << 10;
 const DECLARED_ON_HOPPER: usize = 227 << 10;
 
-/// Components of a chunk of long vectors: `DEPTHS` of `kernels/pairs_long.cu` and `pairs_long_teams.cu`; and bytes that kernels declare beside
+/// Components of a chunk of long vectors: `DEPTHS` of `kernels/pairs_chunks.cu`; and bytes that kernels declare beside
 /// tiles and levels.
 const DEPTHS_OF_CHUNK: usize = 32;
 const BESIDE_LEVELS: usize = 2 << 10;
@@ -387,7 +387,9 @@ fn is_wasteful(span: usize, m: usize) -> bool {
 fn team(sections: &Sections<'_>, folding: &Folding, long: bool) -> usize {
     let many = (FEW_RANKS + 1..=RANKS_OF_TEAM).contains(&folding.shape.k);
     let room = 2 * TEAM * sections.bytes(Per::J).next_multiple_of(16) <= TILE_BYTES;
-    if folding.is_ranked() && many && room && !long { TEAM } else { 1 }
+    // A thread brings components of other teams' rows, and not their numbers.
+    let own = sections.long.as_ref().is_some_and(|long| long.scaled[0]);
+    if folding.is_ranked() && many && room && !long && !own { TEAM } else { 1 }
 }
 
 /// The largest power of two that is not above a number.

@@ -1,0 +1,87 @@
+//! What kernels of long vectors need beside the sections: the components of those that pairs are made of, and what they
+//! add to the number of a pair (`kernels/pairs_chunks.cu` says who calls these).
+//!
+//! Called by `functions`.
+
+use std::fmt::Write;
+
+use tilework_error::Result;
+use tilework_tape::{Action, Per, SlotId, Step};
+
+use super::functions::Printer;
+use super::long::Long;
+use crate::source::storage;
+
+impl Printer<'_, '_> {
+    /// Nothing where vectors are short.
+    pub(super) fn chunks(&self) -> Result<String> {
+        let Some(long) = &self.sections.long else { return Ok(String::new()) };
+        let inputs = "const Inputs& in, const u64 (&at)[OPERANDS], const Once& p";
+        let mut text = format!(
+            "enum {{ SUMS_OF_J = {}, SCALED_J = {}, VANISHES = {} }};\n",
+            long.of_j.len(),
+            u8::from(long.scaled[1]),
+            u8::from(long.vanishes)
+        );
+        for (end, name, arguments, inside) in [
+            (long.ends[0], "long_i", ", const OfI& x, i64 i", Per::I),
+            (long.ends[1], "long_j", ", const OfJ& y, i64 j", Per::J),
+            (long.ends[2], "long_once", "", Per::Once),
+        ] {
+            let (made, number) = match end {
+                Some(end) => (self.made(&[end], inside)?, self.value(end, inside)),
+                None => (String::new(), "0".to_owned()),
+            };
+            writeln!(text, "FN T {name}({inputs}{arguments}, u32 k) {{ {made}return {number}; }}")
+                .ok();
+        }
+        let mut added = String::new();
+        for (place, &slot) in long.of_j.iter().enumerate() {
+            if let Some(step) = self.sections.step(slot) {
+                let made = self.made(&step.operands, Per::J)?;
+                let number = |operand: SlotId| self.value(operand, Per::J);
+                let term = add(step, &format!("sums[{place}]"), &number);
+                write!(added, "{{ {made}{term} }} ").ok();
+            }
+        }
+        writeln!(
+            text,
+            "FN void sum_of_j({inputs}, i64 j, u32 k, T (&sums)[SUMS_OF_J + 1]) {{ {added}}}"
+        )
+        .ok();
+        text += &self.of_pair(long)?;
+        Ok(text)
+    }
+
+    /// What one component of each vector adds to the number of a pair: `a` of i, `b` of j, `c` of neither.
+    fn of_pair(&self, long: &Long) -> Result<String> {
+        let number = |slot: SlotId| match long.ends.iter().position(|end| *end == Some(slot)) {
+            Some(place) => ["a", "b", "c"][place].to_owned(),
+            None if long.has(slot) => format!("e{slot}"),
+            None => self.number(slot, "0", Per::J),
+        };
+        let mut text =
+            "FN void along(const Once& p, const OfI& x, const OfJ& y, T a, T b, T c, T& sum) { "
+                .to_owned();
+        let is_pair = |slot: &SlotId| self.sections.per[usize::from(*slot)] == Per::Pair;
+        for &slot in long.vectors.iter().filter(|slot| is_pair(slot)) {
+            if let Some(step) = self.sections.step(slot) {
+                let made = self.expression(slot, step, Per::Pair, &number)?;
+                write!(text, "{} e{slot} = {made}; ", storage(step.slot.dtype)).ok();
+            }
+        }
+        if let Some(step) = self.sections.step(long.slot) {
+            text += &add(step, "sum", &|slot| format!("widen({})", number(slot)));
+        }
+        Ok(text + " }\n")
+    }
+}
+
+/// Adds what a step sums of numbers of its operands.
+fn add(step: &Step, sum: &str, number: &dyn Fn(SlotId) -> String) -> String {
+    let numbers: Vec<String> = step.operands.iter().map(|&slot| number(slot)).collect();
+    match step.action {
+        Action::Dot => format!("{sum} = fma({}, {sum});", numbers.join(", ")),
+        _ => format!("{sum} += {};", numbers.join(", ")),
+    }
+}
