@@ -23,15 +23,16 @@ macro_rules! texts {
 
 /// Names and texts of the files, which a machine with a card may not have.
 #[rustfmt::skip]
-const TEXTS: [(&str, &str); 42] = texts![
-    "choices", "counted", "farthest_hundred", "gauss", "gauss_centred", "gauss_expanded", "gauss_float64",
+const TEXTS: [(&str, &str); 45] = texts![
+    "choices", "cosines", "counted", "farthest_hundred", "gauss", "gauss_centred", "gauss_expanded", "gauss_float64",
     "gauss_float64_expanded", "gauss_half", "gauss_half_expanded", "gauss_strict", "gradient",
     "gradient_columns", "laplace", "little", "little_hundred", "little_long", "little_wide", "logarithm", "logarithm_expanded", "long_gradient",
     "long_gradient_weighted", "long_logarithm", "long_logarithm_wide", "long_nearest",
     "long_nearest_ten", "long_nearest_ten_wide", "long_nearest_wide", "long_vectors",
     "long_vectors_wide", "long_weighted", "long_weighted_wide", "many_components",
     "many_components_weighted", "nearest", "nearest_ten", "sliced_components",
-    "sliced_components_weighted", "sliced_gradient", "sliced_gradient_weighted", "soft_mean", "tensors",
+    "sliced_components_weighted", "sliced_gradient", "sliced_gradient_weighted", "sliced_ranks",
+    "sliced_soft_mean", "soft_mean", "tensors",
 ];
 
 /// How far the clouds of far points are apart.

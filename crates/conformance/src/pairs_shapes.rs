@@ -19,14 +19,16 @@ fn arguments(device: Device, dtype: DType, [m, n, dim]: [usize; 3]) -> Vec<Array
         numbers.astype(dtype).and_then(|x| x.to_device(device)).expect("to_device")
     };
     let s = Array::full_on(device, &[1], 1.0 / dim as f64, dtype).expect("full");
-    vec![draw(m, dim), draw(n, dim), s, draw(n, 2)]
+    let q = draw(1, dim).abs().and_then(|q| q.add(0.5)?.reshape(&[-1])).expect("weights");
+    vec![draw(m, dim), draw(n, dim), s, draw(n, 2), q, draw(m, 1)]
 }
 
 /// The device agrees with the CPU within a tolerance, and with itself.
 fn check(device: Device, case: Case, dtype: DType, shape: [usize; 3], tolerance: f64) {
     let (name, k, text, weight) = case;
-    let [x, y] = [format!("x = Vi({})", shape[2]), format!("y = Vj({})", shape[2])];
-    let call = Genred::with(text, &[&x, &y, "s = Pm(1)", "b = Vj(2)"], name, 1, k, weight);
+    let [x, y, q] = ["x = Vi", "y = Vj", "q = Pm"].map(|of| format!("{of}({})", shape[2]));
+    let aliases = [&x[..], &y, "s = Pm(1)", "b = Vj(2)", &q, "t = Vi(1)"];
+    let call = Genred::with(text, &aliases, name, 1, k, weight);
     let call = call.expect(text);
     for accuracy in [Accuracy::Declared, Accuracy::Strict] {
         let options = Options { accuracy, ..Options::default() };
@@ -91,14 +93,25 @@ pub fn many_rows(device: Device) {
     }
 }
 
-/// Vectors that no thread has registers for, up to more than a card's multiprocessor has memory for.
+/// Vectors that no thread has registers for, up to more than a card's multiprocessor has memory for: in squares and inner
+/// products, and in others that are made component by component, with norms and factors of i, of j and of neither.
 pub fn long_vectors(device: Device) {
-    const CASES: [Case; 5] = [
+    const CASES: [Case; 15] = [
         ("Sum", None, "Exp(-SqDist(x,y) * s) * b", None),
         ("Sum", None, "Exp((y|x) * s) * b", None),
         ("ArgMin", None, "SqDist(y,x)", None),
         ("ArgKMin", Some(3), "SqDist(x,y)", None),
         ("LogSumExp", None, "-SqDist(x,y) * s", None),
+        ("Sum", None, "(x|y) / (Norm2(x) * Norm2(y)) * b", None),
+        ("LogSumExp", None, "(Normalize(x)|Normalize(y))", Some("b")),
+        ("Sum", None, "Exp(-Sum(Abs(x - y)) * s) * b", None),
+        ("Sum", None, "Exp(-WeightedSqDist(q, x, y) * s)", None),
+        ("Sum", None, "Exp(-SqDist(x / q, y / q) * s)", None),
+        ("Sum", None, "Exp(-SqDist(x * Sin(t), y / (Sum(Abs(y)) * s)) * s) * t", None),
+        ("Sum", None, "Sum(Exp(x * y * s - 2)) * s", None),
+        ("Sum", None, "Exp(-SqDist(x - Sum(x) * s, y - Sum(y) * s) * s + Max(q) - Max(x))", None),
+        ("KMin", Some(40), "WeightedSqDist(q, x, y) * s", None),
+        ("KMin", Some(20), "SqDist(x * t, y) * s", None),
     ];
     std::thread::scope(|scope| {
         for case in CASES {

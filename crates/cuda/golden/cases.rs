@@ -81,7 +81,7 @@ const fn case(
 const GAUSS: &str = "Exp(-SqDist(x,y) * s) * b";
 
 #[rustfmt::skip]
-pub(super) const CASES: [Case; 27] = [
+pub(super) const CASES: [Case; 30] = [
     case("gauss", "Sum", None, GAUSS, LONG_SUMS),
     Case { strict: true, ..case("gauss_strict", "Sum", None, GAUSS, ONE) },
     Case { dtype: DType::Float64, ..case("gauss_float64", "Mean", None, GAUSS, THREADS) },
@@ -109,6 +109,9 @@ pub(super) const CASES: [Case; 27] = [
     case("little_wide", "LogSumExp", None, "-SqDist(p,q) * s", LITTLE),
     case("little_long", "ArgMin", None, "SqDist(u,v)", LITTLE),
     case("little_hundred", "ArgKMin", Some(100), "SqDist(x,y)", LITTLE),
+    case("cosines", "Sum", None, "(u|v) / (Norm2(u) * Norm2(v)) * b", ONE),
+    Case { weight: Some("v"), ..case("sliced_soft_mean", "SumSoftMaxWeight", None, "(x|y)", ONE) },
+    case("sliced_ranks", "KMin_ArgKMin", Some(20), "x - y", ONE),
     case("counted", "Count", None, "Extract(Concat(x * y, b), 1, 3)", ONE),
 ];
 
