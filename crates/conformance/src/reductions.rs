@@ -98,6 +98,34 @@ pub fn scans(device: Device) {
     }
 }
 
+/// Running sums and products that leave the range of numbers nowhere but where one element after the other does, however many
+/// elements are taken together.
+pub fn scans_at_the_edge(device: Device) {
+    for n in [50, 1000, 300_000] {
+        // A zero, or a small number, with more behind it than numbers can hold.
+        let mut products = vec![30.0f32; n];
+        (products[3], products[n / 2]) = (1e-30, 0.0);
+        // From near one end of the range to near the other, and back.
+        let step = f32::MAX / 150.0;
+        let sums = (0..n).map(|k| if (k + 128) / 256 % 2 == 0 { step } else { -step }).collect();
+        for (fold, numbers, size) in [(FoldId::Prod, products, 0.0), (FoldId::Sum, sums, f32::MAX)]
+        {
+            let numbers: Vec<f32> = numbers;
+            let x = Array::from_slice(&numbers).and_then(|x| x.to_device(device)).expect("x");
+            let got = x.scan(fold, 0).and_then(|x| x.to_vec::<f32>()).expect("scan");
+            let mut one = if fold == FoldId::Prod { 1.0 } else { 0.0 };
+            for (k, (got, x)) in got.iter().zip(&numbers).enumerate() {
+                one = if fold == FoldId::Prod { one * x } else { one + x };
+                let near = *got == one || (got - one).abs() <= 1e-4 * one.abs().max(size);
+                assert!(
+                    near || got.is_nan() && one.is_nan(),
+                    "{fold:?} of {n} at {k}: {got}, {one}"
+                );
+            }
+        }
+    }
+}
+
 /// Sums of many equal numbers, and variances far from zero, as accurate as promised.
 pub fn accuracy(device: Device) {
     let n = 1 << 20;

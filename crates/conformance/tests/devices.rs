@@ -62,6 +62,13 @@ mod reference {
     }
 }
 
+/// Others join what was scanned apart.
+#[test]
+fn scans_at_the_edge() {
+    reductions::scans_at_the_edge(Device::cpu());
+    reductions::scans_at_the_edge(Device::reference());
+}
+
 #[test]
 fn table() {
     maps::table();

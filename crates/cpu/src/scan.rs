@@ -4,7 +4,8 @@
 //! axis is walked outside and a row of states is updated together. Along, a line is cut into chunks
 //! of fixed length: each chunk is scanned on its own and joined to the state of all chunks before
 //! it. That keeps rounding errors small, and lets threads share a long line with the same bits as
-//! one thread would get: they fold all chunks first, and scan when all states are known.
+//! one thread would get: they fold all chunks first, and scan when all states are known. A chunk that leaves the range of
+//! its numbers by itself, which all before it need not do, goes on from what is known where it did.
 //!
 //! May assume what the contract promises of a [`Scan`]. Called by the backend.
 
@@ -42,8 +43,11 @@ struct Cell {
     merge: unsafe fn(*mut u8, *const u8),
     /// `(n, loaded elements, state)`: the state of contiguous elements on their own.
     fold: unsafe fn(usize, *const u8, *mut u8),
-    /// `(n, loaded elements, state, results)`: the results up to each of contiguous elements that
-    /// follow those of `state`, which is brought up to date.
+    /// `(state)`: whether it is beyond the range of numbers.
+    strays: unsafe fn(*const u8) -> bool,
+    /// `(n, loaded elements, state)`: the state after contiguous elements that follow those of `state`.
+    follow: unsafe fn(usize, *const u8, *mut u8),
+    /// `(n, loaded elements, state, results)`: the same with the results up to each of them.
     along: unsafe fn(usize, *const u8, *mut u8, *mut u8),
     /// `(n, loaded elements, states, results)`: one step of each of `n` states.
     across: unsafe fn(usize, *const u8, *mut u8, *mut u8),
@@ -93,6 +97,8 @@ const fn typed<F: Fold, L: Element, A: Source>() -> Cell {
         init: init::<F, A>,
         merge: merge::<F, A>,
         fold: fold::<F, L, A>,
+        strays: strays::<F, A>,
+        follow: follow::<F, L, A>,
         along: along::<F, L, A>,
         across: across::<F, L, A>,
         gives: F::ROW.result(A::DTYPE),
@@ -137,21 +143,60 @@ unsafe fn fold<F: Fold, L: Element, A: Source>(n: usize, src: *const u8, state: 
     }
 }
 
+unsafe fn strays<F: Fold, A: Element>(state: *const u8) -> bool {
+    // SAFETY: the caller has a state there.
+    is_beyond::<F, A>(unsafe { *state.cast::<F::State<A::V>>() })
+}
+
+/// Whether the number of a state is infinite or none.
+#[inline(always)]
+fn is_beyond<F: Fold, A: Element>(state: F::State<A::V>) -> bool {
+    let number = F::finish(state, 1, 0.0);
+    number.times(Value::ZERO).is_nan()
+}
+
+unsafe fn follow<F: Fold, L: Element, A: Source>(n: usize, src: *const u8, state: *mut u8) {
+    // SAFETY: the caller has `n` loaded elements and a state.
+    unsafe { each::<F, L, A>(n, src, state, |_, _| {}) };
+}
+
 unsafe fn along<F: Fold, L: Element, A: Source>(
     n: usize,
     src: *const u8,
     state: *mut u8,
     results: *mut u8,
 ) {
-    let (src, results) = (src.cast::<L::Raw>(), results.cast::<Raw<F, A>>());
-    let state = state.cast::<F::State<A::V>>();
+    let results = results.cast::<Raw<F, A>>();
     // SAFETY: the caller has `n` loaded elements, a state and room for `n` results.
     unsafe {
-        let before = *state;
-        let mut running = F::init();
+        each::<F, L, A>(n, src, state, |i, state| results.add(i).write(result::<F, A>(state)));
+    }
+}
+
+/// Gives the state after each of `n` loaded elements that follow those of `state`.
+///
+/// # Safety
+/// There are so many elements, and a state.
+#[inline(always)]
+unsafe fn each<F: Fold, L: Element, A: Source>(
+    n: usize,
+    src: *const u8,
+    state: *mut u8,
+    mut give: impl FnMut(usize, F::State<A::V>),
+) {
+    let (src, state) = (src.cast::<L::Raw>(), state.cast::<F::State<A::V>>());
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (mut before, mut running) = (*state, F::init());
         for i in 0..n {
-            running = F::step(running, value::<L, A>(*src.add(i)), 0);
-            results.add(i).write(result::<F, A>(F::merge(before, running)));
+            let number = value::<L, A>(*src.add(i));
+            let mut next = F::step(running, number, 0);
+            if is_beyond::<F, A>(next) {
+                before = F::merge(before, running);
+                next = F::step(F::init(), number, 0);
+            }
+            running = next;
+            give(i, F::merge(before, running));
         }
         state.write(F::merge(before, running));
     }
@@ -344,12 +389,22 @@ impl Job {
             }
         });
         let mut before = State::new(&self.cell);
+        let mut tile = [MaybeUninit::<u128>::uninit(); CHUNK];
+        let tile = tile.as_mut_ptr().cast::<u8>();
         for chunk in 0..chunks {
             // SAFETY: all states have been written, and no other piece is at work.
             let state = unsafe { &mut *shared.at(chunk) };
             let mut after = before;
-            // SAFETY: as above.
-            unsafe { (self.cell.merge)(after.pointer(), state.pointer()) };
+            // SAFETY: as above; the chunk lies in the line, so that its elements are of the view.
+            unsafe {
+                if (self.cell.strays)(state.pointer()) {
+                    let first = chunk * CHUNK;
+                    let n = CHUNK.min(self.len - first);
+                    (self.cell.follow)(n, self.chunk(at[0], first, n, tile), after.pointer());
+                } else {
+                    (self.cell.merge)(after.pointer(), state.pointer());
+                }
+            }
             (*state, before) = (before, after);
         }
         pool::for_ranges(chunks, PIECE / CHUNK, &|range| {
