@@ -4,7 +4,7 @@ PYTHON ?= python3
 CARGO ?= cargo
 VENV := .venv
 
-.PHONY: help demo test lint test-rust test-isas test-scalar test-doc test-kernels cuda-bundle wheel test-python reference bench bench-rows loom memcheck slow clean
+.PHONY: help demo test lint test-rust test-isas test-scalar test-doc test-kernels cuda-bundle wheel test-python reference bench bench-rows loom memcheck emulate slow clean
 
 help: ## Lists the commands.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -147,6 +147,25 @@ memcheck: ## Storage and the CPU backend under valgrind (some ten minutes; needs
 	  CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="valgrind --quiet --error-exitcode=9 --leak-check=no --smc-check=all-non-file" \
 	  $(CARGO) test --quiet --locked -p tilework-conformance --test memory -- --test-threads=1 \
 	  $$(test $$jit = 1 && echo pairs) || exit 1; done; done
+
+# A card that is emulated on the processor. The kernels that it has compiled are not mixed with those of real cards,
+# and are forgotten when the emulator changes. For one test: make emulate EMULATED="--test pairs -- --exact many_rows".
+# Left out by default are suites whose sizes are made for real cards: bounds, forms, golden, long_gradients, long_work,
+# many_ranks, many_rows, more_than_32_bits_count, moved, nearest, ranges, sizes, streamed, ways_to_sum, weighed.
+EMULATOR := target/emulator
+EMULATED ?= --test pairs -- --exact cuda::formulas cuda::reductions cuda::batches cuda::partials cuda::gradients \
+  cuda::odds_and_ends cuda::random_formulas counts few_rows gradients_of_many gradients_of_narrow_types infinite_sums \
+  large_exponents long_vectors masked_first masked_weights random_rows right_hand_sides rows_without_numbers wide_gradients
+
+$(EMULATOR)/libcuda.so.1: $(wildcard crates/cuda/emulator/*)
+	rm -rf $(EMULATOR) && mkdir -p $(EMULATOR)
+	cp crates/cuda/emulator/device.h crates/cuda/emulator/machine.h $(EMULATOR)
+	g++ -O1 -std=c++17 -Wall -Wextra -shared -fPIC -o $(EMULATOR)/libnvrtc.so.12 crates/cuda/emulator/compiler.cpp
+	g++ -O2 -std=c++17 -Wall -Wextra -shared -fPIC -o $@ crates/cuda/emulator/driver.cpp crates/cuda/emulator/grid.cpp
+
+emulate: $(EMULATOR)/libcuda.so.1 ## Formulas over pairs by the CUDA backend on an emulated card; needs g++ and no card.
+	TILEWORK_CUDA_PATH=$(CURDIR)/$(EMULATOR) TILEWORK_CACHE_DIR=$(CURDIR)/$(EMULATOR)/cache \
+	  $(CARGO) test --quiet $(ALL) $(EMULATED)
 
 slow: ## Exhaustive checks of the vector mathematics, many more random formulas (hours).
 	TILEWORK_SLOW_TESTS=1 $(CARGO) test --release --locked -p tilework-simd
