@@ -222,7 +222,7 @@ pub fn wide_results(device: Device) {
     ] {
         // Others have one way, and take their time.
         let many: &[_] =
-            if is_card(device) { &[(2, 40, 1100), (1, 301, 700)] } else { &[(2, 4, 40)] };
+            if is_card(device) { &[(2, 9, 1040), (1, 140, 300)] } else { &[(2, 4, 40)] };
         for &(batches, m, n) in [(1, 3, 5)].iter().chain(many) {
             // Whole, so that extremes have ties, and every second one of what lies in memory.
             let draw = |rows: usize, dim: usize, batches: usize| {

@@ -203,8 +203,11 @@ impl Printer<'_, '_> {
         let rooted = |step: &Step| {
             step.action == Action::Apply(Id::Exp2Pair) && step.slot.dtype == DType::Float64
         };
-        match self.sections.together && self.sections.steps(Per::Pair).any(|(_, step)| rooted(step))
-        {
+        let vectors = self.sections.long.iter().flat_map(|long| &long.vectors);
+        let vectors = vectors.filter(|&&slot| self.sections.per[usize::from(slot)] == Per::Pair);
+        let mut steps = (self.sections.steps(Per::Pair).map(|(_, step)| step))
+            .chain(vectors.filter_map(|&slot| self.sections.step(slot)));
+        match self.sections.together && steps.any(rooted) {
             true => "FN void prepare() { bring_roots(THREADS); }\n".to_owned(),
             false => "FN void prepare() {}\n".to_owned(),
         }
