@@ -299,7 +299,9 @@ impl Job<'_> {
                 let offset = &mut nest.offsets[operand];
                 *offset = offset.wrapping_add_signed(count as isize * component);
             };
-            slices.moved.iter().for_each(|&input| step(input, first, component(layouts[input])));
+            for &(input, unit) in &slices.moved {
+                step(input, first / unit, component(layouts[input]));
+            }
             step(layouts.len(), slices.from + first, output(&self.request.values));
             step(layouts.len() + 1, slices.from + first, output(&self.request.indices));
             nest

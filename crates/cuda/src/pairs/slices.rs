@@ -41,8 +41,8 @@ pub(super) struct Slices {
     tape: Option<Tape>,
     /// The request's inputs that it has once more, behind all.
     pub(super) again: SmallVec<[usize; 2]>,
-    /// Its inputs that begin elsewhere for every slice.
-    pub(super) moved: SmallVec<[usize; 2]>,
+    /// Its inputs that begin elsewhere for every slice, each with how many components of the result stand for one of its own.
+    pub(super) moved: SmallVec<[(usize, usize); 2]>,
     /// The first component of the part.
     pub(super) from: usize,
     pub(super) len: usize,
@@ -57,7 +57,8 @@ impl Slices {
 
     /// The same with the formula of a slice, of the whole one.
     fn with(self, whole: &Tape, Slice { tape, again }: Slice) -> Slices {
-        let moved = (0..again.len()).map(|k| whole.inputs().len() + k).collect();
+        let (again, units): (SmallVec<_>, SmallVec<[usize; 2]>) = again.into_iter().unzip();
+        let moved = (whole.inputs().len()..).zip(units).collect();
         Slices { tape: Some(tape), again, moved, ..self }
     }
 
@@ -72,7 +73,7 @@ impl Slices {
         (0..tape.inputs().len()).find_map(|input| {
             let whole = tape.inputs()[input].slot.len as usize == all;
             let tape = tape.narrowed(input, len as u32).filter(|_| whole)?;
-            let moved = SmallVec::from_slice(&[input]);
+            let moved = SmallVec::from_slice(&[(input, 1)]);
             Some(Slices { tape: Some(tape), moved, ..Slices::new(Of::Components, len, all) })
         })
     }
@@ -158,9 +159,12 @@ fn parts(tape: &Tape, of: Of, most: usize, len: usize) -> Option<Vec<Slices>> {
         match all > most {
             false => near.push(slot),
             true => {
-                let len = length(all, len);
+                // Of equal length, or whole rows of an outer product.
+                let lengths = [length(all, len)].into_iter().chain((1..=len).rev());
+                let mut found = lengths.map(|len| (len, tape.slice(&[], slot, len as u32)));
+                let (len, slice) = found.find_map(|(len, slice)| Some((len, slice?)))?;
                 let slices = Slices { from, ..Slices::new(of, len, all) };
-                parts.push(slices.with(tape, tape.slice(&[], slot, len as u32)?));
+                parts.push(slices.with(tape, slice));
             }
         }
         from += all;
