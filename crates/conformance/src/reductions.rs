@@ -105,11 +105,18 @@ pub fn scans_at_the_edge(device: Device) {
         // A zero, or a small number, with more behind it than numbers can hold.
         let mut products = vec![30.0f32; n];
         (products[3], products[n / 2]) = (1e-30, 0.0);
+        // The same the other way round, and back.
+        let mut small = vec![1.0f32; n];
+        small[0] = 1e30;
+        small[n - 9..n - 4].copy_from_slice(&[1e-30, 1e-30, 1e5, 1e24, 3e-6]);
         // From near one end of the range to near the other, and back.
         let step = f32::MAX / 150.0;
         let sums = (0..n).map(|k| if (k + 128) / 256 % 2 == 0 { step } else { -step }).collect();
-        for (fold, numbers, size) in [(FoldId::Prod, products, 0.0), (FoldId::Sum, sums, f32::MAX)]
-        {
+        for (fold, numbers, size) in [
+            (FoldId::Prod, products, 0.0),
+            (FoldId::Prod, small, 0.0),
+            (FoldId::Sum, sums, f32::MAX),
+        ] {
             let numbers: Vec<f32> = numbers;
             let x = Array::from_slice(&numbers).and_then(|x| x.to_device(device)).expect("x");
             let got = x.scan(fold, 0).and_then(|x| x.to_vec::<f32>()).expect("scan");

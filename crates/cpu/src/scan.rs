@@ -5,7 +5,7 @@
 //! of fixed length: each chunk is scanned on its own and joined to the state of all chunks before
 //! it. That keeps rounding errors small, and lets threads share a long line with the same bits as
 //! one thread would get: they fold all chunks first, and scan when all states are known. A chunk that leaves the range of
-//! its numbers by itself, which all before it need not do, goes on from what is known where it did.
+//! its numbers by itself, at either end, where one number after the other need not, goes on from what is known there.
 //!
 //! May assume what the contract promises of a [`Scan`]. Called by the backend.
 
@@ -16,7 +16,7 @@ use std::ops::Range;
 use tilework_backend::{Scan, Session};
 use tilework_error::{Error, Result};
 use tilework_layout::{Dims, Layout, LoopNest, Strides};
-use tilework_ops::fold::{Accumulate, FOLD_COUNT};
+use tilework_ops::fold::{Accumulate, FOLD_COUNT, OverNothing};
 use tilework_ops::{DType, Element, Entry, Fold, FoldColumn, Gives, Scalar, Value, fold_column};
 
 use crate::map::moves;
@@ -41,10 +41,10 @@ struct Cell {
     init: unsafe fn(usize, *mut u8),
     /// `(into, from)`: one state followed by another.
     merge: unsafe fn(*mut u8, *const u8),
-    /// `(n, loaded elements, state)`: the state of contiguous elements on their own.
-    fold: unsafe fn(usize, *const u8, *mut u8),
-    /// `(state)`: whether it is beyond the range of numbers.
-    strays: unsafe fn(*const u8) -> bool,
+    /// `(n, loaded elements, state)`: the state of contiguous elements on their own, and whether it left the range.
+    fold: unsafe fn(usize, *const u8, *mut u8) -> bool,
+    /// `(state)`: whether it is no number, whatever follows.
+    is_nan: unsafe fn(*const u8) -> bool,
     /// `(n, loaded elements, state)`: the state after contiguous elements that follow those of `state`.
     follow: unsafe fn(usize, *const u8, *mut u8),
     /// `(n, loaded elements, state, results)`: the same with the results up to each of them.
@@ -97,7 +97,7 @@ const fn typed<F: Fold, L: Element, A: Source>() -> Cell {
         init: init::<F, A>,
         merge: merge::<F, A>,
         fold: fold::<F, L, A>,
-        strays: strays::<F, A>,
+        is_nan: is_nan::<F, A>,
         follow: follow::<F, L, A>,
         along: along::<F, L, A>,
         across: across::<F, L, A>,
@@ -133,26 +133,38 @@ unsafe fn merge<F: Fold, A: Element>(into: *mut u8, from: *const u8) {
     unsafe { into.write(F::merge(into.read(), from.read())) };
 }
 
-unsafe fn fold<F: Fold, L: Element, A: Source>(n: usize, src: *const u8, state: *mut u8) {
-    let state = state.cast::<F::State<A::V>>();
+unsafe fn fold<F: Fold, L: Element, A: Source>(n: usize, src: *const u8, state: *mut u8) -> bool {
+    let (mut running, mut strays) = (F::init(), false);
     // SAFETY: the caller has `n` loaded elements and a state.
     unsafe {
-        let src = std::slice::from_raw_parts(src.cast::<L::Raw>(), n);
-        let folded = src.iter().fold(F::init(), |s, &raw| F::step(s, value::<L, A>(raw), 0));
-        state.write(folded);
+        for raw in std::slice::from_raw_parts(src.cast::<L::Raw>(), n) {
+            let number = value::<L, A>(*raw);
+            let next = F::step(running, number, 0);
+            strays |= leaves::<F, A>(running, number, next);
+            running = next;
+        }
+        state.cast::<F::State<A::V>>().write(running);
     }
+    strays
 }
 
-unsafe fn strays<F: Fold, A: Element>(state: *const u8) -> bool {
+unsafe fn is_nan<F: Fold, A: Element>(state: *const u8) -> bool {
     // SAFETY: the caller has a state there.
-    is_beyond::<F, A>(unsafe { *state.cast::<F::State<A::V>>() })
+    F::finish(unsafe { *state.cast::<F::State<A::V>>() }, 1, 0.0).is_nan()
 }
 
-/// Whether the number of a state is infinite or none.
+/// Whether a state has left the range of numbers: for infinity or NaN, or to where numbers lose digits or vanish, which
+/// neither the state before nor the number is.
 #[inline(always)]
-fn is_beyond<F: Fold, A: Element>(state: F::State<A::V>) -> bool {
-    let number = F::finish(state, 1, 0.0);
-    number.times(Value::ZERO).is_nan()
+fn leaves<F: Fold, A: Element>(before: F::State<A::V>, number: A::V, next: F::State<A::V>) -> bool {
+    // The largest and the least are one of the numbers.
+    if !A::DTYPE.is_inexact() || matches!(F::ROW.nothing, OverNothing::Error) {
+        return false;
+    }
+    let [before, next] = [before, next].map(|state| F::finish(state, 1, 0.0));
+    let rounds = if A::DTYPE.part() == DType::Float64 { -53 } else { -24 };
+    let vanishes = !next.times(Value::of_f64(f64::powi(2.0, rounds))).is_true();
+    next.times(Value::ZERO).is_nan() || vanishes && before.is_true() && number.is_true()
 }
 
 unsafe fn follow<F: Fold, L: Element, A: Source>(n: usize, src: *const u8, state: *mut u8) {
@@ -191,7 +203,7 @@ unsafe fn each<F: Fold, L: Element, A: Source>(
         for i in 0..n {
             let number = value::<L, A>(*src.add(i));
             let mut next = F::step(running, number, 0);
-            if is_beyond::<F, A>(next) {
+            if leaves::<F, A>(running, number, next) {
                 before = F::merge(before, running);
                 next = F::step(F::init(), number, 0);
             }
@@ -276,18 +288,22 @@ fn without(layout: &Layout, axis: usize) -> Result<(Layout, isize)> {
 
 #[repr(C, align(16))]
 #[derive(Clone, Copy)]
-struct State(MaybeUninit<[u8; MAX_STATE]>);
+struct State {
+    bytes: MaybeUninit<[u8; MAX_STATE]>,
+    /// Of a chunk on its own: whether it left the range.
+    strays: bool,
+}
 
 impl State {
     fn new(cell: &Cell) -> State {
-        let mut state = State(MaybeUninit::uninit());
+        let mut state = State { bytes: MaybeUninit::uninit(), strays: false };
         // SAFETY: there is room for any state.
         unsafe { (cell.init)(1, state.pointer()) };
         state
     }
 
     fn pointer(&mut self) -> *mut u8 {
-        self.0.as_mut_ptr().cast()
+        self.bytes.as_mut_ptr().cast()
     }
 }
 
@@ -384,7 +400,9 @@ impl Job {
                 // a state for each chunk, and only this piece uses this one.
                 unsafe {
                     let src = self.chunk(at[0], first, n, tile);
-                    (self.cell.fold)(n, src, (*shared.at(chunk)).pointer());
+                    let state = shared.at(chunk);
+                    let strays = (self.cell.fold)(n, src, state.cast());
+                    (&raw mut (*state).strays).write(strays);
                 }
             }
         });
@@ -397,7 +415,8 @@ impl Job {
             let mut after = before;
             // SAFETY: as above; the chunk lies in the line, so that its elements are of the view.
             unsafe {
-                if (self.cell.strays)(state.pointer()) {
+                // Few chunks do; after NaN all are alike.
+                if state.strays && !(self.cell.is_nan)(before.pointer()) {
                     let first = chunk * CHUNK;
                     let n = CHUNK.min(self.len - first);
                     (self.cell.follow)(n, self.chunk(at[0], first, n, tile), after.pointer());
