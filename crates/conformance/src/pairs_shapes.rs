@@ -256,6 +256,20 @@ pub fn wide_results(device: Device) {
     }
 }
 
+/// Slices of a formula whose square may be expanded: the data are measured, whatever else its inputs are.
+pub fn measured_slices(device: Device) {
+    let draw = |dim: usize| {
+        let numbers = Rng::new(23).normal(&[9000, dim], DType::Float32);
+        numbers.and_then(|x| x.to_device(device)).expect("numbers")
+    };
+    let arrays = [draw(3), draw(3), draw(20)];
+    let aliases = ["x = Vi(3)", "y = Vj(3)", "b = Vj(20)"];
+    let call = Genred::with("-SqDist(x,y) / 3", &aliases, "SumSoftMaxWeight", 1, None, Some("b"));
+    let how = call.and_then(|call| call.explain(&arrays.each_ref(), &Options::default()));
+    let how = how.expect("explain");
+    assert!(how.contains("2 of 10 weights") && how.contains("expanded square"), "{how}");
+}
+
 /// Gradients of kernels of wide points against float64 of the same numbers, near the origin and far from it,
 /// alone and with their value, with factors of i and of j that need not be finite.
 pub fn wide_gradients(device: Device) {

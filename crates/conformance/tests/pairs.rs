@@ -130,6 +130,7 @@ fn right_hand_sides() {
 fn wide_results() {
     pairs_shapes::wide_results(Device::reference());
     on(Device::parse("cuda:0"), pairs_shapes::wide_results);
+    on(Device::parse("cuda:0"), pairs_shapes::measured_slices);
 }
 
 #[test]

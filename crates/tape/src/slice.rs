@@ -13,7 +13,7 @@ use crate::{Action, Input, SlotId, Step, Tape};
 pub struct Slice {
     /// Gives them.
     pub tape: Tape,
-    /// What they are made of, behind all inputs of the whole: narrower ones of these inputs, each with how many components
+    /// What they are made of, behind all inputs of the whole, those of which that nothing reads have one component: narrower ones of these inputs, each with how many components
     /// of the result stand for one of its own.
     pub again: SmallVec<[(usize, usize); 2]>,
 }
@@ -68,8 +68,16 @@ impl Tape {
         let outputs = others.iter().map(|&other| moved(other)).chain([names[usize::from(slot)]]);
         let outputs: SmallVec<[SlotId; 2]> = outputs.collect();
         let tape = Tape { inputs, steps, outputs: outputs.iter().copied().collect(), single: None };
+        let mut tape = tape.only(&outputs);
+        // What is read no more takes no room.
+        let unused = |slot: &usize| {
+            let slot = *slot as SlotId;
+            tape.users(slot).is_empty() && !tape.outputs.contains(&slot)
+        };
+        let unused: Vec<usize> = (0..first).filter(unused).collect();
+        unused.into_iter().for_each(|input| tape.inputs[input].slot.len = 1);
         let unit = |input: usize| (input, (len / narrow[input]) as usize);
-        Some(Slice { tape: tape.only(&outputs), again: again.into_iter().map(unit).collect() })
+        Some(Slice { tape, again: again.into_iter().map(unit).collect() })
     }
 
     /// How many components of each slot a slice of one is made of; 0 where it is made of none, or of all.

@@ -20,13 +20,13 @@ struct alignas(16) OfJ { f32 s3[1]; };
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
 }
 FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
-    f32 s0[3]; 
-    ALONG(k, 3) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component];
+    f32 s0[1]; 
+    ALONG(k, 1) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component];
     ALONG(k, 1) x.s2[k] = ((const f32*)in.at[2].base)[(i64)at[2] + i * in.at[2].row + k * in.at[2].component];
 }
 FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
-    f32 s1[3]; 
-    ALONG(k, 3) s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
+    f32 s1[1]; 
+    ALONG(k, 1) s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
     ALONG(k, 1) y.s3[k] = ((const f32*)in.at[3].base)[(i64)at[3] + j * in.at[3].row + k * in.at[3].component];
 }
 FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count, OfJ* tile) {

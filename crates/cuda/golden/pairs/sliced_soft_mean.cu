@@ -3,7 +3,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 1, WEIGHTS = 15, VALUES = 17, INDICES = 0, WIDTH = 15, OPERANDS = 6, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, ROWS = 1, SLICES = 1, TILE = 42, GROUP = 4, AHEAD = 0, CHOOSES = 0, RESIDENT_BLOCKS = 0 };
+enum { DIM = 1, KEPT = 1, WEIGHTS = 15, VALUES = 17, INDICES = 0, WIDTH = 15, OPERANDS = 6, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, ROWS = 2, SLICES = 1, TILE = 128, GROUP = 2, AHEAD = 0, CHOOSES = 0, RESIDENT_BLOCKS = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[4]; u64 numbers[1]; };
 // [pair_math.cu
@@ -14,7 +14,7 @@ typedef Shifted<Kahan<1 + WEIGHTS> > Merged;
 template <class S> FN A result(const S& s, int k, A count) { return s.value(2 + k) / s.value(1); }
 struct Once { };
 struct OfI { f32 s0[3]; };
-struct alignas(16) OfJ { f32 s1[3]; f32 s2[100]; f32 s3[15]; };
+struct alignas(16) OfJ { f32 s1[3]; f32 s3[15]; };
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
 }
 FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
@@ -22,13 +22,11 @@ FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, 
 }
 FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
     ALONG(k, 3) y.s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
+    f32 s2[1]; 
+    ALONG(k, 1) s2[k] = ((const f32*)in.at[2].base)[(i64)at[2] + j * in.at[2].row + k * in.at[2].component];
     ALONG(k, 15) y.s3[k] = ((const f32*)in.at[3].base)[(i64)at[3] + j * in.at[3].row + k * in.at[3].component];
 }
 FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count, OfJ* tile) {
-    for (int e = threadIdx.x; e < count * 100; e += THREADS) {
-        int t = e / 100, c = e % 100;
-        tile[t].s2[c] = ((const f32*)in.at[2].base)[(i64)at[2] + (j + t) * in.at[2].row + c * in.at[2].component];
-    }
 }
 template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& s, i32 j) {
     f32 s4[G][1]; 

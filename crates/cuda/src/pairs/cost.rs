@@ -65,9 +65,20 @@ pub(super) fn body(sections: &Sections<'_>) -> usize {
         };
         each * len
     });
+    // Vectors that come in chunks are made on the way; a difference goes with its product.
+    let vectors = sections.long.iter().flat_map(|long| &long.vectors);
+    let vectors = vectors.filter(|&&slot| sections.per[usize::from(slot)] == Per::Pair);
+    let vectors: usize = vectors
+        .filter_map(|&slot| sections.step(slot))
+        .map(|step| match &step.action {
+            Action::Apply(Id::Subtract) => 0,
+            Action::Apply(id) => cost(*id) * step.slot.len as usize,
+            _ => step.slot.len as usize,
+        })
+        .sum();
     let square = sections.square.map_or(0, |square| square.dim(sections.tape) as usize);
     let square = if sections.by_tiles() { on_tensor_cores(square) } else { square };
-    steps.sum::<usize>() + square + bytes(sections.tape, sections.tape.outputs()[0]) / 4
+    steps.sum::<usize>() + vectors + square + bytes(sections.tape, sections.tape.outputs()[0]) / 4
 }
 
 /// What a step on one number costs, roughly, in instructions.

@@ -30,7 +30,12 @@ impl Job<'_> {
         line("device", format!("{cuda}, {multiprocessors} multiprocessors, {pairs}"));
         if let Some(slices) = plan.slices {
             let count = slices.firsts().count();
-            let what = if slices.of == Of::Ranks { "ranks" } else { "components" };
+            let what = match slices.of {
+                Of::Components | Of::Columns => "components",
+                Of::Each => "component with all its ranks",
+                Of::Weights => "weights",
+                Of::Ranks => "ranks",
+            };
             line("slices", format!("{count} of {} {what}, one after another", slices.len));
         }
         if chosen.is_none() && !self.others.is_empty() {

@@ -224,7 +224,7 @@ impl Job<'_> {
     ) -> Result<()> {
         let module = self.module(cuda, plan, Unit::Measure)?;
         let args = Args::new()
-            .bytes(&self.batches.encode(Width::Wide))
+            .bytes(&self.first_nest(plan).encode(Width::Wide))
             .bytes(&self.inputs(session, plan))
             .bytes(&self.shape(plan.cut, [0, 0]))
             .pointer(largest);

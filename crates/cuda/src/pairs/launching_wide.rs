@@ -72,10 +72,11 @@ impl Job<'_> {
         }
         let module = self.module(cuda, plan, Unit::Measure)?;
         let find = cuda.function(self.name, &module, c"centre")?;
+        let nest = self.first_nest(plan);
         for batch in 0..self.sizes.batches {
             let part = Part { batch, from: [0, 0], rows: self.sizes.m, columns: self.sizes.n };
             let centre = centres.address + (batch * depth * size_of::<f32>()) as u64;
-            let args = self.begin(session, plan, &self.batches, &part, plan.cut);
+            let args = self.begin(session, plan, &nest, &part, plan.cut);
             let args = args.pointer(centre).number(depth as u64);
             let grid = launch::grid(self.name, [depth.div_ceil(CENTRED), 1], THREADS)?;
             // SAFETY: the source declares these arguments; rows are those of checked layouts, and the
@@ -98,12 +99,13 @@ impl Job<'_> {
         let depth = expanded.square.dim(plan.sections.tape) as usize;
         let (m, n) = (self.sizes.m, self.sizes.n);
         let measure = cuda.function(self.name, &module, c"measure_wide")?;
+        let nest = self.first_nest(plan);
         for batch in 0..self.sizes.batches {
             let part = Part { batch, from: [0, 0], rows: m, columns: n };
             let centre = centres + (batch * depth * size_of::<f32>()) as u64;
             let blocks = (m + n).div_ceil(THREADS / 32).min(8 * self.sizes.multiprocessors);
             let wide = self.wide(expanded, None, centre, [false, false]);
-            let args = self.begin(session, plan, &self.batches, &part, plan.cut);
+            let args = self.begin(session, plan, &nest, &part, plan.cut);
             let args = args.bytes(&wide).pointer(largest);
             let grid = launch::grid(self.name, [blocks, 1], THREADS)?;
             // SAFETY: the source declares these arguments; rows are those of checked layouts, and the

@@ -50,6 +50,8 @@ impl Long {
         if !alike || tape.outputs().iter().any(is_vector) {
             return None;
         }
+        let scaled = scaled(tape, &per);
+        let is_scaled = |slot: &SlotId| scaled[usize::from(*slot)];
         let (mut found, mut of_j) = (None, Vec::new());
         for (k, step) in tape.steps().iter().enumerate() {
             let slot = (first + k) as SlotId;
@@ -59,9 +61,7 @@ impl Long {
             match per[first + k] {
                 _ if is_vector(&slot) => is_elementwise(step).then_some(())?,
                 Per::Pair if is_sum(step) && found.is_none() => found = Some(slot),
-                Per::J if is_sum(step) && !needs(tape, &per, &step.operands, Per::J) => {
-                    of_j.push(slot);
-                }
+                Per::J if is_sum(step) && !step.operands.iter().any(is_scaled) => of_j.push(slot),
                 Per::Pair => return None,
                 _ => matches!(step.action, Action::Dot | Action::Fold(_)).then_some(())?,
             }
@@ -72,7 +72,7 @@ impl Long {
         let fits = matches!(dtype, DType::Float32 | DType::Float64)
             && ends.iter().flatten().all(|&end| tape.slot(end).dtype == dtype)
             && of_j.iter().all(|&sum| tape.slot(sum).dtype == dtype);
-        let scaled = [0, 1].map(|k| ends[k].is_some_and(|end| needs(tape, &per, &[end], ENDS[k])));
+        let scaled = [ends[0], ends[1]].map(|end| end.as_ref().is_some_and(is_scaled));
         let vanishes = of_pairs(tape, &per).all(|(_, step)| {
             matches!(&step.action, Action::Apply(id) if VANISHING.contains(id))
                 && step.operands.iter().all(is_vector)
@@ -134,14 +134,17 @@ fn ends(tape: &Tape, per: &[Per], slot: SlotId) -> Option<[Option<SlotId>; 3]> {
     Some(ends)
 }
 
-/// Whether vectors of a section are made with its numbers.
-fn needs(tape: &Tape, per: &[Per], vectors: &[SlotId], section: Per) -> bool {
-    let of_step = |slot: &SlotId| tape.step_of(*slot).map(|step| &step.operands[..]);
-    vectors.iter().filter_map(of_step).any(|operands| {
-        let number =
-            |slot: &SlotId| tape.slot(*slot).len == 1 && per[usize::from(*slot)] == section;
-        operands.iter().any(number) || needs(tape, per, operands, section)
-    })
+/// Whether each slot is a vector that is made with numbers of its section.
+fn scaled(tape: &Tape, per: &[Per]) -> Vec<bool> {
+    let mut scaled = vec![false; tape.slots()];
+    for (slot, step) in (tape.inputs().len()..).zip(tape.steps()) {
+        let with = |&operand: &SlotId| {
+            let own = per[usize::from(operand)] == per[slot];
+            own && (tape.slot(operand).len == 1 || scaled[usize::from(operand)])
+        };
+        scaled[slot] = step.slot.len > LONG && step.operands.iter().any(with);
+    }
+    scaled
 }
 
 #[cfg(test)]

@@ -160,7 +160,7 @@ impl<'r> Job<'r> {
             );
             return Err(Error::unsupported(name, message));
         }
-        if sizes.batches.saturating_mul(direct.cut.blocks) >= 1 << 31 {
+        if all().any(|plan| sizes.batches.saturating_mul(plan.cut.blocks) >= 1 << 31) {
             let message =
                 format!("{} batches of {m} rows are too many for one call", sizes.batches);
             return Err(Error::unsupported(name, message));
@@ -276,6 +276,11 @@ impl Job<'_> {
         let inputs = self.request.tape.inputs();
         let again = plan.slices.iter().flat_map(|slices| slices.again.iter().copied());
         (0..inputs.len()).chain(again).map(|k| (&self.request.inputs[k], inputs[k].per))
+    }
+
+    /// The batch axes for the first slice of a plan, which are those of all where only its inputs are looked at.
+    fn first_nest(&self, plan: &Plan<'_>) -> Nest {
+        self.nests(plan).swap_remove(0)
     }
 
     /// The batch axes for each slice of a plan: it begins inside of rows of its inputs, and of those of the outputs.

@@ -57,7 +57,7 @@ impl<'a> Sections<'a> {
         for slot in square.iter().flat_map(|square| [square.difference, square.distance]) {
             run[usize::from(slot) - first] = square.is_some_and(|square| square.scaled == slot);
         }
-        let long = Long::find(tape).filter(|_| square.is_none() && together);
+        let long = if square.is_none() && together { Long::find(tape) } else { None };
         let vectors: Vec<usize> = (long.iter().flat_map(|long| &long.vectors))
             .filter_map(|&slot| usize::from(slot).checked_sub(first))
             .collect();
@@ -162,7 +162,7 @@ impl<'a> Sections<'a> {
     }
 
     /// Whether vectors of this length have it as an argument.
-    pub(super) fn depth(&self, len: u32) -> bool {
+    pub(super) fn is_depth(&self, len: u32) -> bool {
         self.long.as_ref().is_some_and(|long| long.depth == len)
     }
 

@@ -341,6 +341,8 @@ fn what_is_compiled_needs_little_local_memory() {
         ("KMin_ArgKMin", Some(10), "x - y", 3, 1, F32, false),
         ("KMin", Some(50), "Concat(x - y, b)", 10, 1, F32, false),
         ("ArgKMax", Some(3), "x * y", 8, 1, DType::Float64, false),
+        ("ArgKMin", Some(100), "x - y", 100, 1, F32, false),
+        ("SumSoftMaxWeight", None, "-SqDist(x,y)", 100, 100, F32, false),
         ("Prod", None, "x - y", 200, 1, F32, false),
         ("Sum", None, "TensorProd(x - y, x - y)", 10, 1, F32, false),
         ("Sum", None, "Exp(-SqDist(x,y)) * TensorProd(x - y, x - y)", 12, 1, F32, false),

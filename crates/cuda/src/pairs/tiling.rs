@@ -92,7 +92,7 @@ const DECLARED_ON_HOPPER: usize = 227 << 10;
 /// Components of a chunk of long vectors: `DEPTHS` of `kernels/pairs_chunks.cu`; and bytes that kernels declare beside
 /// tiles and levels.
 const DEPTHS_OF_CHUNK: usize = 32;
-const BESIDE_LEVELS: usize = 2 << 10;
+const BESIDE_LEVELS: usize = 3 << 10;
 
 /// How a kernel goes over j: the file of `kernels` that its text has for that, and what it knows of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -288,7 +288,8 @@ pub(super) fn shares_levels(
     let seldom = tiling.threads * tiling.rows * folding.seldom_bytes();
     let chunks = sections.long.as_ref().map_or(0, |_| {
         let number = folding.computes.size();
-        tiling.tile * number * (tiling.threads * tiling.rows + 2 * DEPTHS_OF_CHUNK)
+        let each = tiling.threads * tiling.rows + 2 * DEPTHS_OF_CHUNK + sums_of_j(sections);
+        tiling.tile * number * each
     });
     let room =
         declared(sizes).saturating_sub(tile_bytes(sections, tiling) + chunks + BESIDE_LEVELS);
@@ -369,13 +370,19 @@ fn in_chunks_of_teams(sections: &Sections<'_>, folding: &Folding, sizes: &Sizes)
     let rows = ROWS_IN_CHUNKS_OF_TEAMS.into_iter().find(fits).unwrap_or(1);
     let number = folding.computes.size();
     let each = sections.bytes(Per::J).next_multiple_of(16);
+    let sums = sums_of_j(sections) * number;
     let bytes = |group: usize| {
-        let chunks = group * TEAM * (2 * (DEPTHS_OF_CHUNK * number + 16) + each);
+        let chunks = group * TEAM * (2 * (DEPTHS_OF_CHUNK * number + 16) + each + sums);
         chunks + 2 * rows * teams * DEPTHS_OF_CHUNK * number + BESIDE_LEVELS
     };
     let group = [4, 2].into_iter().find(|group| bytes(*group) <= DECLARED).unwrap_or(1);
     let (team, tile, slices, ahead, few) = (TEAM, group * TEAM, 1, 0, false);
     Tiling { threads: THREADS, team, rows, slices, tile, group, ahead, few, wide: None }
+}
+
+/// Numbers that are summed along vectors of a j, and one: `of_vectors` of `kernels/pairs_chunks.cu`.
+fn sums_of_j(sections: &Sections<'_>) -> usize {
+    1 + sections.long.as_ref().map_or(0, |long| long.of_j.len())
 }
 
 /// Whether blocks of so many rows leave much of the last one idle.
