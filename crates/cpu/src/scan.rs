@@ -134,18 +134,36 @@ unsafe fn merge<F: Fold, A: Element>(into: *mut u8, from: *const u8) {
 }
 
 unsafe fn fold<F: Fold, L: Element, A: Source>(n: usize, src: *const u8, state: *mut u8) -> bool {
-    let (mut running, mut strays) = (F::init(), false);
     // SAFETY: the caller has `n` loaded elements and a state.
     unsafe {
-        for raw in std::slice::from_raw_parts(src.cast::<L::Raw>(), n) {
-            let number = value::<L, A>(*raw);
-            let next = F::step(running, number, 0);
-            strays |= leaves::<F, A>(running, number, next);
-            running = next;
-        }
-        state.cast::<F::State<A::V>>().write(running);
+        let (folded, strays) = alone::<F, L, A>(n, src, |_, _| {});
+        state.cast::<F::State<A::V>>().write(folded);
+        strays
     }
-    strays
+}
+
+/// Gives the state after each of `n` loaded elements on their own; the last one, and whether any left the range.
+///
+/// # Safety
+/// There are so many elements.
+#[inline(always)]
+unsafe fn alone<F: Fold, L: Element, A: Source>(
+    n: usize,
+    src: *const u8,
+    mut give: impl FnMut(usize, F::State<A::V>),
+) -> (F::State<A::V>, bool) {
+    let src = src.cast::<L::Raw>();
+    let (mut running, mut strays) = (F::init(), false);
+    for i in 0..n {
+        // SAFETY: the caller's promise.
+        let number = value::<L, A>(unsafe { *src.add(i) });
+        let next = F::step(running, number, 0);
+        strays |= vanishes::<F, A>(running, number, next);
+        running = next;
+        give(i, running);
+    }
+    // What is infinite or no number stays so.
+    (running, strays || is_beyond::<F, A>(running))
 }
 
 unsafe fn is_nan<F: Fold, A: Element>(state: *const u8) -> bool {
@@ -153,18 +171,28 @@ unsafe fn is_nan<F: Fold, A: Element>(state: *const u8) -> bool {
     F::finish(unsafe { *state.cast::<F::State<A::V>>() }, 1, 0.0).is_nan()
 }
 
-/// Whether a state has left the range of numbers: for infinity or NaN, or to where numbers lose digits or vanish, which
-/// neither the state before nor the number is.
+/// Whether a state is infinite or no number. The largest and the least are one of the numbers, and are not asked.
 #[inline(always)]
-fn leaves<F: Fold, A: Element>(before: F::State<A::V>, number: A::V, next: F::State<A::V>) -> bool {
-    // The largest and the least are one of the numbers.
-    if !A::DTYPE.is_inexact() || matches!(F::ROW.nothing, OverNothing::Error) {
+fn is_beyond<F: Fold, A: Element>(state: F::State<A::V>) -> bool {
+    A::DTYPE.is_inexact()
+        && matches!(F::ROW.nothing, OverNothing::Neutral)
+        && F::finish(state, 1, 0.0).times(Value::ZERO).is_nan()
+}
+
+/// Whether a product is where numbers lose digits or vanish, though neither factor is zero. Sums lose nothing there.
+#[inline(always)]
+fn vanishes<F: Fold, A: Element>(
+    before: F::State<A::V>,
+    number: A::V,
+    next: F::State<A::V>,
+) -> bool {
+    if !A::DTYPE.is_inexact() || !matches!(F::ROW.name.as_bytes(), b"prod") {
         return false;
     }
     let [before, next] = [before, next].map(|state| F::finish(state, 1, 0.0));
     let rounds = if A::DTYPE.part() == DType::Float64 { -53 } else { -24 };
-    let vanishes = !next.times(Value::of_f64(f64::powi(2.0, rounds))).is_true();
-    next.times(Value::ZERO).is_nan() || vanishes && before.is_true() && number.is_true()
+    let small = !next.times(Value::of_f64(f64::powi(2.0, rounds))).is_true();
+    small & before.is_true() & number.is_true()
 }
 
 unsafe fn follow<F: Fold, L: Element, A: Source>(n: usize, src: *const u8, state: *mut u8) {
@@ -179,9 +207,22 @@ unsafe fn along<F: Fold, L: Element, A: Source>(
     results: *mut u8,
 ) {
     let results = results.cast::<Raw<F, A>>();
+    let (from, to) = (src.addr(), results.addr());
+    let apart = from + n * size_of::<L::Raw>() <= to || to + n * size_of::<Raw<F, A>>() <= from;
     // SAFETY: the caller has `n` loaded elements, a state and room for `n` results.
     unsafe {
-        each::<F, L, A>(n, src, state, |i, state| results.add(i).write(result::<F, A>(state)));
+        let before = *state.cast::<F::State<A::V>>();
+        let put = |i: usize, state| results.add(i).write(result::<F, A>(state));
+        // What is written in place cannot be read again.
+        if apart || !alone::<F, L, A>(n, src, |_, _| {}).1 {
+            let (last, strays) =
+                alone::<F, L, A>(n, src, |i, running| put(i, F::merge(before, running)));
+            if !strays {
+                state.cast::<F::State<A::V>>().write(F::merge(before, last));
+                return;
+            }
+        }
+        each::<F, L, A>(n, src, state, put);
     }
 }
 
@@ -203,7 +244,7 @@ unsafe fn each<F: Fold, L: Element, A: Source>(
         for i in 0..n {
             let number = value::<L, A>(*src.add(i));
             let mut next = F::step(running, number, 0);
-            if leaves::<F, A>(running, number, next) {
+            if is_beyond::<F, A>(next) || vanishes::<F, A>(running, number, next) {
                 before = F::merge(before, running);
                 next = F::step(F::init(), number, 0);
             }
