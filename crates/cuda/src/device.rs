@@ -13,7 +13,7 @@ use tilework_backend::{Backend, DeviceId, Fill, Memory, Properties, Request, Ses
 use tilework_error::{Error, Result};
 use tilework_fork::ForkOnce;
 
-use crate::compile::Kernels;
+use crate::compile::{Kernels, architecture, compile};
 use crate::driver::{
     Address, Attribute, Driver, Entered, Fault, Grid, Handle, NOT_INITIALISED, PoolAttribute,
 };
@@ -220,7 +220,15 @@ fn open(platform: &'static Platform, index: u32) -> Result<Opened, String> {
     if ask(Attribute::MemoryPools)? == 0 {
         return Err(format!("{} has no memory pools", facts.name));
     }
-    let context = driver.retain_context(device).map_err(said)?;
+    // The compiler brings in most of itself for the first text that it is given, an empty one here, in less time than a
+    // context takes.
+    let context = std::thread::scope(|scope| {
+        let begin = || compile(&platform.nvrtc, "", &architecture(facts.capability)).map(drop);
+        // Where no thread is to be had, the first kernel has that to wait for.
+        let _beside = std::thread::Builder::new().spawn_scoped(scope, begin);
+        driver.retain_context(device)
+    });
+    let context = context.map_err(said)?;
     let (home, _entered) = Home::new(driver, context, index == 0).map_err(said)?;
     let pool = driver.default_pool(device).map_err(said)?;
     // Freed memory stays with the process until it is asked back.
