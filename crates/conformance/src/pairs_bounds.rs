@@ -210,9 +210,12 @@ pub fn ranges(device: Device, sizes: [(usize, usize, usize); 2]) {
             };
             let s = Array::full_on(device, &[1], scale / dim as f64, dtype).expect("full");
             let arrays = [put(&x, size), put(&y, size), s, put(&b, 1.0)];
-            for (name, text) in
-                [("Sum", "Exp(-SqDist(x,y) * s) * b"), ("LogSumExp", "-SqDist(x,y) * s")]
-            {
+            for (name, text) in [
+                ("Sum", "Exp(-SqDist(x,y) * s) * b"),
+                ("LogSumExp", "-SqDist(x,y) * s"),
+                ("LogSumExp", "b - SqDist(x,y) * s"),
+                ("LogSumExp", "(x|y) * s"),
+            ] {
                 let call = Genred::new(text, &aliases, name, 1).expect(text);
                 let of = |accuracy: Accuracy| {
                     let options = Options { accuracy, ..Options::default() };

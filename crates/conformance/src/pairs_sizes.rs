@@ -132,8 +132,19 @@ fn forms_at(device: Device, (m, n, dim): (usize, usize, usize)) {
     let b = rng.normal(&[n, 1], DType::Float64).expect("normal");
     let aliases = [format!("x = Vi({dim})"), format!("y = Vj({dim})")];
     let aliases = [&aliases[0][..], &aliases[1], "s = Pm(1)", "b = Vj(1)"];
-    for (name, text) in [("Sum", "Exp(-SqDist(x,y) * s) * b"), ("LogSumExp", "-SqDist(x,y) * s")] {
+    // Squares alone, beside other terms of an exponent, and inner products, which only tensor cores have another form of.
+    for (name, text) in [
+        ("Sum", "Exp(-SqDist(x,y) * s) * b"),
+        ("LogSumExp", "-SqDist(x,y) * s"),
+        ("LogSumExp", "b - SqDist(x,y) * s"),
+        ("LogSumExp", "b / 3 + SqDist(x,y) * (-s)"),
+        ("Sum", "Exp((b - SqDist(x,y) * s) / 2) * b"),
+        ("Sum", "Exp((x|y) * s) * b"),
+        ("LogSumExp", "(x|y) * s - b"),
+    ] {
         let call = Genred::new(text, &aliases, name, 1).expect(text);
+        let plain = text.contains("-SqDist") || text.contains("/ 3");
+        let dtypes: &[DType] = &[DType::Float32, DType::Float64][..1 + usize::from(plain)];
         for (what, offset, scale, odd) in [
             ("near", 0.0, 0.9, None),
             ("far", 50.0, 0.9, None),
@@ -142,7 +153,7 @@ fn forms_at(device: Device, (m, n, dim): (usize, usize, usize)) {
             ("not a number", 0.0, 0.9, Some(f64::NAN)),
             ("infinite", 0.0, 0.9, Some(f64::INFINITY)),
         ] {
-            for dtype in [DType::Float32, DType::Float64] {
+            for &dtype in dtypes {
                 let moved = |points: &Array| points.add(offset).and_then(|x| x.astype(dtype));
                 let (x, y) = (moved(&x).expect("x"), moved(&y).expect("y"));
                 if let Some(odd) = odd {
@@ -165,17 +176,21 @@ fn forms_at(device: Device, (m, n, dim): (usize, usize, usize)) {
                 let all = call.call(&there).expect(text);
                 if what == "near" && dtype == DType::Float32 {
                     let said = call.explain(&there, &Options::default()).expect("explain");
-                    assert!(said.contains("expanded"), "{name}, D = {dim}: {said:.2000}");
+                    let other = if text.contains("SqDist") { "expanded" } else { "inner product" };
+                    let there = said.contains(other) || (other == "inner product" && dim < 10);
+                    assert!(there, "{name} of {text}, D = {dim}: {said:.2000}");
                 }
                 let exact: Vec<Array> =
                     here.iter().map(|x| x.astype(DType::Float64).expect("astype")).collect();
                 for begin in [0, m as isize - 40] {
                     let some = tilework::s![begin..begin + 40];
                     let rows = exact[0].slice(&some).expect("slice");
-                    let sums = |b: &Array| {
-                        floats(&call.call(&[&rows, &exact[1], &exact[2], b]).expect(text))
+                    let sums = |call: &Genred| {
+                        let arrays = [&rows, &exact[1], &exact[2], &exact[3]];
+                        floats(&call.call(&arrays).expect(text))
                     };
-                    let (expected, sizes) = (sums(&exact[3]), sums(&exact[3].abs().expect("abs")));
+                    let terms = Genred::new(&format!("Abs({text})"), &aliases, name, 1);
+                    let (expected, sizes) = (sums(&call), sums(&terms.expect(text)));
                     let got = floats(&all.slice(&some).expect("slice"));
                     // The error of an exponent, relative to the sum of the absolute terms; far from
                     // the origin the direct form has the errors of its differences.
@@ -187,13 +202,16 @@ fn forms_at(device: Device, (m, n, dim): (usize, usize, usize)) {
                         let row = begin + k as isize;
                         assert!(
                             near,
-                            "{name}, {what}, {dtype}, {m} x {n}, D = {dim}: row {row} is {a}, not {b}"
+                            "{name} of {text}, {what}, {dtype}, {m} x {n}, D = {dim}: row {row} is {a}, not {b}"
                         );
                     }
                 }
                 let again = floats(&call.call(&there).expect(text));
                 let same = floats(&all).iter().zip(&again).all(|(a, b)| a.to_bits() == b.to_bits());
-                assert!(same, "{name}, {what}, {dtype}, {m} x {n}, D = {dim}: other bits");
+                assert!(
+                    same,
+                    "{name} of {text}, {what}, {dtype}, {m} x {n}, D = {dim}: other bits"
+                );
             }
         }
     }

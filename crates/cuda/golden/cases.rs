@@ -61,8 +61,11 @@ const COLUMNS: &[File] = &[file("", 20_000, 20_000, true), file("_columns", 20_0
 const WIDE: &[File] = &[file("", 20_000, 20_000, true), file("_wide", 20_000, 20_000, false)];
 const WEIGHTED: &[File] =
     &[file("", 20_000, 20_000, true), file("_weighted", 20_000, 20_000, false)];
-/// A filter, which any data may have, but which does not pay for few.
+/// A filter, or inner products, which any data may have, but which do not pay for few.
 const FILTER: &[File] = &[file("", 2000, 3000, false), file("_wide", 20_000, 20_000, false)];
+/// The same beside points that something else needs, too, and of sums so long that threads of other cards would move them.
+const BESIDE: &[File] =
+    &[file("", 20_000, 20_000, true), file("_weighted", 100_000, 100_000, false)];
 /// So few pairs that the kernel is one that is compiled soon.
 const LITTLE: &[File] = &[file("", 50, 10, false)];
 
@@ -81,7 +84,7 @@ const fn case(
 const GAUSS: &str = "Exp(-SqDist(x,y) * s) * b";
 
 #[rustfmt::skip]
-pub(super) const CASES: [Case; 30] = [
+pub(super) const CASES: [Case; 36] = [
     case("gauss", "Sum", None, GAUSS, LONG_SUMS),
     Case { strict: true, ..case("gauss_strict", "Sum", None, GAUSS, ONE) },
     Case { dtype: DType::Float64, ..case("gauss_float64", "Mean", None, GAUSS, THREADS) },
@@ -112,6 +115,12 @@ pub(super) const CASES: [Case; 30] = [
     case("cosines", "Sum", None, "(u|v) / (Norm2(u) * Norm2(v)) * b", ONE),
     Case { weight: Some("v"), ..case("sliced_soft_mean", "SumSoftMaxWeight", None, "(x|y)", ONE) },
     case("sliced_ranks", "KMin_ArgKMin", Some(20), "x - y", ONE),
+    case("shifted", "LogSumExp", None, "Elem(b, 0) - SqDist(x,y) * s", THREADS),
+    case("shifted_fused", "LogSumExp", None, "SqDist(p,q) * s + Elem(b, 1)", WIDE),
+    case("shifted_exponents", "Sum", None, "Exp(Elem(b, 0) / 4 - SqDist(p,q) / 2) * b", WIDE),
+    case("products", "Sum", None, "Exp((u|v) * s) * b", FILTER),
+    Case { weight: Some("b"), ..case("attention", "SumSoftMaxWeight", None, "(p|q) * s", FILTER) },
+    case("points_again", "Sum", None, "Exp(-SqDist(p,q) * s) * q", BESIDE),
     case("counted", "Count", None, "Extract(Concat(x * y, b), 1, 3)", ONE),
 ];
 
@@ -124,6 +133,7 @@ pub(super) fn outline(source: &str) -> String {
         wanted = match line {
             "// Pairs" | "// Merge" => true,
             "// Measure" | "// Tiles" => false,
+            _ if line.ends_with(" of the other form") => false,
             _ => wanted,
         };
         let begins = line.starts_with("// [");

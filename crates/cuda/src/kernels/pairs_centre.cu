@@ -31,5 +31,6 @@ extern "C" __global__ void __launch_bounds__(256) centre(
         square += squares[k][lane];
     }
     f64 mean = sum / (f64)((shape.n + step - 1) / step);
-    to[d] = (1 + NEAR) * mean * sum > square ? (f32)mean : 0;
+    // Inner products are about the origin.
+    to[d] = !PRODUCT && (1 + NEAR) * mean * sum > square ? (f32)mean : 0;
 }

@@ -45,7 +45,7 @@ extern "C" __global__ void __launch_bounds__(256) split(
         to -= w.deep * TILE_BYTES;
 #pragma unroll
         for (int k = lanes / 2; k > 0; k /= 2) norm += __shfl_xor_sync(~0u, norm, k);
-        if (chunk == 0) norms[row] = (T)(norm * scale(p));
+        if (chunk == 0) norms[row] = PRODUCT ? (T)0 : (T)(norm * scale(p));
     }
     __syncthreads();
     i64 own = first + threadIdx.x;

@@ -20,7 +20,8 @@
 // GROUP, pairs that are folded together; OUTSIDE (the part of |x|^2 is applied after all pairs, or by the
 // filter); RIGHT, the columns of right-hand sides; POINT_X and POINT_Y, the numbers of the points' inputs;
 // the sections `Once`, `OfI`, `OfJ`, `once`, `of_i`, `of_j` as in `pairs.cu`, but that where DEPTHS > 0
-// neither holds a point, and `norm` of the last two is filled here; `scale(p)`, which is c; `fold<G>(p, x,
+// neither holds a point, and `norm` of the last two is filled here; PRODUCT, that c is -1/2 of what an inner product
+// is multiplied by, and norms and the centre are 0; `scale(p)`, which is c; `fold<G>(p, x,
 // y, square, s, j)`, which takes the squares of G pairs, or `weigh<G>(p, x, y, square, w)`; `complete`.
 
 // GROUPS tiles of rows against a range of j; the last group brings the tiles.

@@ -1,18 +1,20 @@
 //! How a reduction over pairs would be done, as text for `explain()`.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 
 use tilework_backend::{Session, SumScheme, square};
 use tilework_error::Result;
 use tilework_tape::Per;
 
-use super::plan::Sizes;
+use super::plan::{Plan, Sizes};
 use super::slices::Of;
-use super::{Expanded, Job, print};
+use super::{Expanded, Job, key, print};
 use crate::device::Cuda;
 
 impl Job<'_> {
-    /// The plan of this very call, and the source of its kernels.
+    /// The plan of this very call, and the source of its kernels: those of the form that the data allow, and those of the
+    /// other one, which is launched behind it for what the first refuses.
     pub(super) fn explain(&self, cuda: &Cuda, session: &Session<'_>) -> Result<String> {
         let norms = self.norms(cuda, session)?;
         let allowed =
@@ -115,8 +117,18 @@ impl Job<'_> {
         };
         line("sums", sums.to_owned());
         line("form", self.form(norms, chosen));
-        let parts = self.others.iter().filter(|_| chosen.is_none());
-        Ok(text + &print::sources([plan].into_iter().chain(parts))?)
+        let written: Vec<&Plan<'_>> = self.as_written().collect();
+        let expanded: Vec<&Plan<'_>> = self.expanded.iter().map(|it| &it.plan).collect();
+        let forms = if chosen.is_some() { [expanded, written] } else { [written, expanded] };
+        let mut seen = HashSet::new();
+        for (plans, form) in forms.into_iter().zip(["", " of the other form"]) {
+            let units =
+                plans.into_iter().flat_map(|plan| self.units(plan).map(move |it| (plan, it)));
+            let units: Vec<_> =
+                units.filter(|(plan, it)| seen.insert(key::of(plan, *it))).collect();
+            text += &print::sources(units, form)?;
+        }
+        Ok(text)
     }
 
     /// The form that the data allow, and what it may cost.
@@ -125,7 +137,10 @@ impl Job<'_> {
             let why = match &self.direct {
                 plan if plan.folding.strict => "accuracy is strict",
                 plan if plan.tiling.few => "so few pairs ask for no choice",
-                _ => "no square that pays to be expanded",
+                plan if plan.folding.computes != plan.folding.accumulates => {
+                    "sums are of another type than what is summed"
+                }
+                _ => "no square that may be expanded, or none that pays",
             };
             return format!("direct: {why}");
         };
@@ -138,12 +153,16 @@ impl Job<'_> {
             (None, _) => "direct".to_owned(),
             (_, None) => format!("expanded square{about}"),
             (_, Some(leave)) => format!(
-                "expanded square{about}, float16 heads and tails on tensor cores, left every {leave} \
-                 of {}",
+                "{}{about}, float16 heads and tails on tensor cores, left every {leave} of {}",
+                if expanded.square.is_product() { "inner product" } else { "expanded square" },
                 expanded.square.dim(tape)
             ),
         };
         let (most, limit) = (x.max(y), expanded.limit);
+        if expanded.square.is_as_good(tape) {
+            let error = expanded.square.error(tape) / 2.0 * f64::from(f32::EPSILON) / 2.0;
+            return format!("{form}: error of the product <= {error:.1e} of the norms' product");
+        }
         if expanded.square.is_filter() {
             let doubt = (x + y) * expanded.square.doubt(tape);
             return format!(

@@ -45,9 +45,10 @@ impl Printer<'_, '_> {
         let mut text = self.of_sections(plan.difference.is_some())?;
         let by_tiles = does != Does::Fold || self.sections.by_tiles();
         if let Some(square) = self.sections.square.filter(|_| by_tiles) {
-            let scale = square.scale.map(|scale| self.number(scale, "0", Per::I));
-            let scale = scale.unwrap_or_else(|| "1".to_owned());
-            text += &format!("FN f64 scale(const Once& p) {{ return (f64){scale}; }}\n");
+            // An inner product is part of a square that is scaled so.
+            let part = if square.is_product() { "-0.5 * " } else { "" };
+            let scale = self.scale(square);
+            text += &format!("FN f64 scale(const Once& p) {{ return {part}(f64){scale}; }}\n");
         }
         let given = by_tiles || self.sections.long.is_some();
         let square = if given { "const T (&square)[G], " } else { "" };

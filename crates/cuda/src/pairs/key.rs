@@ -31,7 +31,9 @@ pub(super) fn of(plan: &Plan<'_>, unit: Unit) -> Vec<u8> {
         key.extend(numbers.iter().flat_map(|&number| (number as u32).to_le_bytes()));
         return key;
     }
-    key.push(plan.sections.square.is_some() as u8);
+    let square = plan.sections.square;
+    key.extend(square.map_or(u16::MAX, |square| square.scaled).to_le_bytes());
+    key.push(square.and_then(|square| square.outside).map_or(0, |sign| 1 + sign as u8));
     key.push(plan.sections.is_centred() as u8);
     let numbers =
         [folding.shape.k, tiling.threads, tiling.rows, tiling.tile, tiling.group, tiling.ahead];

@@ -89,8 +89,7 @@ impl Job<'_> {
         let units = self
             .as_written()
             .chain(expanded)
-            .flat_map(|plan| Unit::of(plan).map(move |unit| (plan, unit)))
-            .filter(|(_, unit)| !(self.by_block && *unit == Unit::Measure));
+            .flat_map(|plan| self.units(plan).map(move |unit| (plan, unit)));
         let mut missing: Vec<(&Plan<'_>, Unit, Vec<u8>)> = Vec::new();
         for (plan, unit) in units {
             let key = key::of(plan, unit);
@@ -115,6 +114,12 @@ impl Job<'_> {
                 Err(_) => load(other),
             })
         })
+    }
+
+    /// The kernels of a plan that are launched. Where blocks choose for themselves nothing is measured before.
+    pub(super) fn units(&self, plan: &Plan<'_>) -> impl Iterator<Item = Unit> + use<> {
+        let by_block = self.by_block;
+        Unit::of(plan).filter(move |unit| !(by_block && *unit == Unit::Measure))
     }
 
     /// The plans of the formula as it is written, one for each part.

@@ -209,7 +209,7 @@ impl<'r> Plans<'r> {
             }
             let square = expanded(tape, &folding, &sizes)?;
             let plan = Plan { slices, ..Plan::new(tape, folding, sizes, Some(square)) };
-            Some(Expanded { plan, square, limit: square.limit(tape) })
+            plan.fits(&sizes).then(|| Expanded { plan, square, limit: square.limit(tape) })
         });
         let by_block = expanded.as_ref().filter(|it| it.plan.chooses() && direct.is_short());
         let beside = by_block.map(|it| Plan::beside(tape, folding, sizes, &it.plan));
@@ -229,6 +229,9 @@ fn summed<'r>(forms: &'r Forms<'r>, folding: Folding, sizes: Sizes) -> Option<Ex
         && !folding.compensated
         && cost::pays(&square, &columns.tape, &sizes, false);
     let plan = suits.then(|| Plan::new(&columns.tape, folding, sizes, Some(square)))?;
+    if !plan.fits(&sizes) {
+        return None;
+    }
     let limit = square.limit(&columns.tape);
     let difference = Some(columns.difference);
     Some(Expanded { plan: Plan { difference, ..plan }, square, limit })

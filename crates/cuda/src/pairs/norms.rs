@@ -9,7 +9,7 @@ use tilework_tape::{Per, SlotId};
 use super::functions::Printer;
 use super::plan::Plan;
 use super::right::{Difference, FEW_POINTS};
-use super::square::Square;
+use super::square::{Scale, Sign, Square};
 
 impl Printer<'_, '_> {
     /// What an expanded square adds to the structures at their beginning: the point of j about the centre, and c |y|^2
@@ -54,6 +54,7 @@ impl Printer<'_, '_> {
     /// all limits. A row has its point as it is until `about` follows.
     pub(super) fn norms(&self, per: Per, differences: bool) -> String {
         let Some((square, scale)) = self.by_threads() else { return String::new() };
+        let scale = &scale[..];
         let (own, point) = match per {
             Per::I => ("x", square.x),
             Per::J => ("y", square.y),
@@ -69,7 +70,6 @@ impl Printer<'_, '_> {
         let norm = self.norm(own, &added, dim, scale);
         match per {
             Per::I => {
-                let scale = self.number(scale, "0", per);
                 format!("{norm}    ALONG(k, {dim}) x.product[k] = -2 * {scale} * {number};\n")
             }
             _ => {
@@ -91,17 +91,25 @@ impl Printer<'_, '_> {
     }
 
     /// The square that threads compute, and its scale.
-    fn by_threads(&self) -> Option<(Square, SlotId)> {
+    fn by_threads(&self) -> Option<(Square, String)> {
         let square = self.sections.square.filter(|_| !self.sections.by_tiles())?;
-        Some((square, square.scale?))
+        Some((square, self.scale(square)))
+    }
+
+    /// What the distance of a square is multiplied by.
+    pub(super) fn scale(&self, square: Square) -> String {
+        match square.scale {
+            Scale::One => "1".to_owned(),
+            Scale::MinusOne => "-1".to_owned(),
+            Scale::By(slot) => self.number(slot, "0", Per::I),
+        }
     }
 
     /// The norm of what is added, number by number.
-    fn norm(&self, own: &str, added: &str, dim: u32, scale: SlotId) -> String {
+    fn norm(&self, own: &str, added: &str, dim: u32, scale: &str) -> String {
         format!(
             "    SquaredNorm<T> norm;\n    ALONG(k, {dim}) norm.add({added});\n\
-             \x20   {own}.norm = norm.times((f64){});\n",
-            self.number(scale, "0", Per::I)
+             \x20   {own}.norm = norm.times((f64){scale});\n"
         )
     }
 
@@ -121,8 +129,7 @@ impl Printer<'_, '_> {
                 self.value(square.y, Per::J)
             ),
         };
-        let norm = self.norm("x", "x.product[k], p.centre[k]", dim, scale);
-        let scale = self.number(scale, "0", Per::I);
+        let norm = self.norm("x", "x.product[k], p.centre[k]", dim, &scale);
         Ok(format!(
             "FN T sample(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, int k) \
              {{\n{sample}}}\n\
@@ -142,26 +149,36 @@ impl Printer<'_, '_> {
         if square.scaled != slot {
             return Ok(None);
         }
+        // Last, so that the sum before it is not rounded to what is left of the larger of the two.
+        let plus = square.plus.map_or(String::new(), |plus| {
+            let number = self.value(plus, inside);
+            format!("    EACH(u, G) {to}[0] = {to}[0] + {number};\n")
+        });
         if self.sections.by_tiles() {
-            return Ok(Some(format!("    EACH(u, G) {to}[0] = square[u];\n")));
+            return Ok(Some(format!("    EACH(u, G) {to}[0] = square[u];\n{plus}")));
         }
-        let norm = if square.outside { "y[u * LANES].norm" } else { "x.norm + y[u * LANES].norm" };
+        let norm = if square.outside.is_some() {
+            "y[u * LANES].norm"
+        } else {
+            "x.norm + y[u * LANES].norm"
+        };
         let point = match self.sections.placed() {
             Some(_) => "y[u * LANES].point[k]".to_owned(),
             None => self.value(square.moved.unwrap_or(square.y), inside),
         };
         let body = format!("{to}[0] = fma(x.product[k], {point}, {to}[0]);");
         let sum = self.along(dim, &[], &body, inside)?;
-        Ok(Some(format!("    EACH(u, G) {to}[0] = {norm};\n{sum}")))
+        Ok(Some(format!("    EACH(u, G) {to}[0] = {norm};\n{sum}{plus}")))
     }
 
     /// What is left to do with a state after all pairs of row i: the part of |x|^2, and differences.
     pub(super) fn complete(&self, plan: &Plan<'_>) -> String {
         let folding = &plan.folding;
-        let outside = self.sections.square.is_some_and(|square| square.outside);
+        let outside = self.sections.square.and_then(|square| square.outside);
         let completed = match (outside, folding.monoid(), folding.computes) {
-            (false, ..) => "",
-            (_, Monoid::Shifted, _) => "    s.moved = x.norm;\n",
+            (None, ..) => "",
+            (Some(Sign::Plus), Monoid::Shifted, _) => "    s.moved = x.norm;\n",
+            (Some(Sign::Minus), Monoid::Shifted, _) => "    s.moved = -x.norm;\n",
             (_, _, DType::Float32) => "    s.sums.scale(op_exp2_pair_f32(x.norm));\n",
             _ => "    s.sums.scale(op_exp2_pair_f64(x.norm));\n",
         };

@@ -119,18 +119,21 @@ impl<'a> Plan<'a> {
         sizes: Sizes,
         square: Option<Square>,
     ) -> Plan<'a> {
-        let by_tiles = square.is_some_and(|square| square.leave().is_some());
-        let adds = folding.monoid() == Monoid::Add;
-        let sections = Sections::new(tape, adds, square, !by_tiles);
-        let tiling = match by_tiles {
-            true => wide::tiling(&sections, &folding, 0),
-            false => tiling::tiling(&sections, &folding, &sizes, None),
+        let planned = |square: Option<Square>| {
+            let by_tiles = square.is_some_and(|square| square.leave().is_some());
+            let adds = folding.monoid() == Monoid::Add;
+            let sections = Sections::new(tape, adds, square, !by_tiles);
+            let tiling = match by_tiles {
+                true => wide::tiling(&sections, &folding, 0),
+                false => tiling::tiling(&sections, &folding, &sizes, None),
+            };
+            Plan::of(sections, folding, tiling, sizes, None)
         };
-        let plan = Plan::of(sections, folding, tiling, sizes, None);
-        let centred = square.filter(|_| cost::centre_pays(&plan));
-        match centred.map(|square| Square { centred: true, ..square }) {
+        let plan = planned(square);
+        // Points that are moved have a place beside those that are not, where something else needs them.
+        match square.filter(|_| cost::centre_pays(&plan)) {
+            Some(square) => planned(Some(Square { centred: true, ..square })),
             None => plan,
-            square => Plan { sections: Sections::new(tape, adds, square, true), ..plan },
         }
     }
 
@@ -197,6 +200,11 @@ impl<'a> Plan<'a> {
     pub(super) fn too_many_bytes(&self, sizes: &Sizes) -> Option<usize> {
         Some(tiling::tile_bytes(&self.sections, &self.tiling))
             .filter(|bytes| *bytes > tiling::declared(sizes))
+    }
+
+    /// Whether a block has room for its tiles, which those on tensor cores are made for.
+    pub(super) fn fits(&self, sizes: &Sizes) -> bool {
+        self.tiling.wide.is_some() || self.too_many_bytes(sizes).is_none()
     }
 
     /// The bits of the numbers that its kernels get as arguments.

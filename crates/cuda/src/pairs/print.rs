@@ -43,7 +43,7 @@ pub(super) enum Unit {
 
 impl Unit {
     /// All units of a plan.
-    pub(super) fn of(plan: &Plan<'_>) -> impl Iterator<Item = Unit> {
+    pub(super) fn of(plan: &Plan<'_>) -> impl Iterator<Item = Unit> + use<> {
         let wide = plan.tiling.wide.is_some();
         let units = [
             (Unit::Pairs, true),
@@ -180,10 +180,14 @@ fn teams(plan: &Plan<'_>) -> &'static str {
     if plan.tiling.team > 1 { kernel!("pair_teams.cu") } else { "" }
 }
 
-/// All of some plans, for human eyes.
-pub(super) fn sources<'p>(plans: impl IntoIterator<Item = &'p Plan<'p>>) -> Result<String> {
-    let units = plans.into_iter().flat_map(|plan| Unit::of(plan).map(move |unit| (plan, unit)));
-    let sources = units.map(|(plan, unit)| Ok(format!("// {unit:?}\n{}", source(plan, unit)?)));
+/// Kernels of some plans, for human eyes; `form` says which these are of.
+pub(super) fn sources<'p>(
+    units: impl IntoIterator<Item = (&'p Plan<'p>, Unit)>,
+    form: &str,
+) -> Result<String> {
+    let sources = units
+        .into_iter()
+        .map(|(plan, unit)| Ok(format!("// {unit:?}{form}\n{}", source(plan, unit)?)));
     Ok(sources.collect::<Result<Vec<String>>>()?.concat())
 }
 
@@ -305,7 +309,8 @@ fn tiles(plan: &Plan<'_>, wide: Wide) -> impl Iterator<Item = (&'static str, usi
             ("SHALLOW", shallow.into()),
             ("PARTS", parts),
             ("LEAVE", square.leave().unwrap_or(SIDE)),
-            ("OUTSIDE", square.outside.into()),
+            ("OUTSIDE", square.outside.is_some().into()),
+            ("PRODUCT", square.is_product().into()),
             ("POINT_X", square.x.into()),
             ("POINT_Y", square.y.into()),
             ("RIGHT", right),

@@ -82,7 +82,8 @@ impl<'a> Sections<'a> {
             sections.hold(slot, Per::Pair);
         }
         if let Some(square) = square {
-            square.scale.iter().for_each(|&scale| sections.hold(scale, Per::I));
+            square.factor().iter().for_each(|&factor| sections.hold(factor, Per::I));
+            square.plus.iter().for_each(|&plus| sections.hold(plus, Per::Pair));
             match square.moved {
                 Some(moved) => sections.hold(moved, Per::Pair),
                 None if sections.is_centred() || sections.by_tiles() => {}

@@ -1,4 +1,4 @@
-//! Squared distances that may be computed expanded: c |x - y|^2 = c |x|^2 + c |y|^2 - 2c <x, y>.
+//! Squared distances that may be computed expanded, c |x - y|^2 = c |x|^2 + c |y|^2 - 2c <x, y>, and inner products.
 //!
 //! The norms belong to i and to j, so a pair costs one operation a component instead of two, or none
 //! where tensor cores do the inner products; where the result is linear in the exponential, the part of
@@ -6,15 +6,14 @@
 //! which a call uses it, for exponents, and only where the largest c |x|^2 and c |y|^2 of its data are small enough;
 //! a kernel measures them, and the kernels of the two forms look there which of them is to work. And it is a filter
 //! for the smallest squares, which are then computed directly. Norms are taken in float64, about a centre, or about the
-//! origin where threads would take longer to find one than it saves. Called by
-//! `plan` and `pairs`.
-
-use std::f64::consts::LN_2;
+//! origin where threads would take longer to find one than it saves. An inner product c <x, y> is the last part of
+//! -c/2 |x - y|^2: threads compute it as it is written, tensor cores as they do that, without norms and centre. Of many
+//! components their error is not above that of a sum in float32, whatever the norms. Called by `plan` and `pairs`.
 
 use smallvec::SmallVec;
 use tilework_backend::square::{self, Tiles};
 use tilework_ops::pair_fold::Monoid;
-use tilework_ops::{FoldId, Id};
+use tilework_ops::{DType, FoldId, Id};
 use tilework_tape::{Action, Per, SlotId, Tape};
 
 use super::folding::Folding;
@@ -27,7 +26,11 @@ const LEAST: u32 = 2;
 const MOST: usize = 64;
 
 /// Norms with which a filter's squares neither overflow nor lose their range: `in_range` of `kernels/pair_math.cu`.
-const FILTERED: f64 = 1e37;
+const IN_RANGE: f64 = 1e37;
+
+/// Norms of the exponent with which inner products may be used that are as good as sums in float32. Tails of numbers that
+/// are small beside the largest have fewer bits: of the largest norm they leave less than 2^-37, so less than 1e-6 here.
+const OF_PRODUCTS: f64 = 65536.0;
 
 /// How an expanded square is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,30 +41,60 @@ pub(super) enum Products {
     Tiles { leave: usize },
 }
 
-/// A squared distance whose uses are all exponents, or whose smallest values are asked for.
+/// What a distance is multiplied by in the step whose place the form takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scale {
+    /// Nothing: the distance itself.
+    One,
+    MinusOne,
+    /// A number that varies with nothing.
+    By(SlotId),
+}
+
+/// What the form is of, and for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A squared distance whose uses are all exponents.
+    Exponent,
+    /// A squared distance whose smallest values are asked for: it only finds candidates.
+    Filter,
+    /// An inner product.
+    Product,
+}
+
+/// With which sign a term is part of a sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sign {
+    Plus,
+    Minus,
+}
+
+/// A squared distance, or an inner product, that another form may take the place of.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Square {
+    pub(super) kind: Kind,
+    /// Of an inner product that itself.
     pub(super) difference: SlotId,
     pub(super) distance: SlotId,
-    /// The distance times the scale: what the form computes.
+    /// The distance times the scale, with `plus` where that is one step: what the form computes.
     pub(super) scaled: SlotId,
-    /// None where the distance itself is compared.
-    pub(super) scale: Option<SlotId>,
+    pub(super) scale: Scale,
+    pub(super) plus: Option<SlotId>,
     pub(super) x: SlotId,
     pub(super) y: SlotId,
     /// The point of j about the centre, where a step of the tape stands for it.
     pub(super) moved: Option<SlotId>,
     /// Whether threads move points to a centre.
     pub(super) centred: bool,
-    /// Whether the part of |x|^2 is applied to the state of a row instead.
-    pub(super) outside: bool,
+    /// Whether the part of |x|^2 is applied to the state of a row instead, and as what part of the exponent.
+    pub(super) outside: Option<Sign>,
     /// What an error of it makes of a term.
     pub(super) slope: f64,
     pub(super) products: Products,
 }
 
 impl Square {
-    /// The first that a tape has.
+    /// The first that a tape has; inner products only where it has no squares.
     pub(super) fn find(tape: &Tape, folding: &Folding) -> Option<Square> {
         if folding.strict || folding.computes != folding.accumulates {
             return None;
@@ -69,13 +102,21 @@ impl Square {
         let uses = Uses::of(tape);
         let first = tape.inputs().len();
         let dots = tape.steps().iter().enumerate().filter(|(_, step)| step.action == Action::Dot);
-        let scaled = dots.take(MOST).flat_map(|(k, _)| {
-            let dot = (first + k) as SlotId;
-            uses.by[first + k].iter().copied().take(MOST).chain([dot])
-        });
-        let mut scaled: Vec<SlotId> = scaled.collect();
+        let dots: Vec<SlotId> = dots.take(MOST).map(|(k, _)| (first + k) as SlotId).collect();
+        let users = dots.iter().flat_map(|&dot| uses.by[usize::from(dot)].iter().take(MOST));
+        let mut scaled: Vec<SlotId> = users.copied().collect();
         scaled.sort_unstable();
-        scaled.into_iter().find_map(|slot| at(tape, folding, &uses, slot))
+        // What is multiplied by a number saves more than what is not.
+        scaled.extend(dots);
+        let mut product = None;
+        for slot in scaled {
+            match at(tape, folding, &uses, slot) {
+                Some(found) if found.is_product() => product = product.or(Some(found)),
+                Some(found) => return Some(found),
+                None => {}
+            }
+        }
+        product
     }
 
     pub(super) fn dim(&self, tape: &Tape) -> u32 {
@@ -84,7 +125,7 @@ impl Square {
 
     /// Whether threads can compute it: short vectors, and an exponent.
     pub(super) fn suits_threads(&self, tape: &Tape) -> bool {
-        self.dim(tape) <= LONG && self.scale.is_some()
+        self.dim(tape) <= LONG && self.kind == Kind::Exponent
     }
 
     /// Whether its points are inputs that nothing else looks at.
@@ -98,7 +139,19 @@ impl Square {
 
     /// Whether it only finds candidates.
     pub(super) fn is_filter(&self) -> bool {
-        self.scale.is_none()
+        self.kind == Kind::Filter
+    }
+
+    pub(super) fn is_product(&self) -> bool {
+        self.kind == Kind::Product
+    }
+
+    /// The number that it is multiplied by.
+    pub(super) fn factor(&self) -> Option<SlotId> {
+        match self.scale {
+            Scale::By(slot) => Some(slot),
+            _ => None,
+        }
     }
 
     /// Of D, how many go through a tensor core before the sum leaves it; none where no tile is made.
@@ -109,27 +162,41 @@ impl Square {
         }
     }
 
+    /// What the errors of tiles are made of.
+    fn tiles(&self, tape: &Tape, leave: usize) -> Tiles {
+        match self.kind {
+            Kind::Product => Tiles::of_products(self.dim(tape), leave),
+            _ => Tiles::new(self.dim(tape), leave),
+        }
+    }
+
     /// The largest error of the scaled square, in units of roundoff of the largest norm; of threads, about the origin.
     pub(super) fn error(&self, tape: &Tape) -> f64 {
         match self.products {
             Products::Fused => square::fused(self.dim(tape)),
-            Products::Tiles { leave } => Tiles::new(self.dim(tape), leave).most(),
+            Products::Tiles { leave } => self.tiles(tape, leave).most(),
         }
+    }
+
+    /// Whether it errs by no more than an inner product that is summed in float32 may.
+    pub(super) fn is_as_good(&self, tape: &Tape) -> bool {
+        self.is_product() && self.error(tape) <= square::product_in_order(self.dim(tape))
     }
 
     /// The largest c |x|^2 and c |y|^2 with which the form may be used, in the exponent's own units.
     pub(super) fn limit(&self, tape: &Tape) -> f64 {
-        match self.is_filter() {
-            true => FILTERED,
-            false => square::largest_norm(self.slope, self.error(tape)),
+        match self.kind {
+            Kind::Filter => IN_RANGE,
+            _ if self.is_as_good(tape) => OF_PRODUCTS / self.slope,
+            _ => square::largest_norm(self.slope, self.error(tape)),
         }
     }
 
-    /// What [`Tiles`] counts for, as shares of [`Square::error`]. A filter's norms are as they are.
+    /// What [`Tiles`] counts for, as shares of [`Square::error`]. Where that does not matter, norms are as they are.
     pub(super) fn shares(&self, tape: &Tape) -> [f64; 5] {
         match self.products {
-            Products::Tiles { leave } if !self.is_filter() => {
-                let tiles = Tiles::new(self.dim(tape), leave);
+            Products::Tiles { leave } if !self.is_filter() && !self.is_as_good(tape) => {
+                let tiles = self.tiles(tape, leave);
                 let parts = [tiles.norm, tiles.split, tiles.largest, tiles.later, tiles.centre];
                 parts.map(|part| part / tiles.most())
             }
@@ -166,57 +233,79 @@ impl Uses {
         }
         Uses { sections: tape.sections(), by }
     }
+
+    /// The steps that read a slot.
+    fn of_slot(&self, slot: SlotId) -> &[SlotId] {
+        &self.by[usize::from(slot)]
+    }
 }
 
-/// The square whose scaled distance is this slot.
+/// The square, or inner product, whose scaled distance is this slot.
 fn at(tape: &Tape, folding: &Folding, uses: &Uses, scaled: SlotId) -> Option<Square> {
     let outputs = tape.outputs();
     let per = |slot: SlotId| uses.sections[usize::from(slot)];
-    let users = |slot: SlotId| &uses.by[usize::from(slot)][..];
-    let product = tape.step_of(scaled)?;
-    let (distance, scale) = match (&product.action, &product.operands[..]) {
-        (Action::Dot, _) => (scaled, None),
-        (Action::Apply(Id::Multiply), &[a, b]) if per(a) == Per::Pair => (a, Some(b)),
-        (Action::Apply(Id::Multiply), &[a, b]) => (b, Some(a)),
+    let step = tape.step_of(scaled)?;
+    let by = |a: SlotId, b: SlotId| match per(a) {
+        Per::Pair => (a, Scale::By(b)),
+        _ => (b, Scale::By(a)),
+    };
+    let ((distance, scale), plus) = match (&step.action, &step.operands[..]) {
+        (Action::Dot, _) => ((scaled, Scale::One), None),
+        (Action::Apply(Id::Negative), &[a]) => ((a, Scale::MinusOne), None),
+        (Action::Apply(Id::Multiply), &[a, b]) => (by(a, b), None),
+        (Action::Apply(Id::Fma), &[a, b, c]) => (by(a, b), Some(c)),
         _ => return None,
     };
-    let (difference, [p, q]) = tape.squared_difference(tape.step_of(distance)?)?;
+    let step = tape.step_of(distance)?;
+    let (kind, difference, [p, q]) = match (tape.squared_difference(step), &step.operands[..]) {
+        (Some((difference, points)), _) => (Kind::Exponent, difference, points),
+        (None, &[a, b]) if step.action == Action::Dot => (Kind::Product, distance, [a, b]),
+        _ => return None,
+    };
     let (x, y) = if per(p) == Per::I { (p, q) } else { (q, p) };
-    let is_square = scale.is_none_or(|scale| (per(scale), tape.slot(scale).len) == (Per::Once, 1))
-        && (per(x), per(y)) == (Per::I, Per::J)
+    let is_number = |slot: SlotId| (per(slot), tape.slot(slot).len) == (Per::Once, 1);
+    let is_scaled = match scale {
+        Scale::By(slot) => is_number(slot),
+        _ => true,
+    };
+    let are_points = (per(x), per(y)) == (Per::I, Per::J)
         && tape.slot(x) == tape.slot(y)
         && tape.slot(x).len >= LEAST;
     let alone = |slot: SlotId, user: SlotId| {
-        slot == user || (users(slot) == [user] && !outputs.contains(&slot))
+        slot == user || (uses.of_slot(slot) == [user] && !outputs.contains(&slot))
     };
-    if !is_square || !alone(difference, distance) || !alone(distance, scaled) {
+    if plus == Some(distance)
+        || !is_scaled
+        || !are_points
+        || !alone(difference, distance)
+        || !alone(distance, scaled)
+    {
         return None;
     }
-    let exponent = |slot: SlotId| {
-        tape.step_of(slot).is_some_and(|step| step.action == Action::Apply(Id::Exp2Pair))
-    };
-    let is_output = outputs.contains(&scaled);
-    // What else it is multiplied by is not known here.
-    let slope = || square::slope(tape, folding.monoid(), scaled, 1.0, |_| None);
-    let (outside, slope) = match (folding.monoid(), users(scaled), scale) {
-        (Monoid::Smallest, [], None) => (folding.shape.dim == 1, 0.0),
-        (_, _, None) => return None,
-        (Monoid::Shifted, [], _) if outputs[0] == scaled => (true, slope()?),
-        (Monoid::Add, &[exponential], _) if !is_output && exponent(exponential) => {
-            // The limit is that of one exponential: what multiplies it with itself has more error.
-            let slope = slope().filter(|slope| *slope == LN_2)?;
-            (is_linear(tape, exponential), slope)
+    let monoid = folding.monoid();
+    let is_smallest = monoid == Monoid::Smallest && kind == Kind::Exponent && scale == Scale::One;
+    let (kind, outside, slope) = match monoid {
+        Monoid::Smallest if is_smallest && uses.of_slot(scaled).is_empty() => {
+            (Kind::Filter, (folding.shape.dim == 1).then_some(Sign::Plus), 0.0)
         }
-        // In other reductions the exponential is judged by itself, where 1e-5 was not promised.
+        // In other reductions the exponential is judged by itself, where 1e-5 was not promised, and extremes
+        // are those of products as they are written.
+        Monoid::Add | Monoid::Shifted => {
+            let slope = square::slope(tape, monoid, scaled, 1.0, |slot| number(tape, slot));
+            let inside = kind == Kind::Product || (monoid == Monoid::Add && plus.is_some());
+            let outside = if inside { None } else { outside(tape, monoid, uses, scaled) };
+            (kind, outside, slope?)
+        }
         _ => return None,
     };
-    let products = Products::Fused;
-    let (moved, centred) = (None, false);
+    let (products, moved, centred) = (Products::Fused, None, false);
     Some(Square {
+        kind,
         difference,
         distance,
         scaled,
         scale,
+        plus,
         x,
         y,
         moved,
@@ -225,6 +314,51 @@ fn at(tape: &Tape, folding: &Folding, uses: &Uses, scaled: SlotId) -> Option<Squ
         slope,
         products,
     })
+}
+
+/// The number of a slot, where the tape has it.
+fn number(tape: &Tape, slot: SlotId) -> Option<f64> {
+    match &tape.step_of(slot)?.action {
+        Action::Constant(number) => Some(number.cast(DType::Float64).get::<f64>()),
+        _ => None,
+    }
+}
+
+/// Whether the part of |x|^2 can be applied to a row's state, where `scaled` would be too large without it at most by
+/// the limit of norms, and how: as a factor of the sums, where it is all of their exponent, which is not above
+/// nothing then; or to an exponent that is shifted, which it is a term of.
+fn outside(tape: &Tape, monoid: Monoid, uses: &Uses, scaled: SlotId) -> Option<Sign> {
+    let outputs = tape.outputs();
+    let applies = |slot: SlotId, id: Id| {
+        tape.step_of(slot).is_some_and(|step| step.action == Action::Apply(id))
+    };
+    if monoid == Monoid::Add {
+        let &[exponential] = uses.of_slot(scaled) else { return None };
+        let linear = applies(exponential, Id::Exp2Pair)
+            && !outputs.contains(&scaled)
+            && is_linear(tape, exponential);
+        return linear.then_some(Sign::Plus);
+    }
+    let (mut slot, mut sign) = (scaled, Sign::Plus);
+    while slot != outputs[0] {
+        let &[user] = uses.of_slot(slot) else { return None };
+        let step = tape.step_of(user)?;
+        let turns = match (&step.action, &step.operands[..]) {
+            (Action::Apply(Id::Add), [a, b]) if a != b => false,
+            (Action::Apply(Id::Subtract), [a, b]) if a != b => *b == slot,
+            (Action::Apply(Id::Negative), _) => true,
+            _ => return None,
+        };
+        if turns {
+            sign = if sign == Sign::Plus { Sign::Minus } else { Sign::Plus };
+        }
+        if outputs.contains(&slot) {
+            return None;
+        }
+        slot = user;
+    }
+    let alone = uses.of_slot(slot).is_empty() && !outputs[1..].contains(&slot);
+    alone.then_some(sign)
 }
 
 /// Whether the first output is linear in a slot.

@@ -90,7 +90,8 @@ pub(super) fn by_tiles(
     // With several panels a filter's rows are not cut over j, so there have to be enough of them.
     let panel = sizes.n * (dim as usize + 2) * SPLIT_BYTES <= PANEL_BYTES;
     let enough = panel || sizes.m >= 2 * SIDE * sizes.multiprocessors;
-    let ranks = !square.is_filter() || (square.outside && folding.shape.k <= FEW_RANKS && enough);
+    let ranks =
+        !square.is_filter() || (square.outside.is_some() && folding.shape.k <= FEW_RANKS && enough);
     let suits = suits(square, tape, folding, sizes)
         && sizes.m as f64 * sizes.n as f64 * f64::from(saved) >= WORTH
         && folding.words() <= STATE_WORDS
@@ -130,7 +131,7 @@ pub(super) fn weighed(right: &Right, folding: &Folding, sizes: &Sizes) -> Option
 
 /// Whether there are tensor cores that take these numbers, and few enough batches.
 fn on_hopper(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> bool {
-    let slots = [Some(square.x), square.scale, Some(square.difference), Some(square.scaled)];
+    let slots = [Some(square.x), square.factor(), Some(square.difference), Some(square.scaled)];
     let single = slots.iter().flatten().all(|&slot| tape.slot(slot).dtype == DType::Float32);
     sizes.capability == (9, 0)
         && single

@@ -1,0 +1,62 @@
+// Pairs
+// [types
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 1, KEPT = 1, WEIGHTS = 2, VALUES = 4, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, LANES = 1, THREADS = 384, ROWS = 2, SLICES = 1, TILE = 64, GROUP = 4, AHEAD = 0, CHOOSES = 0, RESIDENT_BLOCKS = 0, GROUPS = 2, COLUMNS = 64, STAGES = 4, RESIDENT = 1, DEPTHS = 64, SHALLOW = 1, PARTS = 3, LEAVE = 16, OUTSIDE = 0, PRODUCT = 1, POINT_X = 2, POINT_Y = 3, RIGHT = 0, WAITING = 6, SIDES = 0, FROM = 1, ALIKE = 0 };
+struct Input { const void* base; i64 row, component; };
+struct Inputs { Input at[4]; u64 numbers[1]; };
+// [hopper.cu
+// [pair_math.cu
+FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
+// [pair_folds.cu
+typedef Shifted<Cascade<1 + WEIGHTS> > State;
+typedef Shifted<Cascade<1 + WEIGHTS> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(2 + k) / s.value(1); }
+FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
+struct Once { f32 s0[1]; };
+struct OfI { T norm; };
+struct alignas(8) OfJ { f32 s1[2]; T norm; };
+FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
+    ALONG(k, 1) p.s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + k * in.at[0].component];
+}
+FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
+}
+FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
+    ALONG(k, 2) y.s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
+}
+FN f64 scale(const Once& p) { return -0.5 * (f64)p.s0[0]; }
+template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, const T (&square)[G], State& s, i32 j) {
+    f32 s5[G][1]; 
+    EACH(u, G) s5[u][0] = square[u];
+    T v[G][DIM], w[G][WEIGHTS + 1];
+    ALONG(k, 1) EACH(u, G) { v[u][k] = widen(s5[u][0]); }
+    ALONG(k, 2) EACH(u, G) { w[u][k] = widen(y[u * LANES].s1[k]); }
+    s.template steps<G>(v, w, j);
+}
+FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
+}
+FN void prepare() {}
+// [pairs_ends.cu
+// [pairs_parts.cu
+// [pairs_tiles.cu
+// [pairs_wide_fold.cu
+// [pairs_wide.cu
+
+}
+// Merge
+// [types
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 1, KEPT = 1, WEIGHTS = 2, VALUES = 4, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, APART = 1 };
+// [pair_math.cu
+FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
+// [pair_folds.cu
+typedef Shifted<Cascade<1 + WEIGHTS> > State;
+typedef Shifted<Cascade<1 + WEIGHTS> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(2 + k) / s.value(1); }
+// [pairs_ends.cu
+// [pairs_merge.cu
+
+}

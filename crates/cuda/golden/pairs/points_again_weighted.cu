@@ -1,0 +1,85 @@
+// Pairs
+// [types
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 40, KEPT = 1, WEIGHTS = 0, VALUES = 40, INDICES = 0, WIDTH = 40, OPERANDS = 5, LONG = 64, FEW = 16, LANES = 1, THREADS = 384, ROWS = 2, SLICES = 1, TILE = 64, GROUP = 2, AHEAD = 0, CHOOSES = 0, RESIDENT_BLOCKS = 0, GROUPS = 2, COLUMNS = 64, STAGES = 4, RESIDENT = 1, DEPTHS = 64, SHALLOW = 1, PARTS = 3, LEAVE = 16, OUTSIDE = 1, PRODUCT = 0, POINT_X = 1, POINT_Y = 2, RIGHT = 40, WAITING = 6, SIDES = 40, FROM = 40, ALIKE = 0 };
+struct Input { const void* base; i64 row, component; };
+struct Inputs { Input at[3]; u64 numbers[1]; };
+// [hopper.cu
+// [pair_math.cu
+FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
+// [pair_folds.cu
+typedef Added<Cascade<DIM> > State;
+typedef Added<Cascade<DIM> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
+FN f32 op_subtract_f32(f32 a, f32 b) { return (f32)(a - b); }
+FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
+struct Once { f32 s6[1]; };
+struct OfI { T norm; };
+struct alignas(8) OfJ { T norm; };
+FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
+    f32 s0[1]; 
+    ALONG(k, 1) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + k * in.at[0].component];
+    ALONG(k, 1) { p.s6[k] = narrow<f32>(op_multiply_f32(widen(__uint_as_float(3216550459u)), widen(s0[0]))); }
+}
+FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
+}
+FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
+}
+FN f64 scale(const Once& p) { return (f64)p.s6[0]; }
+template <int G> FN void weigh(const Once& p, const OfI& x, const OfJ* y, const T (&square)[G], T (&w)[G]) {
+    f32 s7[G][1]; 
+    EACH(u, G) s7[u][0] = square[u];
+    f32 s8[G][1]; 
+    ALONG(k, 1) EACH(u, G) { s8[u][k] = narrow<f32>(op_exp2_pair_f32(widen(s7[u][0]))); }
+    EACH(u, G) { const int k = 0; w[u] = widen(s8[u][0]); }
+}
+namespace right {
+struct Once { };
+struct OfI { };
+struct alignas(8) OfJ { f32 s2[40]; };
+FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
+    f32 s0[1]; 
+    ALONG(k, 1) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + k * in.at[0].component];
+}
+FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
+    f32 s1[40]; 
+    ALONG(k, 40) s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + i * in.at[1].row + k * in.at[1].component];
+}
+FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
+    ALONG(k, 40) y.s2[k] = ((const f32*)in.at[2].base)[(i64)at[2] + j * in.at[2].row + k * in.at[2].component];
+}
+FN const f32* side(const OfJ& y) { return y.s2; }
+enum { STRAIGHT = 1 };
+FN f32 side_at(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int k) { return ((const f32*)in.at[2].base)[(i64)at[2] + j * in.at[2].row + k * in.at[2].component]; }
+}
+FN void multiply_right(f32 (&d)[20], const u32 (&a)[4], u64 b, bool add) {
+    asm volatile("{ .reg .pred add; setp.ne.b32 add, %25, 0; "
+        "wgmma.mma_async.sync.aligned.m64n40k8.f32.tf32.tf32 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19}, {%20,%21,%22,%23}, %24, add, 1, 1; }"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add));
+}
+// [pairs_ends.cu
+// [pairs_parts.cu
+// [pairs_tiles.cu
+// [pairs_wide_right.cu
+// [pairs_wide.cu
+
+}
+// Merge
+// [types
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 0, WIDTH = 1, OPERANDS = 5, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, APART = 40 };
+// [pair_math.cu
+FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
+// [pair_folds.cu
+typedef Added<Cascade<DIM> > State;
+typedef Added<Cascade<DIM> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
+// [pairs_ends.cu
+// [pairs_merge.cu
+
+}

@@ -1,0 +1,72 @@
+// Pairs
+// [types
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, ROWS = 2, SLICES = 1, TILE = 16, GROUP = 4, AHEAD = 0, CHOOSES = 0, RESIDENT_BLOCKS = 0, DEPTH_AT = 0 };
+struct Input { const void* base; i64 row, component; };
+struct Inputs { Input at[4]; u64 numbers[1]; };
+#define DEPTH ((u32)in.numbers[DEPTH_AT])
+// [pair_math.cu
+FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
+// [pair_folds.cu
+typedef Added<Cascade<DIM> > State;
+typedef Added<Cascade<DIM> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
+FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
+struct Once { f32 s6[1]; };
+struct OfI { };
+struct alignas(16) OfJ { f32 s1[2]; };
+FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
+    f32 s0[1]; 
+    ALONG(k, 1) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + k * in.at[0].component];
+    ALONG(k, 1) { p.s6[k] = narrow<f32>(op_multiply_f32(widen(__uint_as_float(1069066811u)), widen(s0[0]))); }
+}
+FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
+}
+FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, const T* sums, OfJ& y) {
+    ALONG(k, 2) y.s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
+}
+FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count, OfJ* tile) {
+}
+template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, const T (&square)[G], State& s, i32 j) {
+    f32 s4[G][1]; 
+    EACH(u, G) s4[u][0] = square[u];
+    f32 s7[G][1]; 
+    ALONG(k, 1) EACH(u, G) { s7[u][k] = narrow<f32>(op_multiply_f32(widen(s4[u][0]), widen(p.s6[0]))); }
+    f32 s8[G][1]; 
+    ALONG(k, 1) EACH(u, G) { s8[u][k] = narrow<f32>(op_exp2_pair_f32(widen(s7[u][0]))); }
+    ALONG(k, 2) EACH(u, G) { s.add(0 + k, widen(s8[u][0]), widen(y[u * LANES].s1[k])); }
+}
+FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
+}
+FN void prepare() {}
+enum { SUMS_OF_J = 0, SCALED_J = 0, VANISHES = 1 };
+FN T long_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const OfI& x, i64 i, u32 k) { return widen(((const f32*)in.at[2].base)[(i64)at[2] + i * in.at[2].row + k * in.at[2].component]); }
+FN T long_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const OfJ& y, i64 j, u32 k) { return widen(((const f32*)in.at[3].base)[(i64)at[3] + j * in.at[3].row + k * in.at[3].component]); }
+FN T long_once(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, u32 k) { return 0; }
+FN void sum_of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, u32 k, T (&sums)[SUMS_OF_J + 1]) { }
+FN void along(const Once& p, const OfI& x, const OfJ& y, T a, T b, T c, T& sum) { sum = fma(widen(a), widen(b), sum); }
+// [pairs_ends.cu
+// [pairs_origin.cu
+// [pairs_chunks.cu
+// [pairs_long.cu
+// [pairs.cu
+
+}
+// Merge
+// [types
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, APART = 1 };
+// [pair_math.cu
+FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
+// [pair_folds.cu
+typedef Added<Cascade<DIM> > State;
+typedef Added<Cascade<DIM> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
+// [pairs_ends.cu
+// [pairs_merge.cu
+
+}

@@ -1,0 +1,63 @@
+// Pairs
+// [types
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, LANES = 1, THREADS = 384, ROWS = 2, SLICES = 1, TILE = 128, GROUP = 4, AHEAD = 0, CHOOSES = 0, RESIDENT_BLOCKS = 0, GROUPS = 2, COLUMNS = 128, STAGES = 4, RESIDENT = 1, DEPTHS = 64, SHALLOW = 0, PARTS = 2, LEAVE = 32, OUTSIDE = 0, PRODUCT = 1, POINT_X = 2, POINT_Y = 3, RIGHT = 0, WAITING = 6, SIDES = 0, FROM = 2, ALIKE = 0 };
+struct Input { const void* base; i64 row, component; };
+struct Inputs { Input at[4]; u64 numbers[1]; };
+// [hopper.cu
+// [pair_math.cu
+FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
+// [pair_folds.cu
+typedef Added<Cascade<DIM> > State;
+typedef Added<Cascade<DIM> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
+FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
+struct Once { f32 s6[1]; };
+struct OfI { T norm; };
+struct alignas(8) OfJ { f32 s1[2]; T norm; };
+FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
+    f32 s0[1]; 
+    ALONG(k, 1) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + k * in.at[0].component];
+    ALONG(k, 1) { p.s6[k] = narrow<f32>(op_multiply_f32(widen(__uint_as_float(1069066811u)), widen(s0[0]))); }
+}
+FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
+}
+FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
+    ALONG(k, 2) y.s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
+}
+FN f64 scale(const Once& p) { return -0.5 * (f64)p.s6[0]; }
+template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, const T (&square)[G], State& s, i32 j) {
+    f32 s7[G][1]; 
+    EACH(u, G) s7[u][0] = square[u];
+    f32 s8[G][1]; 
+    ALONG(k, 1) EACH(u, G) { s8[u][k] = narrow<f32>(op_exp2_pair_f32(widen(s7[u][0]))); }
+    ALONG(k, 2) EACH(u, G) { s.add(0 + k, widen(s8[u][0]), widen(y[u * LANES].s1[k])); }
+}
+FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
+}
+FN void prepare() {}
+// [pairs_ends.cu
+// [pairs_parts.cu
+// [pairs_tiles.cu
+// [pairs_wide_fold.cu
+// [pairs_wide.cu
+
+}
+// Merge
+// [types
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, APART = 1 };
+// [pair_math.cu
+FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
+// [pair_folds.cu
+typedef Added<Cascade<DIM> > State;
+typedef Added<Cascade<DIM> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
+// [pairs_ends.cu
+// [pairs_merge.cu
+
+}

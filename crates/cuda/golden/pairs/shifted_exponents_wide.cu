@@ -1,0 +1,69 @@
+// Pairs
+// [types
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 5, LONG = 64, FEW = 16, LANES = 1, THREADS = 512, ROWS = 2, SLICES = 1, TILE = 64, GROUP = 4, AHEAD = 0, CHOOSES = 0, RESIDENT_BLOCKS = 0, GROUPS = 3, COLUMNS = 64, STAGES = 4, RESIDENT = 1, DEPTHS = 64, SHALLOW = 1, PARTS = 3, LEAVE = 16, OUTSIDE = 0, PRODUCT = 0, POINT_X = 1, POINT_Y = 2, RIGHT = 0, WAITING = 6, SIDES = 0, FROM = 2, ALIKE = 0 };
+struct Input { const void* base; i64 row, component; };
+struct Inputs { Input at[3]; u64 numbers[1]; };
+// [hopper.cu
+// [pair_math.cu
+FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
+// [pair_folds.cu
+typedef Added<Cascade<DIM> > State;
+typedef Added<Cascade<DIM> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
+FN f32 op_subtract_f32(f32 a, f32 b) { return (f32)(a - b); }
+FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
+struct Once { f32 s4[1]; };
+struct OfI { T norm; };
+struct alignas(8) OfJ { f32 s0[2]; f32 s6[1]; T norm; };
+FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
+    ALONG(k, 1) p.s4[k] = __uint_as_float((u32)in.numbers[0]);
+}
+FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
+}
+FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
+    ALONG(k, 2) y.s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + j * in.at[0].row + k * in.at[0].component];
+    f32 s5[1]; 
+    ALONG(k, 1) { s5[k + 0] = y.s0[k + 0]; }
+    ALONG(k, 1) { y.s6[k] = narrow<f32>(op_multiply_f32(widen(p.s4[0]), widen(s5[0]))); }
+}
+FN f64 scale(const Once& p) { return (f64)__uint_as_float(1056964608u); }
+template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, const T (&square)[G], State& s, i32 j) {
+    f32 s10[G][1]; 
+    EACH(u, G) s10[u][0] = square[u];
+    f32 s11[G][1]; 
+    ALONG(k, 1) EACH(u, G) { s11[u][k] = narrow<f32>(op_subtract_f32(widen(y[u * LANES].s6[0]), widen(s10[u][0]))); }
+    f32 s12[G][1]; 
+    ALONG(k, 1) EACH(u, G) { s12[u][k] = narrow<f32>(op_multiply_f32(widen(__uint_as_float(1069066811u)), widen(s11[u][0]))); }
+    f32 s13[G][1]; 
+    ALONG(k, 1) EACH(u, G) { s13[u][k] = narrow<f32>(op_exp2_pair_f32(widen(s12[u][0]))); }
+    ALONG(k, 2) EACH(u, G) { s.add(0 + k, widen(y[u * LANES].s0[k]), widen(s13[u][0])); }
+}
+FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
+}
+FN void prepare() {}
+// [pairs_ends.cu
+// [pairs_parts.cu
+// [pairs_tiles.cu
+// [pairs_wide_fold.cu
+// [pairs_wide.cu
+
+}
+// Merge
+// [types
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 5, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, APART = 1 };
+// [pair_math.cu
+FN A exp_about(A v, A shift) { return op_exp2_pair_f32((v - shift) * 1.44269504f); }
+// [pair_folds.cu
+typedef Added<Cascade<DIM> > State;
+typedef Added<Cascade<DIM> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
+// [pairs_ends.cu
+// [pairs_merge.cu
+
+}
