@@ -3,7 +3,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 5, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, ROWS = 2, SLICES = 1, TILE = 16, GROUP = 4, AHEAD = 0, CHOOSES = 0, RESIDENT_BLOCKS = 0, DEPTH_AT = 0 };
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 5, LONG = 64, FEW = 16, LANES = 1, THREADS = 128, ROWS = 1, SLICES = 1, TILE = 64, GROUP = 4, AHEAD = 0, CHOOSES = 0, RESIDENT_BLOCKS = 0, DEPTH_AT = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };
 #define DEPTH ((u32)in.numbers[DEPTH_AT])
@@ -48,7 +48,7 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, const T
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
 }
 FN void prepare() {}
-enum { SUMS_OF_J = 1, SCALED_J = 0, VANISHES = 1 };
+enum { SUMS_OF_J = 1, OF_ROWS = 0, SCALED_J = 0, VANISHES = 1 };
 FN T long_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const OfI& x, i64 i, u32 k) { return widen(((const f32*)in.at[1].base)[(i64)at[1] + i * in.at[1].row + k * in.at[1].component]); }
 FN T long_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const OfJ& y, i64 j, u32 k) { return widen(((const f32*)in.at[2].base)[(i64)at[2] + j * in.at[2].row + k * in.at[2].component]); }
 FN T long_once(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, u32 k) { return 0; }

@@ -1,66 +1,112 @@
 // How threads go over a range of j whose vectors are long: TILE of them at once. Part of `pairs.cu`, whose head tells the
 // rest; declared before is what `pairs_chunks.cu` names and has, and `fold` with the numbers of pairs.
+//
+// DEEP components of the block's rows and of a tile's j are in shared memory at a time, and a thread adds what they are to the
+// numbers of 8 rows by TILE / 8 j, as products of matrices are made. These numbers go by way of shared memory to the threads that
+// own the rows, which fold them.
 
-static_assert(LANES == 1, "threads own rows each for itself");
-enum { CHOICES = 1 };
+static_assert(LANES == 1 && ROWS == 1, "a thread owns a row");
+enum { CHOICES = 1, DEEP = 64 / sizeof(T), HEIGHT = 8, WIDE_BY = TILE / HEIGHT };
 #define OWN_ROWS(x) OfI x[ROWS]
+
+// Longer by one read of a thread, so that what neighbours write is in different banks.
+#define BESIDE (16 / (int)sizeof(T))
+struct Chunks {
+    alignas(16) T rows[2][DEEP][THREADS + BESIDE];
+    alignas(16) T columns[2][DEEP][TILE + BESIDE];
+};
+union Shared {
+    Chunks chunks;
+    alignas(16) T numbers[TILE][THREADS];
+};
+
+// A thread's part of so many rows, or j, is in two halves of four, or as many as there are: neighbours have neighbouring ones.
+template <int ALL, int OWN> FN int own_place(int which, int k) {
+    const int half = OWN < 8 ? OWN : 4;
+    return k / half * (ALL / (OWN / half)) + which * half + k % half;
+}
+template <int N, int ALL> FN void take_own(T (&own)[N], const T* from, int which) {
+    const int half = N < 8 ? N : 4;
+    EACH(q, N / half) {
+        Pack<T, half> some = *(const Pack<T, half>*)(from + own_place<ALL, N>(which, q * half));
+        EACH(e, half) own[q * half + e] = some.at[e];
+    }
+}
 
 FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const Shape& shape, const Stretch& own,
     const OfI (&x)[ROWS], State (&s)[ROWS], const Choice&) {
     __shared__ OfJ tile[TILE];
-    __shared__ T chunks[2][TILE][DEPTHS];
-    __shared__ T numbers[TILE][ROWS * THREADS];
+    __shared__ Shared shared;
+    __shared__ T of_once[2][DEEP];
+    // What other threads need of a row.
+    __shared__ OfI of_rows[OF_ROWS ? THREADS : 1];
+    Chunks& chunks = shared.chunks;
     const u32 depth = DEPTH;
-    i64 i[ROWS];
-    EACH(r, ROWS) i[r] = own.first + r * THREADS < shape.m ? own.first + r * THREADS : shape.m - 1;
+    const i64 last = shape.m - 1, first = own.first - threadIdx.x;
+    const int high = threadIdx.x % (THREADS / HEIGHT), wide = threadIdx.x / (THREADS / HEIGHT);
+    if (OF_ROWS) of_rows[threadIdx.x] = x[0];
     u32 runs = 0, turn = 0;
     for (i32 j = 0; j < own.count; j += TILE) {
         int here = own.count - j < TILE ? own.count - j : TILE, whole = here - here % GROUP;
-        T sums[ROWS][TILE];
-        EACH(r, ROWS) EACH(u, TILE) sums[r][u] = 0;
+        T sums[HEIGHT][WIDE_BY];
+        EACH(r, HEIGHT) EACH(u, WIDE_BY) sums[r][u] = 0;
         __syncthreads();
         bring(in, at, p, own.begin + j, here, tile);
 #pragma unroll 1
-        for (u32 d = 0; d < depth; d += DEPTHS, turn ^= 1) {
-            for (int e = threadIdx.x; e < TILE * DEPTHS; e += THREADS) {
-                u32 t = e / DEPTHS, k = d + e % DEPTHS;
-                chunks[turn][t][e % DEPTHS] = t < here && k < depth ? long_j(in, at, p, tile[t], own.begin + j + t, k) : (T)0;
+        for (u32 d = 0; d < depth; d += DEEP, turn ^= 1) {
+            const int k = threadIdx.x % DEEP, turns = THREADS / DEEP, from = threadIdx.x / DEEP;
+            const bool there = d + k < depth;
+            // All are asked for before the first is waited for, so none is left out: beyond an end there is another.
+            const u32 at_k = there ? d + k : 0;
+            T of_i[DEEP], of_j[TILE / turns];
+            EACH(q, DEEP) {
+                const int r = from + q * turns;
+                of_i[q] = long_i(in, at, p, of_rows[OF_ROWS ? r : 0], first + r < last ? first + r : last, at_k);
             }
+            EACH(q, TILE / turns) {
+                const int t = from + q * turns < here ? from + q * turns : here - 1;
+                of_j[q] = long_j(in, at, p, tile[t], own.begin + j + t, at_k);
+            }
+            T one = threadIdx.x < DEEP ? long_once(in, at, p, at_k) : (T)0;
+            EACH(q, DEEP) chunks.rows[turn][k][from + q * turns] = there ? of_i[q] : (T)0;
+            EACH(q, TILE / turns) chunks.columns[turn][k][from + q * turns] = there ? of_j[q] : (T)0;
+            if (threadIdx.x < DEEP) of_once[turn][k] = there ? one : (T)0;
             // The chunk before is read by nobody any more when all are here, so that two are enough.
             __syncthreads();
-            PRAGMA(unroll (GROUP > 1 ? 2 : 1)) for (int c = 0; c < DEPTHS; c += 4) {
-                T a[ROWS][4], w[4];
-                EACH(e, 4) w[e] = d + c + e < depth ? long_once(in, at, p, d + c + e) : (T)0;
-                EACH(r, ROWS) EACH(e, 4) a[r][e] = d + c + e < depth ? long_i(in, at, p, x[r], i[r], d + c + e) : (T)0;
-                EACH(u, TILE) {
-                    Pack<T, 4> b = *(const Pack<T, 4>*)&chunks[turn][u][c];
-                    EACH(e, 4) EACH(r, ROWS) if (VANISHES || d + c + e < depth) {
-                        along(p, x[r], tile[u], a[r][e], b.at[e], w[e], sums[r][u]);
-                    }
+            const int end = VANISHES || depth - d > DEEP ? DEEP : depth - d;
+            PRAGMA(unroll (GROUP > 1 ? 4 : 1)) for (int c = 0; c < end; c++) {
+                T a[HEIGHT], b[WIDE_BY];
+                take_own<HEIGHT, THREADS>(a, chunks.rows[turn][c], high);
+                take_own<WIDE_BY, TILE>(b, chunks.columns[turn][c], wide);
+                T w = of_once[turn][c];
+                EACH(r, HEIGHT) EACH(u, WIDE_BY) {
+                    const int row = own_place<THREADS, HEIGHT>(high, r), column = own_place<TILE, WIDE_BY>(wide, u);
+                    along(p, of_rows[OF_ROWS ? row : 0], tile[column], a[r], b[u], w, sums[r][u]);
                 }
             }
         }
-        // By way of memory, so that the folds below are loops. Nobody else looks there.
-        EACH(r, ROWS) EACH(u, TILE) numbers[u][r * THREADS + threadIdx.x] = sums[r][u];
-        EACH(r, ROWS) {
-            const T* of_row = &numbers[0][r * THREADS + threadIdx.x];
-            s[r].begin(0);
+        __syncthreads();
+        EACH(u, WIDE_BY) EACH(r, HEIGHT) {
+            shared.numbers[own_place<TILE, WIDE_BY>(wide, u)][own_place<THREADS, HEIGHT>(high, r)] = sums[r][u];
+        }
+        __syncthreads();
+        const T* of_row = &shared.numbers[0][threadIdx.x];
+        s[0].begin(0);
 #pragma unroll 1
-            for (int k = 0; k < whole; k += GROUP) {
-                T square[GROUP];
-                EACH(u, GROUP) square[u] = of_row[(k + u) * (ROWS * THREADS)];
-                fold<GROUP>(p, x[r], tile + k, square, s[r], j + k);
-            }
-            int from = GROUP > 1 && s[r].strays() ? 0 : whole;
+        for (int k = 0; k < whole; k += GROUP) {
+            T square[GROUP];
+            EACH(u, GROUP) square[u] = of_row[(k + u) * THREADS];
+            fold<GROUP>(p, x[0], tile + k, square, s[0], j + k);
+        }
+        int left = GROUP > 1 && s[0].strays() ? 0 : whole;
 #pragma unroll 1
-            for (int k = from; k < here; k++) {
-                T square[1] = {of_row[k * (ROWS * THREADS)]};
-                fold<1>(p, x[r], tile + k, square, s[r], j + k);
-            }
+        for (int k = left; k < here; k++) {
+            T square[1] = {of_row[k * THREADS]};
+            fold<1>(p, x[0], tile + k, square, s[0], j + k);
         }
         if ((j + TILE) % RUN == 0 || j + TILE >= own.count) {
             runs++;
-            EACH(r, ROWS) s[r].carry(runs);
+            s[0].carry(runs);
         }
     }
     return true;

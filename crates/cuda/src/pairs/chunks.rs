@@ -18,8 +18,9 @@ impl Printer<'_, '_> {
         let Some(long) = &self.sections.long else { return Ok(String::new()) };
         let inputs = "const Inputs& in, const u64 (&at)[OPERANDS], const Once& p";
         let mut text = format!(
-            "enum {{ SUMS_OF_J = {}, SCALED_J = {}, VANISHES = {} }};\n",
+            "enum {{ SUMS_OF_J = {}, OF_ROWS = {}, SCALED_J = {}, VANISHES = {} }};\n",
             long.of_j.len(),
+            u8::from(long.of_rows),
             u8::from(long.scaled[1]),
             u8::from(long.vanishes)
         );

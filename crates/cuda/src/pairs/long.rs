@@ -28,6 +28,8 @@ pub(super) struct Long {
     pub(super) of_j: Vec<SlotId>,
     /// Whether the vectors of i and of j that pairs are made of need other numbers of i and of j.
     pub(super) scaled: [bool; 2],
+    /// Whether what is added to the number of a pair needs numbers of i.
+    pub(super) of_rows: bool,
     /// Whether zeros in place of all vectors add nothing.
     pub(super) vanishes: bool,
     /// The length.
@@ -73,6 +75,9 @@ impl Long {
             && ends.iter().flatten().all(|&end| tape.slot(end).dtype == dtype)
             && of_j.iter().all(|&sum| tape.slot(sum).dtype == dtype);
         let scaled = [ends[0], ends[1]].map(|end| end.as_ref().is_some_and(is_scaled));
+        let is_of_i = |slot: &SlotId| per[usize::from(*slot)] == Per::I && !is_vector(slot);
+        let of_rows =
+            scaled[0] || of_pairs(tape, &per).any(|(_, step)| step.operands.iter().any(is_of_i));
         let vanishes = of_pairs(tape, &per).all(|(_, step)| {
             matches!(&step.action, Action::Apply(id) if VANISHING.contains(id))
                 && step.operands.iter().all(is_vector)
@@ -87,6 +92,7 @@ impl Long {
             ends,
             of_j,
             scaled,
+            of_rows,
             vanishes,
             depth,
         })

@@ -54,10 +54,11 @@ const TILE_BYTES: usize = 40 << 10;
 /// Bytes of a j that a thread may hold in registers while its tile is not free yet.
 const AHEAD_BYTES: usize = 64;
 
-/// j whose long vectors come in chunks together, and words of a state that there are registers for beside
-/// the sums of two rows.
-const CHUNKS_OF: usize = 16;
+/// j whose long vectors come in chunks together, most first; words of a state that there are registers for beside the
+/// numbers of as many pairs as the first makes for a thread; and bytes of a j beside its vector that it has room for.
+const CHUNKS_OF: [usize; 2] = [64, 32];
 const STATE_WORDS_BESIDE_SUMS: usize = 24;
+const BYTES_BESIDE_CHUNKS: usize = 64;
 
 /// Rows of i that a thread may own where a block has several ranges, and the most of these; j that sums take together
 /// there; bytes of j that a thread then holds until a tile is free; blocks for a multiprocessor, and as many as there have to be.
@@ -89,9 +90,10 @@ const ROWS_IN_CHUNKS_OF_TEAMS: [usize; 3] = [4, 2, 1];
 const DECLARED: usize = 48 << 10;
 const DECLARED_ON_HOPPER: usize = 227 << 10;
 
-/// Components of a chunk of long vectors: `DEPTHS` of `kernels/pairs_chunks.cu`; and bytes that kernels declare beside
-/// tiles and levels.
+/// Components of a chunk of long vectors for teams, `DEPTHS` of `kernels/pairs_long_teams.cu`, and bytes of one for threads,
+/// `DEEP` of `pairs_long.cu`; and bytes that kernels declare beside tiles and levels.
 const DEPTHS_OF_CHUNK: usize = 32;
+const DEEP_BYTES: usize = 64;
 const BESIDE_LEVELS: usize = 3 << 10;
 
 /// How a kernel goes over j: the file of `kernels` that its text has for that, and what it knows of.
@@ -286,13 +288,11 @@ pub(super) fn shares_levels(
     sizes: &Sizes,
 ) -> bool {
     let seldom = tiling.threads * tiling.rows * folding.seldom_bytes();
-    let chunks = sections.long.as_ref().map_or(0, |_| {
-        let number = folding.computes.size();
-        let each = tiling.threads * tiling.rows + 2 * DEPTHS_OF_CHUNK + sums_of_j(sections);
-        tiling.tile * number * each
-    });
-    let room =
-        declared(sizes).saturating_sub(tile_bytes(sections, tiling) + chunks + BESIDE_LEVELS);
+    let tiles = match &sections.long {
+        Some(_) => chunk_bytes(sections, folding, tiling.threads, tiling.tile),
+        None => tile_bytes(sections, tiling),
+    };
+    let room = declared(sizes).saturating_sub(tiles + BESIDE_LEVELS);
     tiling.wide.is_none() && seldom > 0 && seldom <= room
 }
 
@@ -350,16 +350,33 @@ fn sliced(most_rows: usize, each: usize, sizes: &Sizes) -> Option<Tiling> {
 
 /// The same where long vectors come in chunks.
 fn in_chunks(sections: &Sections<'_>, folding: &Folding, m: usize) -> Tiling {
-    let wide = folding.computes == DType::Float64 || folding.words() > STATE_WORDS_BESIDE_SUMS;
-    let rows = if wide || m <= 32 { 1 } else { 2 };
+    // More than differences, products and the like need registers of their own.
+    let wide = folding.computes == DType::Float64
+        || folding.words() > STATE_WORDS_BESIDE_SUMS
+        || sections.bytes(Per::J) > BYTES_BESIDE_CHUNKS
+        || sections.long.as_ref().is_some_and(|long| !long.vanishes);
+    let tile = CHUNKS_OF[usize::from(wide)];
     let mut threads = THREADS;
-    while threads > 32 && is_wasteful(threads * rows, m) {
+    let too_many =
+        |threads: usize| chunk_bytes(sections, folding, threads, tile) + BESIDE_LEVELS > DECLARED;
+    while threads > 32 && (is_wasteful(threads, m) || too_many(threads)) {
         threads /= 2;
     }
     let fits = |group: &usize| group * pair_words(sections, folding) <= GROUP_WORDS;
     let group = [4, 2].into_iter().find(fits).unwrap_or(1);
-    let (team, slices, tile, ahead, few) = (1, 1, CHUNKS_OF, 0, false);
+    let (team, rows, slices, ahead, few) = (1, 1, 1, 0, false);
     Tiling { threads, team, rows, slices, tile, group, ahead, few, wide: None }
+}
+
+/// Bytes that a block of so many threads declares for chunks of so many j: two of either side, or numbers of pairs; what belongs
+/// to the j; and numbers of rows, where they are needed.
+fn chunk_bytes(sections: &Sections<'_>, folding: &Folding, threads: usize, tile: usize) -> usize {
+    let number = folding.computes.size();
+    let chunks = 2 * (DEEP_BYTES / number) * ((threads + tile) * number + 2 * 16);
+    let of_j = sections.bytes(Per::J).next_multiple_of(16) + sums_of_j(sections) * number;
+    let of_rows = sections.long.as_ref().is_some_and(|long| long.of_rows);
+    let of_rows = if of_rows { threads * sections.bytes(Per::I) } else { 0 };
+    chunks.max(tile * threads * number) + tile * of_j + of_rows
 }
 
 /// The same where teams own rows, at all sizes: their states are what registers are for.
