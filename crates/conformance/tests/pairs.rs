@@ -220,6 +220,7 @@ fn ranges() {
 #[test]
 fn equal_terms() {
     pairs_bounds::equal_terms(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_bounds::equal_terms);
 }
 
 #[test]
@@ -245,6 +246,7 @@ fn masked_first() {
 #[test]
 fn threads() {
     pairs::threads(Device::cpu());
+    on(Device::parse("cuda:0"), pairs::threads);
 }
 
 #[test]

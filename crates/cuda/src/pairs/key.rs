@@ -28,37 +28,49 @@ pub(super) fn of(plan: &Plan<'_>, unit: Unit) -> Vec<u8> {
         key.push(folding.computes as u8);
         let inputs = plan.sections.tape.inputs().len();
         let numbers = [folding.shape.dim, folding.shape.k, folding.shape.weights, inputs];
-        key.extend(numbers.iter().flat_map(|&number| (number as u32).to_le_bytes()));
+        extend(&mut key, &numbers);
         return key;
     }
     let square = plan.sections.square;
     key.extend(square.map_or(u16::MAX, |square| square.scaled).to_le_bytes());
     key.push(square.and_then(|square| square.outside).map_or(0, |sign| 1 + sign as u8));
     key.push(plan.sections.is_centred() as u8);
-    let numbers =
-        [folding.shape.k, tiling.threads, tiling.rows, tiling.tile, tiling.group, tiling.ahead];
-    key.push(tiling.slices as u8);
+    let numbers = [
+        folding.shape.k,
+        tiling.threads,
+        tiling.rows,
+        tiling.tile,
+        tiling.group,
+        tiling.ahead,
+        tiling.slices,
+    ];
     key.push(plan.shares_levels as u8);
     key.push(plan.skeleton() as u8);
     key.push(tiling.few as u8);
     key.push(plan.slices.is_some_and(|slices| slices.of == Of::Ranks) as u8);
-    key.extend(numbers.iter().flat_map(|&number| (number as u32).to_le_bytes()));
+    extend(&mut key, &numbers);
     if let Some(wide) = tiling.wide {
         let Wide { groups, stages, resident, depths, shallow, parts, right, .. } = wide;
         let numbers = [groups, stages, resident.into(), depths, shallow.into(), parts, right];
-        key.extend(numbers.map(|number| number as u8));
+        extend(&mut key, &numbers);
     }
     if let Some(Difference { from, len, .. }) = plan.difference {
-        key.extend([plan.folding.shape.dim, from, len].map(|number| number as u8));
+        let numbers = [plan.folding.shape.dim, from, len];
+        extend(&mut key, &numbers);
     }
     sign(&plan.sections, &mut key);
     if let Some(right) = &plan.right {
         let difference = right.of.difference.map(|it| [it.from, it.len]);
         let numbers = [plan.folding.shape.dim].into_iter().chain(difference.into_iter().flatten());
-        key.extend(numbers.flat_map(|number| (number as u32).to_le_bytes()));
+        extend(&mut key, &numbers.collect::<Vec<usize>>());
         sign(&right.sections, &mut key);
     }
     key
+}
+
+/// Sizes, none of which is cut off to another.
+fn extend(key: &mut Vec<u8>, numbers: &[usize]) {
+    key.extend(numbers.iter().flat_map(|&number| (number as u32).to_le_bytes()));
 }
 
 /// The tape, but for the numbers that are arguments. Lengths stay, so that a kernel of long vectors is found by
