@@ -236,6 +236,57 @@ pub fn ranges(device: Device, sizes: [(usize, usize, usize); 2]) {
     }
 }
 
+/// Squares that are not alone in their exponent, of either sign and with whatever is added before and behind, and inner
+/// products: float32 and float64 against float64 as it is written, and some of all biases infinite, which mask their pairs.
+pub fn exponents(device: Device) {
+    // So many that devices have other forms, and so few that an emulated one is done soon.
+    let (m, n, dim) = (2501, 2702, 20);
+    let rng = Rng::new(29);
+    let normal = |rows: usize, dim: usize, size: f64| {
+        rng.normal(&[rows, dim], DType::Float64).and_then(|x| x.multiply(size)).expect("normal")
+    };
+    let biases = normal(n, 1, 1.0);
+    biases.slice(&s![7..90]).and_then(|some| some.fill(f64::NEG_INFINITY)).expect("fill");
+    let s = Array::full_on(Device::cpu(), &[1], 0.7, DType::Float64).expect("full");
+    let numbers =
+        [normal(m, dim, 0.1), normal(n, dim, 0.1), biases, normal(m, 1, 1.0), s, normal(n, 1, 1.0)];
+    let aliases = [format!("x = Vi({dim})"), format!("y = Vj({dim})")];
+    let aliases =
+        [&aliases[0][..], &aliases[1], "h = Vj(1)", "f = Vi(1)", "s = Pm(1)", "b = Vj(1)"];
+    for (name, text) in [
+        ("LogSumExp", "-SqDist(x,y)"),
+        ("LogSumExp", "SqDist(x,y)"),
+        ("LogSumExp", "h - SqDist(x,y) / 8"),
+        ("LogSumExp", "h + SqDist(x,y) * (-s)"),
+        ("LogSumExp", "(f + h - SqDist(x,y)) / 4"),
+        ("LogSumExp", "f - (b - SqDist(x,y) * s)"),
+        ("LogSumExp", "-(b - SqDist(x,y) * s)"),
+        ("LogSumExp", "h + (x|y) * s"),
+        ("Sum", "Exp(h - SqDist(x,y) / 3)"),
+        ("Sum", "Exp(f * b - SqDist(x,y) * s) * b"),
+        ("Sum", "Square(Exp(-SqDist(x,y))) * b"),
+        ("Sum", "Exp(-SqDist(x,y)) * Exp(h - SqDist(x,y) * 2)"),
+        ("Sum", "Exp(-SqDist(x,y) * s) * y"),
+        ("Sum", "Exp(h + (x|y)) * x"),
+    ] {
+        let call = Genred::new(text, &aliases, name, 1).expect(text);
+        let strict = Options { accuracy: Accuracy::Strict, ..Options::default() };
+        for (dtype, tolerance) in [(DType::Float32, 3e-6), (DType::Float64, 1e-13)] {
+            let narrow = numbers.each_ref().map(|x| x.astype(dtype).expect("astype"));
+            let there = narrow.each_ref().map(|x| x.to_device(device).expect("to_device"));
+            let got = floats(&call.call(&there.each_ref()).expect(text));
+            let exact = narrow.each_ref().map(|x| x.astype(DType::Float64).expect("astype"));
+            let expected = call.call_with(&exact.each_ref(), &strict);
+            let expected = floats(&expected.and_then(|sums| sums.only()).expect(text));
+            let size = expected.iter().fold(0.0f64, |most, x| most.max(x.abs()));
+            for (k, (a, b)) in got.iter().zip(&expected).enumerate() {
+                let near = (a - b).abs() <= tolerance * size;
+                assert!(near, "{name} of {text}, {dtype}: element {k} is {a}, not {b}");
+            }
+        }
+    }
+}
+
 /// A pair whose exponent is minus infinity has the factor 0, as in a dense evaluation: finite weights
 /// of it do not count, others make the sum NaN.
 pub fn masked_weights(device: Device) {

@@ -218,6 +218,12 @@ fn ranges() {
 }
 
 #[test]
+fn exponents() {
+    pairs_bounds::exponents(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_bounds::exponents);
+}
+
+#[test]
 fn equal_terms() {
     pairs_bounds::equal_terms(Device::cpu());
     on(Device::parse("cuda:0"), pairs_bounds::equal_terms);
