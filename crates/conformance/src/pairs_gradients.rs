@@ -43,6 +43,46 @@ pub fn gradients_of_many(device: Device) {
     }
 }
 
+/// Values together with their gradients against either by itself, of points that are few enough for one pass and of wider
+/// ones; one column of all weights that are masked, and a row that has no others.
+pub fn values_with_gradients(device: Device) {
+    let build: Build = |v| v[2].add(&v[3])?.subtract(&v[0].sqdist(&v[1])?.multiply(0.1)?);
+    for (dim, axis) in [(3, 1), (16, 1), (17, 1), (40, 0), (70, 1)] {
+        let (m, n) = (37, 150);
+        let draw = |shape: &[usize], seed: u64| {
+            let numbers: Vec<f64> = (0..shape.iter().product()).map(|k| number(seed, k)).collect();
+            array(device, shape, DType::Float64, &numbers)
+        };
+        let [rows, columns] = [draw(&[m, 1], 3), draw(&[n, 1], 4)];
+        for bias in [&rows, &columns] {
+            bias.slice(&tilework::s![5..6])
+                .and_then(|it| it.fill(f64::NEG_INFINITY))
+                .expect("fill");
+        }
+        let v = || -> Result<[LazyTensor; 4]> {
+            let [x, y] = [draw(&[m, dim], 1), draw(&[n, dim], 2)];
+            let [x, y] = [LazyTensor::vi(&x)?, LazyTensor::vj(&y)?];
+            Ok([x, y, LazyTensor::vi(&rows)?, LazyTensor::vj(&columns)?])
+        };
+        let v = v().expect("variables");
+        let (f, options) = (build(&v).expect("formula"), Options::default());
+        for name in ["LogSumExp", "Sum", "Max"] {
+            let value = f.reduce(name, axis, None, &options).and_then(|it| it.only()).expect(name);
+            let e = draw(value.shape(), 9);
+            let all = v.each_ref();
+            let together = f.value_and_grad(name, axis, None, &all, Some(&e), &options);
+            let (got, gradients) = together.expect(name);
+            let what = format!("{name} over {axis}, {dim} components");
+            close(&what, &floats(&got), &floats(&value), 1e-12);
+            for (position, (gradient, variable)) in gradients.iter().zip(&v).enumerate() {
+                let alone = f.reduction_grad(name, axis, None, variable, &e, &options);
+                let alone = floats(&alone.expect(&what));
+                close(&format!("{what}, towards {position}"), &floats(gradient), &alone, 1e-11);
+            }
+        }
+    }
+}
+
 /// Gradients of reductions against finite differences.
 pub fn gradients(device: Device) {
     let (m, n) = (3, 4);

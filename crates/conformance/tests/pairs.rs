@@ -167,6 +167,12 @@ fn many_of_all() {
 }
 
 #[test]
+fn values_with_gradients() {
+    pairs_gradients::values_with_gradients(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_gradients::values_with_gradients);
+}
+
+#[test]
 fn gradients_of_many() {
     pairs_gradients::gradients_of_many(Device::cpu());
     on(Device::parse("cuda:0"), pairs_gradients::gradients_of_many);

@@ -55,7 +55,7 @@ impl LazyTensor {
         options: &Options<'_>,
     ) -> Result<Array> {
         let (work, of) = Work::new(self, reduction, axis, weight, &[variable], options)?;
-        work.gradient_towards(of[0], e, options)
+        work.gradient_towards(of[0], e, None, options)
     }
 }
 
@@ -104,11 +104,12 @@ impl Work {
         Ok(Work { reduction, arrays, extent, dtype })
     }
 
-    /// The gradient towards a variable.
+    /// The gradient towards a variable; `value` is that of the reduction, where somebody has it.
     pub(super) fn gradient_towards(
         &self,
         of: Variable,
         e: &Array,
+        value: Option<&Array>,
         options: &Options<'_>,
     ) -> Result<Array> {
         let mut dtype = self.goes_on_in(&[of]);
@@ -118,10 +119,10 @@ impl Work {
             dtype = counting(dtype, self.extent.rows(self.reduction.axis().reduced()))?;
         }
         if dtype == self.dtype {
-            return self.gradient(of, e, options);
+            return self.gradient(of, e, value, options);
         }
         self.checked(e)?;
-        self.cast(dtype)?.gradient(of, &e.astype(dtype)?, options)?.astype(self.dtype)
+        self.cast(dtype)?.gradient(of, &e.astype(dtype)?, None, options)?.astype(self.dtype)
     }
 
     /// The dtype of what is kept from one pass over the pairs for the next, or summed after the last:
@@ -156,7 +157,13 @@ impl Work {
         Call::new(reduction, arrays, &self.extent).run(options)?.only()
     }
 
-    fn gradient(&self, of: Variable, e: &Array, options: &Options<'_>) -> Result<Array> {
+    fn gradient(
+        &self,
+        of: Variable,
+        e: &Array,
+        value: Option<&Array>,
+        options: &Options<'_>,
+    ) -> Result<Array> {
         let reduction = &self.reduction;
         let (axis, width) = (reduction.axis(), reduction.width());
         let e = self.checked(e)?;
@@ -169,11 +176,15 @@ impl Work {
         let (needs, mut saved) = (reduction.saved(), Vec::new());
         let by =
             needs.iter().map(|need| reduction.saving(need.need)).collect::<Result<Vec<_>>>()?;
-        // As many passes over the pairs as there are needs that are reductions, and the last.
-        let passes = 1 + by.iter().flatten().count();
+        // As many passes over the pairs as there are needs that are reductions and not known, and the last.
+        let known = |need: Need| value.filter(|_| need == Need::Result);
+        let passes =
+            needs.iter().zip(&by).filter(|(need, by)| by.is_some() && known(need.need).is_none());
+        let passes = 1 + passes.count();
         for (need, by) in needs.into_iter().zip(by) {
             let pass = saved.len().min(passes - 1);
-            let made = |options: &Options<'_>| self.saved(need.need, by.as_ref(), options);
+            let known = known(need.need);
+            let made = |options: &Options<'_>| self.saved(need.need, by.as_ref(), known, options);
             saved.push(bind(options.pass(pass, passes, made)?, need.dim, need.category)?);
         }
         let adjoint = reduction.gradient(&Expr::variable(of)?, &incoming, &saved)?;
@@ -219,13 +230,22 @@ impl Work {
         result.reshape(&shape)
     }
 
-    /// One of the things that derivatives need, which takes a pass over the pairs if `by` is one.
-    fn saved(&self, need: Need, by: Option<&Reduction>, options: &Options<'_>) -> Result<Array> {
+    /// One of the things that derivatives need, which takes a pass over the pairs if `by` is one and its result is not known.
+    fn saved(
+        &self,
+        need: Need,
+        by: Option<&Reduction>,
+        known: Option<&Array>,
+        options: &Options<'_>,
+    ) -> Result<Array> {
         let device = self.extent.device.unwrap_or_else(crate::Device::current);
         let count = self.extent.rows(self.reduction.axis().reduced());
         match by {
             Some(by) => {
-                let mut result = self.run(by, &self.arrays, options)?;
+                let mut result = match known {
+                    Some(known) => known.clone(),
+                    None => self.run(by, &self.arrays, options)?,
+                };
                 // A row without exponentials passes nothing on: exp(F - infinity) is 0.
                 let lifted =
                     |top: &Array| crate::select(&top.equal(f64::NEG_INFINITY)?, f64::INFINITY, top);

@@ -45,6 +45,11 @@ impl LazyTensor {
     }
 }
 
+/// Derivatives that go with exponentials in one pass. Of more of them a pass for the value and one for each gradient take
+/// less time, since the gradient of wide points is a product of matrices: 4000 x 4000 points of 64 components 195 ms
+/// together and 90 apart on a CPU.
+const MOST_TOGETHER: usize = 16;
+
 /// A value, and gradients that came with it.
 type Together = (Array, Vec<(Variable, Array)>);
 
@@ -75,7 +80,8 @@ impl Work {
         let exponentials = pays
             && slope == Slope::LogSumExp
             && self.reduction.weight().is_none()
-            && self.reduction.formula().dim() == 1;
+            && self.reduction.formula().dim() == 1
+            && here.iter().map(|variable| variable.dim).sum::<usize>() <= MOST_TOGETHER;
         // One pass for what goes together, and one for each other variable.
         let passes = 1 + of.len() - if sums || exponentials { here.len() } else { 0 };
         let first = |options: &Options<'_>| match (sums, exponentials) {
@@ -96,8 +102,9 @@ impl Work {
                 Some(known) => found.swap_remove(known).1,
                 None => {
                     pass += 1;
-                    let towards =
-                        |options: &Options<'_>| self.gradient_towards(variable, &ones, options);
+                    let towards = |options: &Options<'_>| {
+                        self.gradient_towards(variable, &ones, Some(&value), options)
+                    };
                     options.pass(pass.min(passes - 1), passes, towards)?
                 }
             });
