@@ -196,6 +196,7 @@ pub fn ranges(device: Device, sizes: [(usize, usize, usize); 2]) {
             (DType::Float32, 1e17, 1e-35),
             (DType::Float32, 1e19, 1e-39),
             (DType::Float32, 1e19, 0.0),
+            (DType::Float32, 1e3, 0.0),
             (DType::Float32, 3e37, 1e-44),
             (DType::Float32, 1e-19, 1e37),
             (DType::Float32, 1e-30, 3e38),

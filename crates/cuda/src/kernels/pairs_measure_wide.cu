@@ -42,7 +42,8 @@ extern "C" __global__ void __launch_bounds__(256) measure_wide(
         }
 #pragma unroll
         for (int q = 16; q > 0; q /= 2) norm += __shfl_xor_sync(~0u, norm, q);
-        u64 bits = (u64)__double_as_longlong(fabs(in_range<T>(norm) * scale(p)));
+        // By a scale of nothing no range of points is found again: infinite, so that the other form works.
+        u64 bits = (u64)__double_as_longlong(scale(p) != 0 ? fabs(in_range<T>(norm) * scale(p)) : infinity<f64>());
         if (left) most[0] = most[0] > bits ? most[0] : bits;
         else most[1] = most[1] > bits ? most[1] : bits;
     }

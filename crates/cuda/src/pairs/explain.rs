@@ -160,6 +160,9 @@ impl Job<'_> {
         };
         let (most, limit) = (x.max(y), expanded.limit);
         if expanded.square.is_as_good(tape) {
+            if chosen.is_none() {
+                return format!("{form}: norms of the exponent up to {most:.3}, limit {limit:.3}");
+            }
             let error = expanded.square.error(tape) / 2.0 * f64::from(f32::EPSILON) / 2.0;
             return format!("{form}: error of the product <= {error:.1e} of the norms' product");
         }

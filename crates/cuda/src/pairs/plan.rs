@@ -198,7 +198,7 @@ impl<'a> Plan<'a> {
 
     /// Bytes of the tiles of j that a block declares, where they are more than the card has.
     pub(super) fn too_many_bytes(&self, sizes: &Sizes) -> Option<usize> {
-        Some(tiling::tile_bytes(&self.sections, &self.tiling))
+        Some(tiling::tile_bytes(&self.sections, &self.folding, &self.tiling))
             .filter(|bytes| *bytes > tiling::declared(sizes))
     }
 

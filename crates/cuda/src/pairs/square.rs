@@ -325,8 +325,8 @@ fn number(tape: &Tape, slot: SlotId) -> Option<f64> {
 }
 
 /// Whether the part of |x|^2 can be applied to a row's state, where `scaled` would be too large without it at most by
-/// the limit of norms, and how: as a factor of the sums, where it is all of their exponent, which is not above
-/// nothing then; or to an exponent that is shifted, which it is a term of.
+/// the limit of norms, and how: as a factor of the sums, where it is all of their exponent, so that nothing else brings that
+/// near the end of the range; or to an exponent that is shifted, which it is a term of.
 fn outside(tape: &Tape, monoid: Monoid, uses: &Uses, scaled: SlotId) -> Option<Sign> {
     let outputs = tape.outputs();
     let applies = |slot: SlotId, id: Id| {

@@ -492,3 +492,22 @@ fn squares() -> String {
 fn decisions_about_squares_are_golden() {
     golden("squares.txt", &squares());
 }
+
+/// Inner products of short points have no form of threads, and beside tiles of them there is no room for all the columns
+/// that squares of as short points have.
+#[test]
+fn short_inner_products_are_as_they_are_written() {
+    for (text, expanded) in [("Exp((x|y) * s) * v", false), ("Exp(-SqDist(x,y) * s) * v", true)] {
+        let (tape, folding) = sum_of(text, &aliases());
+        let sizes = Sizes {
+            batches: 1,
+            m: 100_000,
+            n: 100_000,
+            multiprocessors: cases::MULTIPROCESSORS,
+            scheme: Scheme::Auto,
+            capability: HOPPER,
+        };
+        let forms = Forms::new(&tape, &folding);
+        assert_eq!(Plans::new(&forms, folding, sizes).expanded.is_some(), expanded, "{text}");
+    }
+}

@@ -274,9 +274,12 @@ pub(super) fn declared(sizes: &Sizes) -> usize {
     if sizes.capability == (9, 0) { DECLARED_ON_HOPPER } else { DECLARED }
 }
 
-/// Bytes of the tiles of j of a block.
-pub(super) fn tile_bytes(sections: &Sections<'_>, tiling: &Tiling) -> usize {
-    2 * tiling.tile * sections.bytes(Per::J).next_multiple_of(16)
+/// Bytes of the tiles of a block, or of its chunks.
+pub(super) fn tile_bytes(sections: &Sections<'_>, folding: &Folding, tiling: &Tiling) -> usize {
+    match &sections.long {
+        Some(_) if tiling.team == 1 => chunk_bytes(sections, folding, tiling.threads, tiling.tile),
+        _ => 2 * tiling.tile * sections.bytes(Per::J).next_multiple_of(16),
+    }
 }
 
 /// Whether the seldom levels of many sums are in shared memory, beside all else there: in local memory they would be
@@ -288,10 +291,7 @@ pub(super) fn shares_levels(
     sizes: &Sizes,
 ) -> bool {
     let seldom = tiling.threads * tiling.rows * folding.seldom_bytes();
-    let tiles = match &sections.long {
-        Some(_) => chunk_bytes(sections, folding, tiling.threads, tiling.tile),
-        None => tile_bytes(sections, tiling),
-    };
+    let tiles = tile_bytes(sections, folding, tiling);
     let room = declared(sizes).saturating_sub(tiles + BESIDE_LEVELS);
     tiling.wide.is_none() && seldom > 0 && seldom <= room
 }

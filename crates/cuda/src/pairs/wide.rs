@@ -115,7 +115,11 @@ fn tiles(square: &Square, tape: &Tape) -> Products {
 pub(super) fn weighed(right: &Right, folding: &Folding, sizes: &Sizes) -> Option<Square> {
     let tape = &right.weight;
     let square = Square::find(tape, folding)?;
-    let narrow = square.dim(tape) <= NARROW && square.suits_threads(tape);
+    let narrow = square.dim(tape) <= NARROW;
+    // Threads have no form of their own for inner products, and registers no room for all columns beside tiles.
+    if narrow && !square.suits_threads(tape) {
+        return None;
+    }
     let pays = folding.monoid() == Monoid::Add
         && !folding.compensated
         && sizes.m as f64 * sizes.n as f64 * right.columns().max(right.dim) as f64 >= WORTH;
