@@ -6,7 +6,7 @@
 //! Called by `pairs`.
 
 use smallvec::SmallVec;
-use tilework_ops::pair_fold::{Finish, Monoid};
+use tilework_ops::pair_fold::Monoid;
 use tilework_tape::{Builder, Slice, Tape};
 
 use super::folding::Folding;
@@ -26,7 +26,7 @@ pub(super) enum Of {
     Components,
     /// Components one by one, each with all its ranks.
     Each,
-    /// Weights of exponentials, which are as many results.
+    /// Weights of exponentials, of which results have a number each, behind those that belong to all.
     Weights,
     /// Columns of right-hand sides, of a formula that stays as it is.
     Columns,
@@ -88,15 +88,11 @@ impl Slices {
         (all > most).then(|| Slices::new(Of::Ranks, length(all, most), all))
     }
 
-    /// Slices of the weights of exponentials; none where a thread has registers for all, where the results are more than a
-    /// number for each, or where weights do not stand side by side.
+    /// Slices of the weights of exponentials; none where a thread has registers for all, or where weights do not stand side
+    /// by side.
     pub(super) fn of_weights(tape: &Tape, folding: &Folding) -> Option<Slices> {
         let (all, most) = (folding.shape.weights, FEW * 4 / folding.accumulates.size());
-        let finish = folding.fold.row().finish;
-        let single = folding.finish && matches!(finish, Finish::LogSums | Finish::SoftMean);
-        let (&[exponent, weight], true) = (tape.outputs(), single && all > most) else {
-            return None;
-        };
+        let (&[exponent, weight], true) = (tape.outputs(), all > most) else { return None };
         let len = length(all, most);
         let slice = tape.slice(&[exponent], weight, len as u32)?;
         Some(Slices::new(Of::Weights, len, all).with(tape, slice))
@@ -128,9 +124,16 @@ impl Slices {
         slices.and_then(|slices| slices.tape.as_ref()).unwrap_or(whole)
     }
 
-    /// The first component of each, counted from that of the part; the last one begins early enough to be whole.
-    pub(super) fn firsts(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.all).step_by(self.len).map(|first| first.min(self.all - self.len))
+    /// The first component of each, counted from that of the part; the last one begins early enough to be whole. Slices of
+    /// weights come last first: where a row has its exponent and plain sum before its weighted sums, each slice writes these
+    /// two where weighted sums of the next one stand, and the very first where they belong.
+    pub(super) fn firsts(&self) -> impl Iterator<Item = usize> {
+        let (all, len, of) = (self.all, self.len, self.of);
+        let count = all.div_ceil(len);
+        (0..count).map(move |k| {
+            let place = if of == Of::Weights { count - 1 - k } else { k };
+            (place * len).min(all - len)
+        })
     }
 }
 
@@ -195,6 +198,20 @@ mod tests {
                 seen[first..first + len].fill(true);
             }
             assert!(seen.iter().all(|seen| *seen) && len <= FEW, "{all}");
+        }
+    }
+
+    #[test]
+    fn what_stands_before_weights_is_written_last() {
+        for (all, before) in (17..400).flat_map(|all| [(all, 1), (all, 2)]) {
+            let slices = Slices::new(Of::Weights, length(all, FEW), all);
+            let mut row = vec![None; before + all];
+            for first in slices.firsts() {
+                for place in 0..before + slices.len {
+                    row[first + place] = Some(if place < before { place } else { first + place });
+                }
+            }
+            assert!(row.iter().enumerate().all(|(place, found)| *found == Some(place)), "{row:?}");
         }
     }
 
