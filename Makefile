@@ -86,7 +86,7 @@ cuda-bundle: wheel ## A folder with the CUDA test suites, the wheel and its test
 	cp -r crates/python/tests/*.py crates/python/tests/programs cuda-bundle/repo/crates/python/tests
 	cp scripts/standard_special_cases.py cuda-bundle/repo/scripts
 	cp bench/card.py cuda-bundle/speed.py
-	cp bench/card_pairs.py bench/first_calls.py cuda-bundle
+	cp bench/card_pairs.py bench/first_calls.py bench/streams.py cuda-bundle
 	cp scripts/cuda-bundle.sh cuda-bundle/run.sh
 	du -sh cuda-bundle
 	test $$(du -sm cuda-bundle | cut -f1) -lt 50

@@ -22,6 +22,7 @@ pub(super) fn as_one_step<R>(call: &Call<'_>, work: impl FnOnce() -> Result<R>) 
 }
 
 /// Arrays of a part of a call, and their extent.
+#[derive(Clone)]
 pub(super) struct Part {
     arrays: Vec<Array>,
     extent: Extent,
@@ -60,6 +61,16 @@ impl Part {
     /// All arrays on a device.
     pub(super) fn on(&self, device: Device, call: &Call<'_>) -> Result<Part> {
         self.moved(device, call, |_| true)
+    }
+
+    /// What belongs to one category on a device; the rest is to follow.
+    pub(super) fn begun_on(
+        &self,
+        device: Device,
+        call: &Call<'_>,
+        category: Category,
+    ) -> Result<Part> {
+        self.moved(device, call, |other| other == category)
     }
 
     /// All but what is reduced on a device.
@@ -134,14 +145,25 @@ impl Room {
 
     /// Takes the next part.
     pub(super) fn put(&mut self, part: Reduced, place: Place) -> Result<()> {
-        // One later, where another device works: the next one is copied there meanwhile.
+        // What another device works on is waited for later: the next one is copied there meanwhile.
         let waits = self.whole.is_none() || !is_on(&part, self.home);
-        let ready = if waits { self.last.replace((part, place)) } else { Some((part, place)) };
-        ready.map_or(Ok(()), |(part, place)| self.write(&part, &place))
+        self.settle()?;
+        match waits {
+            true => self.last = Some((part, place)),
+            false => self.write(&part, &place)?,
+        }
+        Ok(())
+    }
+
+    /// Waits for the part before, if it is not all.
+    pub(super) fn settle(&mut self) -> Result<()> {
+        match self.last.take() {
+            Some((part, place)) => self.write(&part, &place),
+            None => Ok(()),
+        }
     }
 
     fn write(&self, part: &Reduced, (batches, rows): &Place) -> Result<()> {
-        let part = part.to_device(self.home)?;
         let Some(whole) = &self.whole else {
             return Err(Error::value("reduction", "there is no room for a second part"));
         };
@@ -152,7 +174,7 @@ impl Room {
                 for (axis, indices) in batches.iter().chain([rows]).enumerate() {
                     to = narrowed(&to, axis, indices)?;
                 }
-                to.assign(part)?;
+                to.assign_from(part)?;
             }
         }
         Ok(())

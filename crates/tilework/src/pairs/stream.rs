@@ -17,8 +17,8 @@ use super::parts::{Part, Room, as_one_step};
 use crate::array::Array;
 use crate::device::Device;
 
-/// Bytes of the reduced side that are worked on at once, and of what survives on another device:
-/// there the reduced side is copied once for each of its blocks.
+/// Bytes of the reduced side that are worked on at once, and of what survives on another device: there a
+/// reduced side of several blocks is copied once for each block of what survives.
 const BLOCK: usize = 64 << 20;
 const SURVIVING: usize = 4 * BLOCK;
 
@@ -52,19 +52,27 @@ impl Blocks {
 
     fn in_blocks(&self, call: &Call<'_>, options: &Options<'_>) -> Result<Reduced> {
         let options = Options { device: None, ..*options };
-        let survivor = call.reduction.axis().survivor();
+        let axis = call.reduction.axis();
+        let survivor = axis.survivor();
         let [batches, rows] = self.cut.counts(call);
         let parts = batches.saturating_mul(rows);
         let mut room = Room::new(call.device(), parts, || call.room())?;
         for (batches, done) in self.cut.batches(&call.extent.batch) {
             let batch = Part::of_batches(call, &batches)?;
-            let whole = batch.call(call);
+            // What is reduced in one block is copied once for all blocks of what survives in these batches.
+            let there = match call.count() <= self.cut.reduced {
+                true => batch.begun_on(self.device, call, axis.reduced())?,
+                false => batch.clone(),
+            };
+            let whole = there.call(call);
             options.part(done, |options| {
                 for (rows, done) in pieces(call.extent.rows(survivor), self.cut.surviving) {
                     let part = options.part(done, |options| {
                         options.tell(0.0)?;
                         let part =
                             Part::of(&whole, survivor, &rows)?.kept_on(self.device, &whole)?;
+                        // After the copies, which are made while the device works on the block before.
+                        room.settle()?;
                         self.reduce(&part.call(&whole), options)
                     })?;
                     room.put(part, (batches.clone(), rows))?;
@@ -76,14 +84,12 @@ impl Blocks {
         room.finish()
     }
 
-    /// The result of a call whose surviving side is on the device.
+    /// The result of a call whose surviving side is on the device, and the other one too where it is one block.
     fn reduce(&self, call: &Call<'_>, options: &Options<'_>) -> Result<Reduced> {
-        let reduced = call.reduction.axis().reduced();
-        if call.count() > self.cut.reduced {
-            return self.states(call, options, 0)?.finish();
+        match call.count() > self.cut.reduced {
+            true => self.states(call, options, 0)?.finish(),
+            false => call.run(options),
         }
-        let whole = Part::of(call, reduced, &(0..call.count()))?.on(self.device, call)?;
-        whole.call(call).run(options)
     }
 
     /// The states of a call whose surviving side is on the device; its first index is `offset`.
