@@ -98,6 +98,7 @@ struct Steady {
     METHOD void begin(i32) {}
     METHOD void end() {}
     METHOD bool strays() { return false; }
+    METHOD void back() {}
 };
 
 // What states without indices share.
@@ -222,7 +223,9 @@ template <bool LARGEST, class X> struct Ranked : Steady {
 // The largest exponent m, the sum of exp(F - m) and of its products with the weights. Sums are about `shift`,
 // which is set a little above m, so that a new one is seldom needed. Groups of pairs are taken as if none were:
 // only after many of them it is looked whether m went above the limit. If it did not go far, sums are scaled;
-// else the pairs are taken again, one by one, with a look at each (`strays`).
+// else, and always with weights, whose products could have overflowed, the pairs are taken again (`strays`), about their own m
+// unless that is infinite, when a look at each of them is needed. Further above, shifts would be left less often, but exponents
+// are rounded where they are.
 #define AHEAD_OF_TOP ((A)4)
 #define NOT_FAR ((A)60)
 template <class Sums> struct Shifted : WithoutIndices {
@@ -239,15 +242,17 @@ template <class Sums> struct Shifted : WithoutIndices {
     METHOD void begin(i32) { before = top; held = sums.mark(); }
     METHOD bool strays() {
         if (top <= limit) return false;
-        // Products with weights could have overflowed.
         if (WEIGHTS == 0 && limit != -infinity<A>() && top - shift <= NOT_FAR) {
             raise();
             return false;
         }
-        top = before;
         sums.back(held);
+        if (top == infinity<A>()) top = before;
+        else raise();
         return true;
     }
+    // What is taken again although it did not stray.
+    METHOD void back() { sums.back(held); }
     METHOD void raise() {
         A next = top + AHEAD_OF_TOP;
         // An infinite exponent leaves nothing of finite ones.

@@ -20,7 +20,8 @@ FN void join_lanes(State& s) {
 FN void fold_tile(const Once& p, const OfI (&x)[2], const Tile& tile, const f32 (&sum)[PLACES],
     const f32 (&cross)[PLACES], State (&s)[2]) {
     bool left[2] = {true, true};
-    if (tile.here >= COLUMNS) {
+    // Twice where exponents left their range with weights beside them, which seldom happens.
+    if (tile.here >= COLUMNS) LOOP(again, WEIGHTS > 0 ? 2 : 1) {
         EACH(r, 2) s[r].begin(0);
         EACH(g, OWN / GROUP) {
             OfJ own[GROUP];
@@ -37,6 +38,7 @@ FN void fold_tile(const Once& p, const OfI (&x)[2], const Tile& tile, const f32 
         }
         EACH(r, 2) left[r] = s[r].strays();
         if (!left[0] && !left[1]) return;
+        if (WEIGHTS > 0 && again == 0) EACH(r, 2) if (!left[r]) s[r].back();
     }
     // In a loop, so that the code of a pair is there once, for which products are chosen among registers.
     LOOP(c, OWN) {
