@@ -2,11 +2,11 @@
 // rest; declared before is what `pairs_chunks.cu` names and has, and `fold` with the numbers of pairs.
 //
 // DEEP components of the block's rows and of a tile's j are in shared memory at a time, and a thread adds what they are to the
-// numbers of 8 rows by TILE / 8 j, as products of matrices are made. These numbers go by way of shared memory to the threads that
-// own the rows, which fold them.
+// numbers of 8 rows by TILE / 8 j, as products of matrices are made. These numbers, of which a pair may have several, go by way
+// of shared memory to the threads that own the rows, which fold them.
 
 static_assert(LANES == 1 && ROWS == 1, "a thread owns a row");
-enum { CHOICES = 1, DEEP = 64 / sizeof(T), HEIGHT = 8, WIDE_BY = TILE / HEIGHT };
+enum { CHOICES = 1, DEEP = 64 / sizeof(T), HEIGHT = 8, WIDE_BY = TILE / HEIGHT, OF_PAIR = sizeof(Numbers) / sizeof(T) };
 #define OWN_ROWS(x) OfI x[ROWS]
 
 // Longer by one read of a thread, so that what neighbours write is in different banks.
@@ -17,7 +17,13 @@ struct Chunks {
 };
 union Shared {
     Chunks chunks;
-    alignas(16) T numbers[TILE][THREADS];
+    alignas(16) T numbers[TILE][OF_PAIR][THREADS];
+    METHOD Numbers get(int j, int row) const {
+        Numbers own;
+        EACH(q, OF_PAIR) own.at[q] = numbers[j][q][row];
+        return own;
+    }
+    METHOD void set(int j, int row, const Numbers& own) { EACH(q, OF_PAIR) numbers[j][q][row] = own.at[q]; }
 };
 
 // A thread's part of so many rows, or j, is in two halves of four, or as many as there are: neighbours have neighbouring ones.
@@ -48,8 +54,8 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
     u32 runs = 0, turn = 0;
     for (i32 j = 0; j < own.count; j += TILE) {
         int here = own.count - j < TILE ? own.count - j : TILE, whole = here - here % GROUP;
-        T sums[HEIGHT][WIDE_BY];
-        EACH(r, HEIGHT) EACH(u, WIDE_BY) sums[r][u] = 0;
+        Numbers sums[HEIGHT][WIDE_BY];
+        EACH(r, HEIGHT) EACH(u, WIDE_BY) sums[r][u] = {};
         __syncthreads();
         bring(in, at, p, own.begin + j, here, tile);
 #pragma unroll 1
@@ -81,28 +87,27 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
                 T w = of_once[turn][c];
                 EACH(r, HEIGHT) EACH(u, WIDE_BY) {
                     const int row = own_place<THREADS, HEIGHT>(high, r), column = own_place<TILE, WIDE_BY>(wide, u);
-                    along(p, of_rows[OF_ROWS ? row : 0], tile[column], a[r], b[u], w, sums[r][u]);
+                    add_along(p, of_rows[OF_ROWS ? row : 0], tile[column], a[r], b[u], w, sums[r][u]);
                 }
             }
         }
         __syncthreads();
         EACH(u, WIDE_BY) EACH(r, HEIGHT) {
-            shared.numbers[own_place<TILE, WIDE_BY>(wide, u)][own_place<THREADS, HEIGHT>(high, r)] = sums[r][u];
+            shared.set(own_place<TILE, WIDE_BY>(wide, u), own_place<THREADS, HEIGHT>(high, r), sums[r][u]);
         }
         __syncthreads();
-        const T* of_row = &shared.numbers[0][threadIdx.x];
         s[0].begin(0);
 #pragma unroll 1
         for (int k = 0; k < whole; k += GROUP) {
-            T square[GROUP];
-            EACH(u, GROUP) square[u] = of_row[(k + u) * THREADS];
-            fold<GROUP>(p, x[0], tile + k, square, s[0], j + k);
+            Numbers some[GROUP];
+            EACH(u, GROUP) some[u] = shared.get(k + u, threadIdx.x);
+            fold<GROUP>(p, x[0], tile + k, some, s[0], j + k);
         }
         int left = GROUP > 1 && s[0].strays() ? 0 : whole;
 #pragma unroll 1
         for (int k = left; k < here; k++) {
-            T square[1] = {of_row[k * THREADS]};
-            fold<1>(p, x[0], tile + k, square, s[0], j + k);
+            Numbers one[1] = {shared.get(k, threadIdx.x)};
+            fold<1>(p, x[0], tile + k, one, s[0], j + k);
         }
         if ((j + TILE) % RUN == 0 || j + TILE >= own.count) {
             runs++;

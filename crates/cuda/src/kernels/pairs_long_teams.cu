@@ -18,8 +18,8 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
     u32 runs = 0, turn = 0;
     for (i32 j = 0; j < own.count; j += TILE) {
         int here = own.count - j < TILE ? own.count - j : TILE;
-        T sums[ROWS][GROUP];
-        EACH(r, ROWS) EACH(u, GROUP) sums[r][u] = 0;
+        Numbers sums[ROWS][GROUP];
+        EACH(r, ROWS) EACH(u, GROUP) sums[r][u] = {};
         __syncthreads();
         bring(in, at, p, own.begin + j, here, tile);
 #pragma unroll 1
@@ -44,7 +44,7 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
                 EACH(u, GROUP) {
                     Pack<T, 4> b = *(const Pack<T, 4>*)&chunks[turn][u * LANES + lane][c];
                     EACH(e, 4) EACH(r, ROWS) if (VANISHES || d + c + e < depth) {
-                        along(p, x[r], tile[u * LANES + lane], a[r].at[e], b.at[e], w[e], sums[r][u]);
+                        add_along(p, x[r], tile[u * LANES + lane], a[r].at[e], b.at[e], w[e], sums[r][u]);
                     }
                 }
             }

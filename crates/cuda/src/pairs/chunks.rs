@@ -1,5 +1,5 @@
 //! What kernels of long vectors need beside the sections: the components of those that pairs are made of, and what they
-//! add to the number of a pair (`kernels/pairs_chunks.cu` says who calls these).
+//! add to the numbers of a pair (`kernels/pairs_chunks.cu` says who calls these).
 //!
 //! Called by `functions`.
 
@@ -54,7 +54,7 @@ impl Printer<'_, '_> {
         Ok(text)
     }
 
-    /// What one component of each vector adds to the number of a pair: `a` of i, `b` of j, `c` of neither.
+    /// What one component of each vector adds to the numbers of a pair: `a` of i, `b` of j, `c` of neither.
     fn of_pair(&self, long: &Long) -> Result<String> {
         let number = |slot: SlotId| match long.ends.iter().position(|end| *end == Some(slot)) {
             Some(place) => ["a", "b", "c"][place].to_owned(),
@@ -62,7 +62,7 @@ impl Printer<'_, '_> {
             None => self.number(slot, "0", Per::J),
         };
         let mut text =
-            "FN void along(const Once& p, const OfI& x, const OfJ& y, T a, T b, T c, T& sum) { "
+            "FN void add_along(const Once& p, const OfI& x, const OfJ& y, T a, T b, T c, Numbers& numbers) { "
                 .to_owned();
         let is_pair = |slot: &SlotId| self.sections.per[usize::from(*slot)] == Per::Pair;
         for &slot in long.vectors.iter().filter(|slot| is_pair(slot)) {
@@ -71,10 +71,16 @@ impl Printer<'_, '_> {
                 write!(text, "{} e{slot} = {made}; ", storage(step.slot.dtype)).ok();
             }
         }
-        if let Some(step) = self.sections.step(long.slot) {
-            text += &add(step, "sum", &|slot| format!("widen({})", number(slot)));
+        for (place, step) in long.sums.iter().map(|&slot| self.sections.step(slot)).enumerate() {
+            let added = |step| {
+                add(step, &format!("numbers.at[{place}]"), &|slot| {
+                    format!("widen({})", number(slot))
+                })
+            };
+            text += &step.map_or(String::new(), added);
+            text += " ";
         }
-        Ok(text + " }\n")
+        Ok(text + "}\n")
     }
 }
 

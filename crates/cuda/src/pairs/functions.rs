@@ -50,9 +50,15 @@ impl Printer<'_, '_> {
             let scale = self.scale(square);
             text += &format!("FN f64 scale(const Once& p) {{ return {part}(f64){scale}; }}\n");
         }
-        let given = by_tiles || self.sections.long.is_some();
-        let square = if given { "const T (&square)[G], " } else { "" };
-        let pair = format!("const Once& p, const OfI& x, const OfJ* y, {square}");
+        let given = match &self.sections.long {
+            _ if by_tiles => "const T (&square)[G], ",
+            Some(long) => {
+                text += &format!("struct Numbers {{ T at[{}]; }};\n", long.sums.len());
+                "const Numbers (&numbers)[G], "
+            }
+            None => "",
+        };
+        let pair = format!("const Once& p, const OfI& x, const OfJ* y, {given}");
         let steps = self.steps(Per::Pair)?;
         match does {
             Does::Sift => {}
@@ -301,8 +307,8 @@ impl Printer<'_, '_> {
             return Ok(text);
         }
         if let Some(long) = &self.sections.long {
-            if long.slot == slot {
-                return Ok(format!("    {each}{to}[0] = square[u];\n"));
+            if let Some(place) = long.sums.iter().position(|&sum| sum == slot) {
+                return Ok(format!("    {each}{to}[0] = numbers[u].at[{place}];\n"));
             }
             if let Some(place) = long.of_j.iter().position(|&sum| sum == slot) {
                 return Ok(format!("    {to}[0] = sums[{place}];\n"));

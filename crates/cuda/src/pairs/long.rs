@@ -2,8 +2,8 @@
 //! argument, so that a formula has one kernel for all of them, and vectors come to shared memory in chunks, so that
 //! no length is too large.
 //!
-//! Found where all long vectors of a formula have one length, are made component by component, and one number of a pair
-//! is summed of them; what is summed along vectors of i or of j alone, as norms are, is a loop over memory.
+//! Found where all long vectors of a formula have one length, are made component by component, and few numbers of a pair
+//! are summed of them; what is summed along vectors of i or of j alone, as norms are, is a loop over memory.
 //! `kernels/pairs_long.cu` computes the numbers of pairs. Made by `sections`, read by `plan`, `functions`, `chunks` and
 //! `print`.
 
@@ -15,11 +15,14 @@ use super::sections::{LONG, is_elementwise};
 /// Bytes of a j beside its vector that there is room for.
 const BESIDE: usize = 256;
 
-/// The one sum along long vectors that a pair has.
+/// Numbers of a pair that threads have registers for, each of several rows and j.
+const MOST: usize = 4;
+
+/// The sums along long vectors that a pair has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Long {
-    /// Gives the number of a pair.
-    pub(super) slot: SlotId,
+    /// Give the numbers of a pair.
+    pub(super) sums: Vec<SlotId>,
     /// All long vectors: inputs, and steps that are made number by number wherever they are needed.
     pub(super) vectors: Vec<SlotId>,
     /// Those of i, of j and of neither that pairs are made of.
@@ -28,7 +31,7 @@ pub(super) struct Long {
     pub(super) of_j: Vec<SlotId>,
     /// Whether the vectors of i and of j that pairs are made of need other numbers of i and of j.
     pub(super) scaled: [bool; 2],
-    /// Whether what is added to the number of a pair needs numbers of i.
+    /// Whether what is added to the numbers of a pair needs numbers of i.
     pub(super) of_rows: bool,
     /// Whether zeros in place of all vectors add nothing.
     pub(super) vanishes: bool,
@@ -40,8 +43,8 @@ pub(super) struct Long {
 const ENDS: [Per; 3] = [Per::I, Per::J, Per::Once];
 
 impl Long {
-    /// None where vectors have several lengths, are not made component by component, or are summed for a pair more or less
-    /// than once.
+    /// None where vectors have several lengths, are not made component by component, or are summed for a pair too often or
+    /// not at all.
     pub(super) fn find(tape: &Tape) -> Option<Long> {
         let (first, per) = (tape.inputs().len(), tape.sections());
         let vectors: Vec<SlotId> =
@@ -54,7 +57,7 @@ impl Long {
         }
         let scaled = scaled(tape, &per);
         let is_scaled = |slot: &SlotId| scaled[usize::from(*slot)];
-        let (mut found, mut of_j) = (None, Vec::new());
+        let (mut sums, mut of_j) = (Vec::new(), Vec::new());
         for (k, step) in tape.steps().iter().enumerate() {
             let slot = (first + k) as SlotId;
             if !step.operands.iter().any(is_vector) && !is_vector(&slot) {
@@ -62,18 +65,17 @@ impl Long {
             }
             match per[first + k] {
                 _ if is_vector(&slot) => is_elementwise(step).then_some(())?,
-                Per::Pair if is_sum(step) && found.is_none() => found = Some(slot),
+                Per::Pair if is_sum(step) && sums.len() < MOST => sums.push(slot),
                 Per::J if is_sum(step) && !step.operands.iter().any(is_scaled) => of_j.push(slot),
                 Per::Pair => return None,
                 _ => matches!(step.action, Action::Dot | Action::Fold(_)).then_some(())?,
             }
         }
-        let slot = found?;
-        let ends = ends(tape, &per, slot)?;
-        let dtype = tape.slot(slot).dtype;
+        let ends = ends(tape, &per, &sums)?;
+        let dtype = tape.slot(*sums.first()?).dtype;
         let fits = matches!(dtype, DType::Float32 | DType::Float64)
             && ends.iter().flatten().all(|&end| tape.slot(end).dtype == dtype)
-            && of_j.iter().all(|&sum| tape.slot(sum).dtype == dtype);
+            && sums.iter().chain(&of_j).all(|&sum| tape.slot(sum).dtype == dtype);
         let scaled = [ends[0], ends[1]].map(|end| end.as_ref().is_some_and(is_scaled));
         let is_of_i = |slot: &SlotId| per[usize::from(*slot)] == Per::I && !is_vector(slot);
         let of_rows =
@@ -87,7 +89,7 @@ impl Long {
         let bytes: usize =
             bytes.map(|input| input.slot.len as usize * input.slot.dtype.size()).sum();
         (fits && bytes <= BESIDE).then_some(Long {
-            slot,
+            sums,
             vectors,
             ends,
             of_j,
@@ -120,11 +122,12 @@ fn of_pairs<'t>(tape: &'t Tape, per: &'t [Per]) -> impl Iterator<Item = (SlotId,
     vectors.map(|(slot, step)| (slot as SlotId, step))
 }
 
-/// The vectors of i, of j and of neither that the number of a pair is made of; none where there are two of one, or numbers
+/// The vectors of i, of j and of neither that the numbers of a pair are made of; none where there are two of one, or numbers
 /// of the pair among them.
-fn ends(tape: &Tape, per: &[Per], slot: SlotId) -> Option<[Option<SlotId>; 3]> {
+fn ends(tape: &Tape, per: &[Per], sums: &[SlotId]) -> Option<[Option<SlotId>; 3]> {
     let mut ends = [None; 3];
-    let steps = of_pairs(tape, per).map(|(_, step)| step).chain(tape.step_of(slot));
+    let sums = sums.iter().filter_map(|&slot| tape.step_of(slot));
+    let steps = of_pairs(tape, per).map(|(_, step)| step).chain(sums);
     for &operand in steps.flat_map(|step| &step.operands) {
         let (section, vector) = (per[usize::from(operand)], tape.slot(operand).len > LONG);
         match ENDS.iter().position(|end| *end == section) {
@@ -185,6 +188,11 @@ mod tests {
             let product = find("(x|y) * b", dtype).unwrap();
             assert_eq!(product.vectors.len(), distance.vectors.len() - 1);
         }
+        for (text, numbers) in
+            [("SqDist(x,y) * (x|y)", 2), ("Sum(Abs(x - y)) * SqDist(x,y) * (x|y)", 3)]
+        {
+            assert_eq!(find(text, DType::Float32).expect(text).sums.len(), numbers, "{text}");
+        }
         // With how many sums of j, whether vectors of i and of j need their numbers, and whether zeros add nothing.
         for (text, of_j, scaled, vanishes) in [
             ("(x|y) / (Norm2(x) * Norm2(y))", 1, [false, false], true),
@@ -196,19 +204,27 @@ mod tests {
             ("SqDist(x, y / Sum(Abs(y)))", 1, [false, true], true),
             ("Sum(Square(x - y) / (x + y))", 0, [false, false], false),
             ("Sum(Exp(x * y * s))", 0, [false, false], false),
+            ("SqDist(x,y) * (x|y)", 0, [false, false], true),
+            (
+                "SqDist(x,y) * (x|y) / (Norm2(x) * Norm2(y)) * Sum(Abs(x - y))",
+                1,
+                [false, false],
+                true,
+            ),
         ] {
             let long = find(text, DType::Float32).expect(text);
-            assert_eq!((long.of_j.len(), long.scaled, long.vanishes), (of_j, scaled, vanishes));
+            let found = (long.of_j.len(), long.scaled, long.vanishes);
+            assert_eq!(found, (of_j, scaled, vanishes), "{text}");
         }
     }
 
     #[test]
     fn other_vectors_stay() {
         for text in [
-            // Results, another length, two numbers of a pair, two vectors of i, no sums.
+            // Results, another length, five numbers of a pair, two vectors of i, no sums.
             "Grad(Exp(-SqDist(x,y)), x, Extract(b, 0, 1))",
             "SqDist(x,y) * c",
-            "SqDist(x,y) * (x|y)",
+            "SqDist(x,y) * (x|y) * Sum(Abs(x - y)) * Sum(Square(x * y)) * Sum(Abs(x + y))",
             "Sum(v * Square(x - y))",
             "Max(x - y)",
         ] {

@@ -93,8 +93,9 @@ impl<'a> Sections<'a> {
         for (k, step) in tape.steps().iter().enumerate() {
             let section = sections.per[first + k];
             let expanded = square.is_some_and(|square| usize::from(square.scaled) == first + k);
-            let long = sections.long.as_ref().map(|long| usize::from(long.slot));
-            if sections.run[k] && !expanded && long != Some(first + k) {
+            let slot = (first + k) as SlotId;
+            let summed = sections.long.as_ref().is_some_and(|long| long.sums.contains(&slot));
+            if sections.run[k] && !expanded && !summed {
                 step.operands.iter().for_each(|&operand| sections.hold(operand, section));
             }
         }

@@ -54,9 +54,11 @@ const TILE_BYTES: usize = 40 << 10;
 /// Bytes of a j that a thread may hold in registers while its tile is not free yet.
 const AHEAD_BYTES: usize = 64;
 
-/// j whose long vectors come in chunks together, most first; words of a state that there are registers for beside the
-/// numbers of as many pairs as the first makes for a thread; and bytes of a j beside its vector that it has room for.
+/// j whose long vectors come in chunks together, most first, where a pair has one number, and the fewest where it has
+/// several; words of a state that there are registers for beside the numbers of as many pairs as the first makes for a
+/// thread; and bytes of a j beside its vector that it has room for.
 const CHUNKS_OF: [usize; 2] = [64, 32];
+const LEAST_CHUNKS: usize = 16;
 const STATE_WORDS_BESIDE_SUMS: usize = 24;
 const BYTES_BESIDE_CHUNKS: usize = 64;
 
@@ -355,7 +357,8 @@ fn in_chunks(sections: &Sections<'_>, folding: &Folding, m: usize) -> Tiling {
         || folding.words() > STATE_WORDS_BESIDE_SUMS
         || sections.bytes(Per::J) > BYTES_BESIDE_CHUNKS
         || sections.long.as_ref().is_some_and(|long| !long.vanishes);
-    let tile = CHUNKS_OF[usize::from(wide)];
+    let tile = CHUNKS_OF[usize::from(wide)] / sums_of_pair(sections).next_power_of_two();
+    let tile = tile.max(LEAST_CHUNKS);
     let mut threads = THREADS;
     let too_many =
         |threads: usize| chunk_bytes(sections, folding, threads, tile) + BESIDE_LEVELS > DECLARED;
@@ -376,14 +379,19 @@ fn chunk_bytes(sections: &Sections<'_>, folding: &Folding, threads: usize, tile:
     let of_j = sections.bytes(Per::J).next_multiple_of(16) + sums_of_j(sections) * number;
     let of_rows = sections.long.as_ref().is_some_and(|long| long.of_rows);
     let of_rows = if of_rows { threads * sections.bytes(Per::I) } else { 0 };
-    chunks.max(tile * threads * number) + tile * of_j + of_rows
+    chunks.max(sums_of_pair(sections) * tile * threads * number) + tile * of_j + of_rows
 }
 
 /// The same where teams own rows, at all sizes: their states are what registers are for.
 fn in_chunks_of_teams(sections: &Sections<'_>, folding: &Folding, sizes: &Sizes) -> Tiling {
     let (teams, words) = (THREADS / TEAM, words_of_team(folding));
-    let fits =
-        |rows: &usize| rows * words <= TEAM_WORDS && (*rows == 1 || 2 * sizes.m > rows * teams);
+    // A thread has the numbers of as many pairs, whichever they are.
+    let numbers = sums_of_pair(sections);
+    let fits = |rows: &usize| {
+        rows * words <= TEAM_WORDS
+            && rows * numbers <= 4
+            && (*rows == 1 || 2 * sizes.m > rows * teams)
+    };
     let rows = ROWS_IN_CHUNKS_OF_TEAMS.into_iter().find(fits).unwrap_or(1);
     let number = folding.computes.size();
     let each = sections.bytes(Per::J).next_multiple_of(16);
@@ -392,9 +400,15 @@ fn in_chunks_of_teams(sections: &Sections<'_>, folding: &Folding, sizes: &Sizes)
         let chunks = group * TEAM * (2 * (DEPTHS_OF_CHUNK * number + 16) + each + sums);
         chunks + 2 * rows * teams * DEPTHS_OF_CHUNK * number + BESIDE_LEVELS
     };
-    let group = [4, 2].into_iter().find(|group| bytes(*group) <= DECLARED).unwrap_or(1);
+    let fits = |group: &usize| bytes(*group) <= DECLARED && group * numbers <= 4;
+    let group = [4, 2].into_iter().find(fits).unwrap_or(1);
     let (team, tile, slices, ahead, few) = (TEAM, group * TEAM, 1, 0, false);
     Tiling { threads: THREADS, team, rows, slices, tile, group, ahead, few, wide: None }
+}
+
+/// Numbers that are summed along vectors of a pair.
+fn sums_of_pair(sections: &Sections<'_>) -> usize {
+    sections.long.as_ref().map_or(0, |long| long.sums.len())
 }
 
 /// Numbers that are summed along vectors of a j, and one: `of_vectors` of `kernels/pairs_chunks.cu`.
