@@ -325,6 +325,12 @@ impl<'a> Target<'a> {
         Ok(Target { view, fresh: false })
     }
 
+    /// A part of what is written; an error if the layout leaves it, or reaches one element by several indices.
+    pub fn part(&self, operation: &str, layout: &'a Layout) -> Result<Target<'a>> {
+        let view = self.view.with_layout(layout)?;
+        Target::shared(operation, view).map(|target| Target { fresh: self.fresh, ..target })
+    }
+
     /// What is written, to be looked at.
     #[inline]
     pub fn view(&self) -> ViewRef<'a> {

@@ -60,10 +60,34 @@ pub fn many_ranks(device: Device) {
         for k in [17, 32, 33, 100, 1000, 1025, 2600] {
             scope.spawn(move || ranked(device, k));
         }
+        scope.spawn(move || ranked_components(device));
         for dim in [65, 100] {
             scope.spawn(move || ranked_of_long_vectors(device, dim));
         }
     });
+}
+
+/// More ranks than a team has, of every component of vectors, with ties.
+fn ranked_components(device: Device) {
+    let rng = Rng::new(17);
+    for (m, n, dtype) in [(70, 2500, DType::Float32), (3, 900, DType::Float64)] {
+        let points = |rows: usize| {
+            let numbers = rng.normal(&[rows, 3], DType::Float64).and_then(|x| x.multiply(50.0));
+            numbers.and_then(|x| x.round_to(0)?.astype(dtype)).expect("points")
+        };
+        let here = [points(m), points(n)];
+        let there = here.each_ref().map(|x| x.to_device(device).expect("to_device"));
+        for (reduction, formula) in [("KMin_ArgKMin", "x - y"), ("ArgKMax", "Concat(x * y, x)")] {
+            let aliases = ["x = Vi(3)", "y = Vj(3)"];
+            let call =
+                Genred::with(formula, &aliases, reduction, 1, Some(1100), None).expect(formula);
+            let options = Options::default();
+            let run = |arrays: &[Array; 2]| {
+                call.call_with(&[&arrays[0], &arrays[1]], &options).expect(formula)
+            };
+            agree(&format!("{reduction} of {formula}, {m} x {n}"), &run(&there), &run(&here), 0.0);
+        }
+    }
 }
 
 /// The same of long vectors, of few pairs and of many. Coordinates are whole, so that every order of sums gives the same.

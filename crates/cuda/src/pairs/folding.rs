@@ -7,6 +7,7 @@ use tilework_ops::DType;
 use tilework_ops::pair_fold::{Finish, Monoid, PairFoldId, PairShape};
 
 use super::slices::{Of, Slices};
+use super::tiling::RANKS_OF_TEAM;
 
 /// Sums whose levels are all in registers: `IN_REGISTERS` of `kernels/pair_folds.cu`.
 const SUMS_IN_REGISTERS: usize = 8;
@@ -65,6 +66,13 @@ impl Folding {
         matches!(self.monoid(), Monoid::Smallest | Monoid::Largest)
             && self.shape.k > 1
             && self.shape.dim == 1
+    }
+
+    /// Whether the best of several numbers are kept, each more than a team can.
+    pub(super) fn has_many_ranks_of_many(&self) -> bool {
+        matches!(self.monoid(), Monoid::Smallest | Monoid::Largest)
+            && self.shape.k > RANKS_OF_TEAM
+            && self.shape.dim > 1
     }
 
     /// Components that are merged apart, each as a state of its own: those of many sums and their like, which a thread

@@ -34,10 +34,10 @@ mod wide;
 mod words;
 
 use smallvec::SmallVec;
-use tilework_backend::{PairReduce, Session, Target, ViewRef};
+use tilework_backend::{PairReduce, Progress, Session, Target, ViewRef};
 use tilework_error::{Error, Result};
 use tilework_layout::Layout;
-use tilework_tape::{Per, Tape};
+use tilework_tape::{Builder, Per, Slice, Tape};
 
 use crate::device::Cuda;
 use crate::launch::{MAX_AXES, Nest, too_many_axes};
@@ -56,6 +56,9 @@ pub(crate) fn run(
     name: &str,
 ) -> Result<()> {
     let folding = Folding::new(request);
+    if folding.has_many_ranks_of_many() {
+        return component_by_component(request, name, |one| run(cuda, session, one, name));
+    }
     let forms = Forms::new(request.tape, &folding);
     match Job::new(cuda, request, name, folding, &forms)? {
         Some(job) => job.launch(cuda, session),
@@ -71,11 +74,84 @@ pub(crate) fn explain(
     name: &str,
 ) -> Result<String> {
     let folding = Folding::new(request);
+    if folding.has_many_ranks_of_many() {
+        let mut all = format!("{cuda}: components one by one, as in a formula of its own each\n");
+        component_by_component(request, name, |one| {
+            all += &explain(cuda, session, one, name)?;
+            Ok(())
+        })?;
+        return Ok(all);
+    }
     let forms = Forms::new(request.tape, &folding);
     match Job::new(cuda, request, name, folding, &forms)? {
         Some(job) => job.explain(cuda, session),
         None => Ok(format!("{cuda}: no rows, nothing to do\n")),
     }
+}
+
+/// Does something with a request for each component of a formula: teams keep more ranks than a thread has memory for, of
+/// one component.
+fn component_by_component(
+    request: &PairReduce<'_>,
+    name: &str,
+    mut work: impl FnMut(&PairReduce<'_>) -> Result<()>,
+) -> Result<()> {
+    let all = request.shape().dim;
+    if request.output_shape().contains(&0) {
+        return Ok(());
+    }
+    let output = request.tape.outputs()[0];
+    // A formula that is narrower is one for all of them, and has short vectors.
+    let slice = request.tape.slice(&[], output, 1);
+    let layout = |target: &Option<Target<'_>>, component: usize| {
+        let layout = target.as_ref().map(|target| target.layout());
+        layout.map(|layout| every(layout, component, all)).transpose()
+    };
+    for component in 0..all {
+        let (tape, again) = match &slice {
+            Some(Slice { tape, again }) => (tape.clone(), &again[..]),
+            None => {
+                let mut build = Builder::continuing(request.tape);
+                let one = build.extract(output, component as u32, 1)?;
+                (build.finish(&[one])?.only(&[one]), &[][..])
+            }
+        };
+        let narrower = again.iter().map(|&(input, unit)| {
+            let layout = request.inputs[input].layout();
+            layout.narrow(-1, component / unit, 1)
+        });
+        let narrower = narrower.collect::<Result<Vec<Layout>>>()?;
+        let mut inputs: SmallVec<[ViewRef<'_>; 8]> = request.inputs.iter().copied().collect();
+        for (&(input, _), layout) in again.iter().zip(&narrower) {
+            inputs.push(request.inputs[input].with_layout(layout)?);
+        }
+        let layouts = [layout(&request.values, component)?, layout(&request.indices, component)?];
+        let [values, indices] = [(&request.values, &layouts[0]), (&request.indices, &layouts[1])]
+            .map(|(target, layout)| {
+                let both = target.as_ref().zip(layout.as_ref());
+                both.map(|(target, layout)| target.part(name, layout)).transpose()
+            });
+        let told = |fraction: f64| {
+            let so_far = (component as f64 + fraction) / all as f64;
+            request.progress.is_none_or(|progress| progress.goes_on(so_far))
+        };
+        let progress = request.progress.map(|_| Progress(&told));
+        let (values, indices) = (values?, indices?);
+        work(&PairReduce { tape: &tape, inputs: &inputs, values, indices, progress, ..*request })?;
+    }
+    Ok(())
+}
+
+/// Every so-many-th number of rows, from one on.
+fn every(layout: &Layout, first: usize, step: usize) -> Result<Layout> {
+    let (mut shape, mut strides) = (layout.shape().to_vec(), layout.strides().to_vec());
+    let mut offset = layout.offset();
+    if let (Some(len), Some(stride)) = (shape.last_mut(), strides.last_mut()) {
+        offset = offset.wrapping_add_signed(first as isize * *stride);
+        *len /= step;
+        *stride *= step as isize;
+    }
+    Layout::new(&shape, &strides, offset)
 }
 
 /// A formula, and other tapes of it.
