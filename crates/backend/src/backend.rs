@@ -6,6 +6,7 @@
 use std::fmt;
 
 use tilework_error::{Error, Result};
+use tilework_tape::Tape;
 
 use crate::host::try_zeroed;
 use crate::interrupt;
@@ -78,6 +79,12 @@ pub trait Backend: Send + Sync + 'static {
     /// Whether work on a few thousand elements is done within microseconds, so that whoever asks for
     /// it may as well wait.
     fn is_quick(&self) -> bool {
+        false
+    }
+
+    /// Whether it makes a product of matrices of a sum over pairs, of so many batches, i and j: numbers of the pairs by
+    /// vectors of j. Then exponentials with many weights are worth two passes, the second of which is such a sum.
+    fn multiplies(&self, _sum: &Tape, _sizes: [usize; 3]) -> bool {
         false
     }
 

@@ -96,8 +96,12 @@ pub fn many_rows(device: Device) {
 /// Vectors that no thread has registers for, up to more than a card's multiprocessor has memory for: in squares and inner
 /// products, and in others that are made component by component, with norms and factors of i, of j and of neither.
 pub fn long_vectors(device: Device) {
-    const CASES: [Case; 15] = [
+    const CASES: [Case; 19] = [
         ("Sum", None, "Exp(-SqDist(x,y) * s) * b", None),
+        ("Sum", None, "Exp(-SqDist(x,y) * s) * (x|y) * b", None),
+        ("LogSumExp", None, "((x|y) - Sum(Abs(x - y)) - Sqrt(SqDist(x,y))) * s", None),
+        ("Min_ArgMin", None, "Sum(Abs(x - y)) * s + Sum(Square(x + y) / q) * t", None),
+        ("KMin", Some(20), "Sum(Abs(x - y)) * s + WeightedSqDist(q, x, y) * s", None),
         ("Sum", None, "Exp((y|x) * s) * b", None),
         ("ArgMin", None, "SqDist(y,x)", None),
         ("ArgKMin", Some(3), "SqDist(x,y)", None),
@@ -256,10 +260,11 @@ pub fn wide_results(device: Device) {
     }
 }
 
-/// Slices of a formula whose square may be expanded: the data are measured, whatever else its inputs are.
+/// Slices of a formula whose square may be expanded: the data are measured, whatever else its inputs are. Of a few more
+/// pairs two passes would be made.
 pub fn measured_slices(device: Device) {
     let draw = |dim: usize| {
-        let numbers = Rng::new(23).normal(&[9000, dim], DType::Float32);
+        let numbers = Rng::new(23).normal(&[8500, dim], DType::Float32);
         numbers.and_then(|x| x.to_device(device)).expect("numbers")
     };
     let arrays = [draw(3), draw(3), draw(20)];
@@ -268,6 +273,77 @@ pub fn measured_slices(device: Device) {
     let how = call.and_then(|call| call.explain(&arrays.each_ref(), &Options::default()));
     let how = how.expect("explain");
     assert!(how.contains("2 of 10 weights") && how.contains("expanded square"), "{how}");
+}
+
+/// Exponentials with so many weights, of so many pairs, that they take two passes: results and states, some exponents
+/// masked, against float64 of the first and the last rows; several blocks of rows, and of batches.
+pub fn many_weights(device: Device) {
+    // Reduction, formula, components, weights, batches, rows; all of it over the other index where there is one batch.
+    const CASES: [(&str, &str, usize, usize, usize, usize); 5] = [
+        ("SumSoftMaxWeight", "(x|y) * s", 64, 64, 1, 40_000),
+        ("SumSoftMaxWeight", "h - SqDist(x,y) * s", 20, 40, 1, 1500),
+        ("LogSumExpWeight", "(h - SqDist(x,y)) * s", 3, 33, 1, 1500),
+        ("Max_SumShiftExpWeight", "h + (x|y) * s", 70, 70, 1, 1500),
+        ("SumSoftMaxWeight", "-SqDist(x,y) * s", 12, 50, 3, 6000),
+    ];
+    let rng = Rng::new(29);
+    for (name, text, dim, width, batches, m) in CASES {
+        let products = if is_card(device) { 1.6e9 } else { 1.01e8 };
+        if batches > 1 && !is_card(device) {
+            continue;
+        }
+        let n = (products / (m * width) as f64).max(1300.0) as usize;
+        let draw = |rows: usize, dim: usize| {
+            let shape = if batches == 1 { vec![rows, dim] } else { vec![batches, rows, dim] };
+            rng.normal(&shape, DType::Float32).expect("normal")
+        };
+        let (x, y, b, h) = (draw(m, dim), draw(n, dim), draw(n, width), draw(n, 1));
+        let b = b.abs().expect("weights");
+        h.set(&s![Ellipsis, ..;3, ..], f64::NEG_INFINITY).expect("masks");
+        let s = Array::full(&[1], 1.0 / (dim as f64).sqrt(), DType::Float32).expect("full");
+        let there = [&x, &y, &s, &b, &h].map(|it| it.to_device(device).expect("to_device"));
+        let [first, last] = [s![Ellipsis, ..20, ..], s![Ellipsis, -20.., ..]];
+        let ends = |of: &Array| {
+            let parts = [of.slice(&first).expect("first"), of.slice(&last).expect("last")];
+            let ends = tilework::concat(&[&parts[0], &parts[1]], -2).expect("ends");
+            ends.astype(DType::Float64).expect("float64")
+        };
+        let exact = [&y, &s, &b, &h].map(|it| it.astype(DType::Float64).expect("float64"));
+        let exact = [&ends(&x), &exact[0], &exact[1], &exact[2], &exact[3]];
+        let arrays = there.each_ref();
+        let options = Options::default();
+        for axis in [1, 0] {
+            let [i, j] = if axis == 1 { ["Vi", "Vj"] } else { ["Vj", "Vi"] };
+            let aliases =
+                [("x", i, dim), ("y", j, dim), ("s", "Pm", 1), ("b", j, width), ("h", j, 1)];
+            let aliases = aliases.map(|(name, of, dim)| format!("{name} = {of}({dim})"));
+            let aliases = aliases.each_ref().map(|alias| &alias[..]);
+            let call = Genred::with(text, &aliases, name, axis, None, Some("b")).expect(text);
+            let what = format!("{name} of {text}, {m} x {n}, axis {axis}");
+            let how = call.explain(&arrays, &options).expect("explain");
+            assert!(how.contains("in two passes"), "{what}: {how}");
+            let got = call.call_with(&arrays, &options).expect(text);
+            let found = Reduced { values: got.values.as_ref().map(ends), indices: None };
+            agree(&what, &found, &call.call_with(exact.as_slice(), &options).expect(text), 2e-5);
+            agree(&what, &call.call_with(&arrays, &options).expect(text), &got, 0.0);
+            let state = call.partial(&arrays, 0, &options).and_then(|state| state.finish());
+            agree(&what, &state.expect("state"), &got, 1e-6);
+        }
+    }
+}
+
+/// Means of weights that are all one are one, however large exponents are, and however they are rounded.
+pub fn means_of_ones(device: Device) {
+    let (m, n, dim, width) = (3000, 8500, 64, 64);
+    let draw = |rows: usize, seed: u64| {
+        let numbers = Rng::new(seed).normal(&[rows, dim], DType::Float32);
+        numbers.and_then(|x| x.to_device(device)).expect("normal")
+    };
+    let ones = Array::full_on(device, &[n, width], 1.0, DType::Float32).expect("ones");
+    let aliases = ["x = Vi(64)", "y = Vj(64)", "b = Vj(64)"];
+    let call = Genred::with("(x|y) * 20", &aliases, "SumSoftMaxWeight", 1, None, Some("b"));
+    let means = call.expect("call").call(&[&draw(m, 31), &draw(n, 32), &ones]).expect("means");
+    assert!(floats(&means).iter().all(|mean| *mean == 1.0), "{means}");
 }
 
 /// Gradients of kernels of wide points against float64 of the same numbers, near the origin and far from it,

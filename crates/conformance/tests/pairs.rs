@@ -134,6 +134,14 @@ fn wide_results() {
 }
 
 #[test]
+fn many_weights() {
+    pairs_shapes::many_weights(Device::cpu());
+    pairs_shapes::means_of_ones(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_shapes::many_weights);
+    on(Device::parse("cuda:0"), pairs_shapes::means_of_ones);
+}
+
+#[test]
 fn wide_gradients() {
     pairs_shapes::wide_gradients(Device::cpu());
     on(Device::parse("cuda:0"), pairs_shapes::wide_gradients);

@@ -5,6 +5,7 @@
 
 use tilework_backend::{Backend, DeviceId, Properties, Request, Session, Storage};
 use tilework_error::Result;
+use tilework_tape::Tape;
 
 use crate::gemm::CacheSizes;
 use crate::isa::Isa;
@@ -42,6 +43,10 @@ impl Backend for Cpu {
         ];
         properties.extend(unheeded.into_iter().flatten().map(|words| ("ignored", words)));
         properties
+    }
+
+    fn multiplies(&self, sum: &Tape, sizes: [usize; 3]) -> bool {
+        pairs::multiplies(sum, sizes)
     }
 
     fn allocate(&self, bytes: usize, zeroed: bool) -> Result<Storage> {

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tilework_backend::{Backend, DeviceId, Fill, Memory, Properties, Request, Session, Storage};
 use tilework_error::{Error, Result};
 use tilework_fork::ForkOnce;
+use tilework_tape::Tape;
 
 use crate::compile::{Kernels, architecture, compile};
 use crate::driver::{
@@ -282,6 +283,10 @@ impl Backend for Cuda {
             Request::Random(request) => random::run(self, session, request, name),
             Request::PairReduce(request) => pairs::run(self, session, request, name),
         }
+    }
+
+    fn multiplies(&self, sum: &Tape, sizes: [usize; 3]) -> bool {
+        pairs::multiplies(self, sum, sizes)
     }
 
     fn explain(&self, session: &Session<'_>, request: &Request<'_>) -> Result<String> {

@@ -55,6 +55,8 @@ WORKS = [
     (100_000, 100_000, 64, 1, "SqDist(x,y)", "ArgKMin", 10),
     (20_000, 200_000, 3, 1, "SqDist(x,y)", "ArgKMin", 100),
     (5_000, 50_000, 3, 1, "SqDist(x,y)", "ArgKMin", 1500),
+    (300_000, 20_000, 64, 64, "(x|y) * s", "SumSoftMaxWeight", None),
+    (100_000, 20_000, 3, 64, "-SqDist(x,y) * s", "LogSumExpWeight", None),
 ]
 
 
@@ -68,9 +70,11 @@ def test_little_memory_is_taken_beside_the_arrays(
     names = [f"x = Vi({dim})", f"y = Vj({dim})", "s = Pm(1)", f"b = Vj({width})"]
     there = [tw.asarray(a, device="cuda") for a in (x, y, np.full(1, 1 / dim, "f4"), b)]
     pairs = zip(names, there, strict=True)
-    used = [(name, array) for name, array in pairs if re.search(rf"\b{name[0]}\b", formula)]
+    weight = "b" if reduction.endswith("Weight") else None
+    named = f"{formula} {weight}"
+    used = [(name, array) for name, array in pairs if re.search(rf"\b{name[0]}\b", named)]
     names, there = [name for name, _ in used], [array for _, array in used]
-    call = tw.Genred(formula, names, reduction, axis=1, opt_arg=k)
+    call = tw.Genred(formula, names, reduction, axis=1, opt_arg=k, formula2=weight)
     result = call(*there)
     tw.cuda.synchronize()
     size = result.nbytes

@@ -112,6 +112,10 @@ fn through(step: &Step, errors: &[Carried], number: impl Fn(SlotId) -> Option<f6
         Action::Apply(Id::Multiply) => product(0, 1),
         Action::Apply(Id::Square) => of(0).times(None, of(0)),
         Action::Apply(Id::Fma) => product(0, 1).plus(of(2)),
+        Action::Apply(Id::Clip) if (of(1), of(2)) == (Nothing, Nothing) => match of(0) {
+            Absolute(error) => Absolute(error),
+            _ => Unknown,
+        },
         // What a sum is divided by is not its terms, so a relative error must not be below.
         Action::Apply(Id::Divide) if of(1) == Nothing => {
             of(0).times(number(step.operands[1]).map(|divisor| 1.0 / divisor), Nothing)
@@ -144,6 +148,20 @@ mod tests {
         let output = make(&mut build, d2, s);
         let tape = build.finish(&[output]).unwrap();
         tape.carried(d2, 1.0, |slot| (slot == s).then_some(3.0))[0]
+    }
+
+    #[test]
+    fn clipping_adds_nothing_to_what_is_no_share() {
+        let clipped = |of: fn(&mut Builder, SlotId) -> SlotId| {
+            error(|b, d2, s| {
+                let x = of(b, d2);
+                b.apply(Id::Clip, &[x, s, s]).unwrap()
+            })
+        };
+        assert_eq!(clipped(|_, d2| d2), Absolute(1.0));
+        assert_eq!(clipped(|b, d2| b.apply(Id::Exp, &[d2]).unwrap()), Unknown);
+        let bounds = error(|b, d2, s| b.apply(Id::Clip, &[s, s, d2]).unwrap());
+        assert_eq!(bounds, Unknown);
     }
 
     #[test]

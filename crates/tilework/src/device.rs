@@ -17,6 +17,7 @@ use tilework_fork::{ForkMutex, ForkOnce};
 use tilework_layout::Layout;
 use tilework_ops::DType;
 use tilework_reference::Reference;
+use tilework_tape::Tape;
 
 use crate::door::{explain, run, run_after};
 
@@ -183,6 +184,11 @@ impl Device {
     /// Waits until everything asked of the device is done.
     pub fn synchronize(self) -> Result<()> {
         self.0.synchronize()
+    }
+
+    /// Whether it makes a product of matrices of a sum over so many batches, i and j.
+    pub(crate) fn multiplies(self, sum: &Tape, sizes: [usize; 3]) -> bool {
+        self.0.multiplies(sum, sizes)
     }
 
     pub(crate) fn run(self, operation: &'static str, request: &Request<'_>) -> Result<()> {

@@ -33,7 +33,7 @@ const NARROW: usize = 3;
 
 /// i and j below which it does not pay to look at all points and to pack or move them: 100 rows against a
 /// million take as long or longer that way.
-const FEW: usize = 256;
+pub(super) const FEW: usize = 256;
 
 /// Pairs below which an expanded square in the loop saves less than it costs to be decided on.
 const FEW_PAIRS: usize = 1 << 20;

@@ -92,6 +92,11 @@ const GRAIN: usize = VECTORS;
 const FEW_PAIRS: usize = 1 << 14;
 
 /// Does what a `PairReduce` request asks.
+/// Whether a sum is a product of matrices to assembled code, and large enough for a pass more over the pairs to pay.
+pub(crate) fn multiplies(sum: &Tape, sizes: [usize; 3]) -> bool {
+    Isa::current() != Isa::Scalar && plan::multiplies(sum, sizes)
+}
+
 pub(crate) fn run(session: &Session<'_>, request: &PairReduce<'_>) -> Result<()> {
     match (request.computes(), request.accumulates()) {
         (DType::Float64, _) => with_job::<f64, f64, _>(session, request, |job| job.run()),

@@ -5,6 +5,7 @@
 use tilework_backend::{Accuracy, PairReduce, SumScheme};
 use tilework_ops::DType;
 use tilework_ops::pair_fold::{Finish, Monoid, PairFoldId, PairShape};
+use tilework_tape::{Slot, Tape};
 
 use super::slices::{Of, Slices};
 use super::tiling::RANKS_OF_TEAM;
@@ -41,6 +42,22 @@ impl Folding {
             strict: request.accuracy == Accuracy::Strict,
             finish: request.finish,
             output,
+        }
+    }
+
+    /// Of a sum, without options.
+    pub(super) fn of_sum(tape: &Tape) -> Folding {
+        let slot =
+            tape.outputs().first().map_or(Slot::scalar(DType::Float64), |&slot| tape.slot(slot));
+        Folding {
+            fold: PairFoldId::Sum,
+            shape: PairShape { dim: slot.len as usize, k: 1, weights: 0 },
+            computes: slot.dtype,
+            accumulates: slot.dtype,
+            compensated: false,
+            strict: false,
+            finish: true,
+            output: slot.dtype,
         }
     }
 

@@ -34,7 +34,7 @@ mod wide;
 mod words;
 
 use smallvec::SmallVec;
-use tilework_backend::{PairReduce, Progress, Session, Target, ViewRef};
+use tilework_backend::{PairReduce, Progress, Scheme, Session, Target, ViewRef};
 use tilework_error::{Error, Result};
 use tilework_layout::Layout;
 use tilework_tape::{Builder, Per, Slice, Tape};
@@ -64,6 +64,18 @@ pub(crate) fn run(
         Some(job) => job.launch(cuda, session),
         None => Ok(()),
     }
+}
+
+/// Whether tensor cores make a sum, without options, of weights and right-hand sides.
+pub(crate) fn multiplies(cuda: &Cuda, sum: &Tape, [batches, m, n]: [usize; 3]) -> bool {
+    let Ok(facts) = cuda.facts() else { return false };
+    let (multiprocessors, capability) = (facts.multiprocessors as usize, facts.capability);
+    let sizes = Sizes { batches, m, n, multiprocessors, scheme: Scheme::Auto, capability };
+    let folding = Folding::of_sum(sum);
+    let right = Right::sliced(sum, &folding);
+    right.is_some_and(|(right, slices)| {
+        wide::weighed(&right, &folding.sliced(slices.as_ref()), &sizes).is_some()
+    })
 }
 
 /// How a request would be done, for human eyes.

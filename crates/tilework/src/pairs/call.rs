@@ -3,7 +3,7 @@
 //! Tapes are kept by formula, so that a second call of the same formula costs a look-up. A
 //! reduction over i is the one over j of the formula with i and j exchanged. May assume arrays that
 //! fit their variables (`variable`); called by `reduce`, `genred`, `gradient` and `partial`. What is
-//! long, or done on another device, is done in blocks (`stream`).
+//! long, or done on another device, is done in blocks (`stream`), and exponentials with many weights in `two_passes`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use tilework_ops::DType;
 use super::partial::has_indices;
 use super::parts::as_one_step;
 use super::stream::Blocks;
+use super::two_passes::TwoPasses;
 use super::variable::Extent;
 use crate::array::Array;
 use crate::device::Device;
@@ -183,6 +184,11 @@ impl<'a> Call<'a> {
         Purpose { dtype: self.dtype(), cheap: options.accuracy == Accuracy::Declared }
     }
 
+    /// The tape, in which j is reduced.
+    pub(super) fn lowered(&self, options: &Options<'_>) -> Result<Arc<Lowered>> {
+        plan(self.reduction.outputs(), self.purpose(options), self.reduction.axis())
+    }
+
     /// What states are accumulated in.
     pub(super) fn accumulates(&self, sums: SumScheme) -> DType {
         match (sums, self.dtype()) {
@@ -208,6 +214,9 @@ impl<'a> Call<'a> {
         }
         if let Some(blocks) = Blocks::of(self, options)? {
             return blocks.run(self, options);
+        }
+        if let Some(passes) = TwoPasses::of(self, options)? {
+            return passes.run(self, options);
         }
         let columns = self.by_components(options, |one, options| one.run(options)?.only())?;
         if columns.is_some() {
@@ -267,12 +276,14 @@ impl<'a> Call<'a> {
         if let Some(blocks) = Blocks::of(self, options)? {
             return blocks.explain(self, options);
         }
+        if let Some(passes) = TwoPasses::of(self, options)? {
+            return passes.explain(self, options);
+        }
         if let Some([first, ..]) = self.reduction.components()?.as_deref() {
             let how = Call::new(first, self.arrays, self.extent).explain(options)?;
             return Ok(format!("{} by components, the first of which:\n{how}", self.reduction));
         }
-        let purpose = self.purpose(options);
-        let lowered = plan(self.reduction.outputs(), purpose, self.reduction.axis())?;
+        let lowered = self.lowered(options)?;
         let wanted = Wanted::results(self.reduction, self.dtype());
         let (how, _) = self.ask(options, 0, wanted, Device::explain)?;
         Ok(format!("{}\n{}{how}", self.reduction, lowered.tape))
@@ -306,6 +317,9 @@ impl<'a> Call<'a> {
                 indices: has_indices(row.monoid).then(|| empty(DType::Int64)).transpose()?,
             });
         }
+        if let Some(passes) = TwoPasses::of(self, options)? {
+            return passes.states(self, options);
+        }
         let missing = || Error::value("partial", "there is no state");
         let state = |one: &Call<'_>, options: &Options<'_>| {
             one.states(options, start)?.values.ok_or_else(missing)
@@ -336,7 +350,7 @@ impl<'a> Call<'a> {
     ) -> Result<(R, Raw)> {
         let (reduction, extent) = (self.reduction, self.extent);
         let device = self.device();
-        let lowered = plan(reduction.outputs(), self.purpose(options), reduction.axis())?;
+        let lowered = self.lowered(options)?;
         let rows = extent.rows(reduction.axis().survivor());
         let full = |rest: &[usize]| -> Dims { extent.batch.iter().chain(rest).copied().collect() };
         // Batch axes of one element are none to devices: what has one batch is planned as such.

@@ -5,7 +5,7 @@
 //! device; derivatives are symbolic and are reductions again. A [`Partial`] is a reduction over
 //! some of the indices that can be merged with others. Rooms: `variable` (arrays as variables),
 //! `lazy`, `number`, `methods` and `reduce` (LazyTensor), `genred`, `call` (the request), `stream`
-//! (long work in blocks, with `cut` and `parts`), `gradient` and `together`, `solve`, `partial`.
+//! (long work in blocks, with `cut` and `parts`), `two_passes` (many weights), `gradient` and `together`, `solve`, `partial`.
 //!
 //! ```
 //! use tilework::Array;
@@ -30,6 +30,7 @@ mod reduce;
 mod solve;
 mod stream;
 mod together;
+mod two_passes;
 mod variable;
 
 pub use call::{Options, Outline, Reduced};
