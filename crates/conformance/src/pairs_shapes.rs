@@ -278,9 +278,12 @@ pub fn measured_slices(device: Device) {
 /// Exponentials with so many weights, of so many pairs, that they take two passes: results and states, some exponents
 /// masked, against float64 of the first and the last rows; several blocks of rows, and of batches.
 pub fn many_weights(device: Device) {
+    // Exponents that no square may be expanded for, of hundreds.
+    const FAR: &str = "-SqDist(x,y) * 4";
     // Reduction, formula, components, weights, batches, rows; all of it over the other index where there is one batch.
-    const CASES: [(&str, &str, usize, usize, usize, usize); 5] = [
+    const CASES: [(&str, &str, usize, usize, usize, usize); 6] = [
         ("SumSoftMaxWeight", "(x|y) * s", 64, 64, 1, 40_000),
+        ("SumSoftMaxWeight", FAR, 20, 70, 1, 1500),
         ("SumSoftMaxWeight", "h - SqDist(x,y) * s", 20, 40, 1, 1500),
         ("LogSumExpWeight", "(h - SqDist(x,y)) * s", 3, 33, 1, 1500),
         ("Max_SumShiftExpWeight", "h + (x|y) * s", 70, 70, 1, 1500),
@@ -324,7 +327,8 @@ pub fn many_weights(device: Device) {
             assert!(how.contains("in two passes"), "{what}: {how}");
             let got = call.call_with(&arrays, &options).expect(text);
             let found = Reduced { values: got.values.as_ref().map(ends), indices: None };
-            agree(&what, &found, &call.call_with(exact.as_slice(), &options).expect(text), 2e-5);
+            let near = if text == FAR { 5e-4 } else { 2e-5 };
+            agree(&what, &found, &call.call_with(exact.as_slice(), &options).expect(text), near);
             agree(&what, &call.call_with(&arrays, &options).expect(text), &got, 0.0);
             let state = call.partial(&arrays, 0, &options).and_then(|state| state.finish());
             agree(&what, &state.expect("state"), &got, 1e-6);

@@ -6,8 +6,9 @@
 //! Called by `pairs`.
 
 use smallvec::SmallVec;
+use tilework_ops::Id;
 use tilework_ops::pair_fold::Monoid;
-use tilework_tape::{Builder, Slice, Tape};
+use tilework_tape::{Action, Builder, Slice, Tape};
 
 use super::folding::Folding;
 use super::tiling::{FEW_RANKS, RANKS_OF_TEAM};
@@ -116,6 +117,8 @@ impl Slices {
         if shape.dim <= fits.max(1) {
             return Vec::new();
         }
+        let spread = spread(tape);
+        let tape = spread.as_ref().unwrap_or(tape);
         parts(tape, of, most, most.min(SLICE[usize::from(size > 1)])).unwrap_or_default()
     }
 
@@ -135,6 +138,21 @@ impl Slices {
             (place * len).min(all - len)
         })
     }
+}
+
+/// A number times vectors side by side, as these products side by side; none where a formula is something else.
+fn spread(tape: &Tape) -> Option<Tape> {
+    let step = tape.step_of(tape.outputs()[0])?;
+    let (&[a, b], Action::Apply(Id::Multiply)) = (&step.operands[..], &step.action) else {
+        return None;
+    };
+    let (number, all) = if tape.slot(a).len == 1 { (a, b) } else { (b, a) };
+    let vectors = tape.step_of(all).filter(|step| step.action == Action::Concat)?;
+    let mut build = Builder::continuing(tape);
+    let products = vectors.operands.iter().map(|&each| build.apply(Id::Multiply, &[number, each]));
+    let products = products.collect::<Result<Vec<_>, _>>().ok()?;
+    let all = build.concat(&products).ok()?;
+    Some(build.finish(&[all]).ok()?.only(&[all]))
 }
 
 /// Parts of at most `most` components as they are, neighbours of which that are short together; others in slices.
@@ -224,12 +242,14 @@ mod tests {
                 "Concat(Concat(Exp(-SqDist(x,y)), b), Concat(Grad(Exp(-SqDist(x,y)), x, b), b * c))",
                 132,
             ),
+            ("Exp(-SqDist(x,y)) * Concat(y, b)", 91),
         ] {
             let aliases = ["x = Vi(90)", "y = Vj(90)", "b = Vj(1)", "c = Vi(40)"];
             let parsed = formula(text, &aliases).unwrap();
             let reduction = Reduction::new("Sum", &parsed, Axis::J, None, None).unwrap();
             let purpose = Purpose { dtype: DType::Float32, cheap: true };
             let tape = lower_for(&reduction.outputs(), purpose).unwrap().tape;
+            let tape = spread(&tape).unwrap_or(tape);
             let parts = parts(&tape, Of::Components, 64, 48).unwrap();
             let mut seen = vec![false; all];
             for part in &parts {
