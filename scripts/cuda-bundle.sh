@@ -16,7 +16,8 @@ export TILEWORK_SANITIZE=${TILEWORK_SANITIZE:-"
   devices.cuda::casts devices.cuda::folds devices.cuda::scans devices.cuda::textbook devices.cuda::products
   devices.cuda::indexing devices.cuda::joins devices.cuda::order devices.cuda::random
   cuda.transfers_keep_every_byte cuda.eight_threads_at_once
-  pairs.cuda::odds_and_ends pairs.cuda::batches pairs.nearest pairs.weighed pairs.golden"}
+  pairs.cuda::odds_and_ends pairs.cuda::batches pairs.cuda::partials pairs.nearest pairs.weighed pairs.equal_terms
+  pairs.masked_weights pairs.golden"}
 logs=$(mktemp -d)
 failed=0
 [ -x devices ] || tar -xJf suites.tar.xz

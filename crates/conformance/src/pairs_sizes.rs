@@ -2,7 +2,7 @@
 //! scheme and way to sum, against the CPU. Formulas are those whose kernels have golden files.
 
 use tilework::pairs::{Accuracy, Genred, LazyTensor, Options, Reduced, Scheme, SumScheme};
-use tilework::{Array, DType, Device, Rng};
+use tilework::{Array, DType, Device, Rng, s};
 
 use crate::pairs::floats;
 
@@ -368,6 +368,21 @@ pub fn streamed(device: Device) {
         agree(name, &there, &here, 1e-5);
         let how = call.explain(&arrays, &options).expect(name);
         assert!(how.contains("3 of 16777216 like this one"), "{how}");
+    }
+    // Rows in several blocks, each copied while the device works on the one before.
+    let (x, y) = (column(3.0, 1_000_001).expect("x"), column(2.0, 100_000).expect("y"));
+    let call = Genred::with("Exp(-SqDist(x,y))", &["x = Vi(1)", "y = Vj(1)"], "Sum", 1, None, None);
+    let call = call.expect("call");
+    let options = Options { device: Some(device), ..Options::default() };
+    let there = call.call_with(&[&x, &y], &options).expect("streamed").only().expect("sums");
+    let how = call.explain(&[&x, &y], &options).expect("explain");
+    assert!(how.contains("2 times 1 of 100000 like this one"), "{how}");
+    // Around the edge of the blocks, too.
+    for rows in [0..40, 833_300..833_370, 999_961..1_000_001] {
+        let some = |of: &Array| of.slice(&s![rows.clone()]).expect("rows");
+        let here = call.call(&[&some(&x), &y]).expect("here");
+        let both = [some(&there), here].map(|it| Reduced { values: Some(it), indices: None });
+        agree("rows in blocks", &both[0], &both[1], 1e-5);
     }
 }
 

@@ -9,6 +9,7 @@
 //! and `partial`.
 
 use tilework_error::{Error, Result};
+use tilework_formula::Expr;
 
 use super::call::{Call, Options, Raw, Reduced};
 use super::cut::{Cut, pieces};
@@ -22,6 +23,18 @@ use crate::device::Device;
 const BLOCK: usize = 64 << 20;
 const SURVIVING: usize = 4 * BLOCK;
 
+/// Steps of a block that no card waits for, by a guess of those of a pair: some for each component, and some for what is
+/// made of them. Cards work on such a block for about 15 ms.
+const STEPS: f64 = 2e12;
+const STEPS_OF_COMPONENT: usize = 4;
+const STEPS_BESIDE: usize = 16;
+
+fn steps_of_pair(call: &Call<'_>) -> Result<f64> {
+    let components =
+        Expr::variables_of(&call.reduction.outputs())?.iter().map(|it| it.dim).sum::<usize>();
+    Ok((STEPS_BESIDE + STEPS_OF_COMPONENT * components) as f64)
+}
+
 /// Where a call is done, and how it is cut.
 pub(super) struct Blocks {
     device: Device,
@@ -34,7 +47,14 @@ impl Blocks {
         let home = call.device();
         let device = options.device.unwrap_or(home);
         if device != home {
-            let cut = Cut::of(call, options, [SURVIVING, BLOCK])?;
+            let mut cut = Cut::of(call, options, [SURVIVING, BLOCK])?;
+            // The other side is there for all of them, so they may be smaller, and are not waited for one by one.
+            if call.count() <= cut.reduced {
+                let batches =
+                    cut.batch.iter().fold(call.count().max(1), |all, &n| all.saturating_mul(n));
+                let most = STEPS / (steps_of_pair(call)? * batches as f64);
+                cut.surviving = cut.surviving.min((most as usize).max(1));
+            }
             return Ok(Some(Blocks { device, cut }));
         }
         if call.arrays.iter().map(host_bytes).fold(0, usize::saturating_add) <= 2 * BLOCK {
