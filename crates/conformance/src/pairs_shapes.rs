@@ -260,16 +260,17 @@ pub fn wide_results(device: Device) {
     }
 }
 
-/// Slices of a formula whose square may be expanded: the data are measured, whatever else its inputs are. Of a few more
-/// pairs two passes would be made.
+/// Slices of a formula whose square may be expanded: the data are measured, whatever else its inputs are. Weights of i, too,
+/// which no product of matrices has, so that it is one pass.
 pub fn measured_slices(device: Device) {
     let draw = |dim: usize| {
-        let numbers = Rng::new(23).normal(&[8500, dim], DType::Float32);
+        let numbers = Rng::new(23).normal(&[9000, dim], DType::Float32);
         numbers.and_then(|x| x.to_device(device)).expect("numbers")
     };
-    let arrays = [draw(3), draw(3), draw(20)];
-    let aliases = ["x = Vi(3)", "y = Vj(3)", "b = Vj(20)"];
-    let call = Genred::with("-SqDist(x,y) / 3", &aliases, "SumSoftMaxWeight", 1, None, Some("b"));
+    let arrays = [draw(3), draw(3), draw(20), draw(1)];
+    let aliases = ["x = Vi(3)", "y = Vj(3)", "b = Vj(20)", "t = Vi(1)"];
+    let weight = Some("b * t");
+    let call = Genred::with("-SqDist(x,y) / 3", &aliases, "SumSoftMaxWeight", 1, None, weight);
     let how = call.and_then(|call| call.explain(&arrays.each_ref(), &Options::default()));
     let how = how.expect("explain");
     assert!(how.contains("2 of 10 weights") && how.contains("expanded square"), "{how}");
@@ -285,7 +286,7 @@ pub fn many_weights(device: Device) {
         ("SumSoftMaxWeight", "(x|y) * s", 64, 64, 1, 40_000),
         ("SumSoftMaxWeight", FAR, 20, 70, 1, 1500),
         ("SumSoftMaxWeight", "h - SqDist(x,y) * s", 20, 40, 1, 1500),
-        ("LogSumExpWeight", "(h - SqDist(x,y)) * s", 3, 33, 1, 1500),
+        ("LogSumExpWeight", "h - SqDist(x,y) * s", 3, 33, 1, 1500),
         ("Max_SumShiftExpWeight", "h + (x|y) * s", 70, 70, 1, 1500),
         ("SumSoftMaxWeight", "-SqDist(x,y) * s", 12, 50, 3, 6000),
     ];
@@ -295,6 +296,7 @@ pub fn many_weights(device: Device) {
         if batches > 1 && !is_card(device) {
             continue;
         }
+        let m = if is_card(device) { m } else { m.min(1500) };
         let n = (products / (m * width) as f64).max(1300.0) as usize;
         let draw = |rows: usize, dim: usize| {
             let shape = if batches == 1 { vec![rows, dim] } else { vec![batches, rows, dim] };
@@ -324,7 +326,10 @@ pub fn many_weights(device: Device) {
             let call = Genred::with(text, &aliases, name, axis, None, Some("b")).expect(text);
             let what = format!("{name} of {text}, {m} x {n}, axis {axis}");
             let how = call.explain(&arrays, &options).expect("explain");
-            assert!(how.contains("in two passes"), "{what}: {how}");
+            // Without assembled code, and on cards that have no such tensor cores, one pass is as good.
+            let one = how.contains("interpreted")
+                || (is_card(device) && !how.contains(", 132 multiprocessors,"));
+            assert!(how.contains("in two passes") || one, "{what}: {how}");
             let got = call.call_with(&arrays, &options).expect(text);
             let found = Reduced { values: got.values.as_ref().map(ends), indices: None };
             let near = if text == FAR { 5e-4 } else { 2e-5 };
@@ -338,7 +343,8 @@ pub fn many_weights(device: Device) {
 
 /// Means of weights that are all one are one, however large exponents are, and however they are rounded.
 pub fn means_of_ones(device: Device) {
-    let (m, n, dim, width) = (3000, 8500, 64, 64);
+    let m = if is_card(device) { 3000 } else { 300 };
+    let (n, dim, width) = (8500, 64, 64);
     let draw = |rows: usize, seed: u64| {
         let numbers = Rng::new(seed).normal(&[rows, dim], DType::Float32);
         numbers.and_then(|x| x.to_device(device)).expect("normal")

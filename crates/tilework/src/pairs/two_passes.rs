@@ -21,8 +21,9 @@ use crate::s;
 const LEAST: usize = 9;
 const LITTLE: f64 = 1e8;
 
-/// Bytes of rows and their states that are worked on at once.
-const BLOCK: usize = 16 << 20;
+/// Bytes of rows and their states that are worked on at once: results are made of these in several steps, and all of that is
+/// to be less than 64 MiB.
+const BLOCK: usize = 8 << 20;
 
 /// The two reductions.
 pub(super) struct TwoPasses {
