@@ -93,32 +93,35 @@ pub fn many_rows(device: Device) {
     }
 }
 
+/// Formulas of vectors that are x and y, and others beside them.
+const OF_LONG_VECTORS: [Case; 19] = [
+    ("Sum", None, "Exp(-SqDist(x,y) * s) * b", None),
+    ("Sum", None, "Exp(-SqDist(x,y) * s) * (x|y) * b", None),
+    ("LogSumExp", None, "((x|y) - Sum(Abs(x - y)) - Sqrt(SqDist(x,y))) * s", None),
+    ("Min_ArgMin", None, "Sum(Abs(x - y)) * s + Sum(Square(x + y) / q) * t", None),
+    ("KMin", Some(20), "Sum(Abs(x - y)) * s + WeightedSqDist(q, x, y) * s", None),
+    ("Sum", None, "Exp((y|x) * s) * b", None),
+    ("ArgMin", None, "SqDist(y,x)", None),
+    ("ArgKMin", Some(3), "SqDist(x,y)", None),
+    ("LogSumExp", None, "-SqDist(x,y) * s", None),
+    ("Sum", None, "(x|y) / (Norm2(x) * Norm2(y)) * b", None),
+    // Weights that do not cancel.
+    ("LogSumExp", None, "(Normalize(x)|Normalize(y))", Some("Square(b)")),
+    ("Sum", None, "Exp(-Sum(Abs(x - y)) * s) * b", None),
+    ("Sum", None, "Exp(-WeightedSqDist(q, x, y) * s)", None),
+    ("Sum", None, "Exp(-SqDist(x / q, y / q) * s)", None),
+    ("Sum", None, "Exp(-SqDist(x * Sin(t), y / (Sum(Abs(y)) * s)) * s) * t", None),
+    ("Sum", None, "Sum(Exp(x * y * s - 2)) * s", None),
+    ("Sum", None, "Exp(-SqDist(x - Sum(x) * s, y - Sum(y) * s) * s + Max(q) - Max(x))", None),
+    ("KMin", Some(40), "WeightedSqDist(q, x, y) * s", None),
+    ("KMin", Some(20), "SqDist(x * t, y) * s", None),
+];
+
 /// Vectors that no thread has registers for, up to more than a card's multiprocessor has memory for: in squares and inner
 /// products, and in others that are made component by component, with norms and factors of i, of j and of neither.
 pub fn long_vectors(device: Device) {
-    const CASES: [Case; 19] = [
-        ("Sum", None, "Exp(-SqDist(x,y) * s) * b", None),
-        ("Sum", None, "Exp(-SqDist(x,y) * s) * (x|y) * b", None),
-        ("LogSumExp", None, "((x|y) - Sum(Abs(x - y)) - Sqrt(SqDist(x,y))) * s", None),
-        ("Min_ArgMin", None, "Sum(Abs(x - y)) * s + Sum(Square(x + y) / q) * t", None),
-        ("KMin", Some(20), "Sum(Abs(x - y)) * s + WeightedSqDist(q, x, y) * s", None),
-        ("Sum", None, "Exp((y|x) * s) * b", None),
-        ("ArgMin", None, "SqDist(y,x)", None),
-        ("ArgKMin", Some(3), "SqDist(x,y)", None),
-        ("LogSumExp", None, "-SqDist(x,y) * s", None),
-        ("Sum", None, "(x|y) / (Norm2(x) * Norm2(y)) * b", None),
-        ("LogSumExp", None, "(Normalize(x)|Normalize(y))", Some("b")),
-        ("Sum", None, "Exp(-Sum(Abs(x - y)) * s) * b", None),
-        ("Sum", None, "Exp(-WeightedSqDist(q, x, y) * s)", None),
-        ("Sum", None, "Exp(-SqDist(x / q, y / q) * s)", None),
-        ("Sum", None, "Exp(-SqDist(x * Sin(t), y / (Sum(Abs(y)) * s)) * s) * t", None),
-        ("Sum", None, "Sum(Exp(x * y * s - 2)) * s", None),
-        ("Sum", None, "Exp(-SqDist(x - Sum(x) * s, y - Sum(y) * s) * s + Max(q) - Max(x))", None),
-        ("KMin", Some(40), "WeightedSqDist(q, x, y) * s", None),
-        ("KMin", Some(20), "SqDist(x * t, y) * s", None),
-    ];
     std::thread::scope(|scope| {
-        for case in CASES {
+        for case in OF_LONG_VECTORS {
             for shape in [[300, 1001, 65], [33, 500, 96], [129, 333, 1000], [70, 90, 33_001]] {
                 let dtypes = [DType::Float32, DType::Float64, DType::Float16];
                 for &dtype in &dtypes[..if shape[2] > 1000 { 1 } else { 3 }] {
@@ -133,6 +136,16 @@ pub fn long_vectors(device: Device) {
             }
         }
     });
+}
+
+/// The same of few pairs, which tools that look at every access have time for.
+pub fn few_long_vectors(device: Device) {
+    for case in OF_LONG_VECTORS {
+        for shape in [[33, 70, 65], [140, 300, 100]] {
+            let rounding = f64::from(f32::EPSILON) * shape[2] as f64;
+            check(device, case, DType::Float32, shape, rounding);
+        }
+    }
 }
 
 /// Sums of a number of the pair times a long vector of j, however these vectors lie and whichever way they

@@ -121,6 +121,11 @@ fn long_vectors() {
 }
 
 #[test]
+fn few_long_vectors() {
+    on(Device::parse("cuda:0"), pairs_shapes::few_long_vectors);
+}
+
+#[test]
 fn right_hand_sides() {
     pairs_shapes::right_hand_sides(Device::cpu());
     on(Device::parse("cuda:0"), pairs_shapes::right_hand_sides);
