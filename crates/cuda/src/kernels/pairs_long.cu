@@ -6,7 +6,7 @@
 // of shared memory to the threads that own the rows, which fold them.
 
 static_assert(LANES == 1 && ROWS == 1, "a thread owns a row");
-enum { CHOICES = 1, DEEP = 64 / sizeof(T), HEIGHT = 8, WIDE_BY = TILE / HEIGHT, OF_PAIR = sizeof(Numbers) / sizeof(T) };
+enum { CHOICES = 1, DEEP = CHUNK_BYTES / sizeof(T), HEIGHT = 8, WIDE_BY = TILE / HEIGHT, OF_PAIR = sizeof(Numbers) / sizeof(T) };
 #define OWN_ROWS(x) OfI x[ROWS]
 
 // Longer by one read of a thread, so that what neighbours write is in different banks.

@@ -4,7 +4,6 @@
 
 static_assert(TILE == GROUP * LANES, "a team folds a tile at once");
 enum { CHOICES = 1, TEAMS = THREADS / LANES };
-#define DEPTHS 32
 #define OWN_ROWS(x) OfI x[ROWS]
 
 FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const Shape& shape, const Stretch& own,

@@ -91,7 +91,6 @@ FN void put_in_order(State& s, T v, i32 j) {
 // the room, those of the second from its end. A warp puts one of each after another, as many as its fullest
 // lane has, so that it pays to wait until a lane has more than WAITING; EIGHT more may come before that is
 // looked at.
-#define EIGHT 8
 #define ROOM (WAITING + EIGHT)
 struct Waiting {
     T* square; // this thread's, at a distance of all threads that sift

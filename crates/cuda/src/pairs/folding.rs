@@ -10,8 +10,8 @@ use tilework_tape::{Slot, Tape};
 use super::slices::{Of, Slices};
 use super::tiling::RANKS_OF_TEAM;
 
-/// Sums whose levels are all in registers: `IN_REGISTERS` of `kernels/pair_folds.cu`.
-const SUMS_IN_REGISTERS: usize = 8;
+/// Sums whose levels are all in registers.
+pub(super) const SUMS_IN_REGISTERS: usize = 8;
 
 /// What is folded, and into what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -10,13 +10,13 @@ use tilework_ops::{DType, Id};
 use tilework_tape::{Action, Per, SlotId};
 
 use super::few;
-use super::folding::Folding;
+use super::folding::{Folding, SUMS_IN_REGISTERS};
 use super::functions::{Does, Printer};
 use super::plan::{MERGE_THREADS, Plan, Sides};
 use super::sections::LONG;
 use super::slices::Of;
-use super::tiling::{self, FEW_RANKS, Skeleton, Tiling};
-use super::wide::{SIDE, WAITING, Wide};
+use super::tiling::{self, CHUNK_BYTES, DEPTHS_OF_CHUNK, FEW_RANKS, Skeleton, Tiling};
+use super::wide::{EIGHT, SIDE, WAITING, Wide};
 use crate::launch::Width;
 use crate::source::{self, storage, tape, value};
 
@@ -242,6 +242,7 @@ fn of_states(plan: &Plan<'_>, long: usize) -> impl Iterator<Item = (&'static str
         ("OPERANDS", plan.sections.tape.inputs().len() + 2),
         ("LONG", long),
         ("FEW", FEW_RANKS),
+        ("IN_REGISTERS", SUMS_IN_REGISTERS),
         ("LANES", plan.tiling.team),
     ]
     .into_iter()
@@ -254,7 +255,10 @@ fn list(sizes: impl Iterator<Item = (&'static str, usize)>) -> String {
 /// Types and sizes.
 fn numbers(plan: &Plan<'_>) -> String {
     let Tiling { threads, rows, slices, tile, group, ahead, wide, .. } = plan.tiling;
-    let depth = plan.sections.long.iter().map(|_| ("DEPTH_AT", plan.arguments().count() - 1));
+    let chunks = plan.sections.long.iter().flat_map(|_| {
+        let depth_at = plan.arguments().count() - 1;
+        [("DEPTH_AT", depth_at), ("DEPTHS", DEPTHS_OF_CHUNK), ("CHUNK_BYTES", CHUNK_BYTES)]
+    });
     let own = [
         ("THREADS", threads),
         ("ROWS", rows),
@@ -282,7 +286,7 @@ fn numbers(plan: &Plan<'_>) -> String {
          struct Input {{ const void* base; i64 row, component; }};\n\
          struct Inputs {{ Input at[{}]; u64 numbers[{}]; }};\n{}",
         types(plan),
-        list(of_states(plan, long).chain(own).chain(depth).chain(centred).chain(of_tiles)),
+        list(of_states(plan, long).chain(own).chain(chunks).chain(centred).chain(of_tiles)),
         plan.sections.tape.inputs().len().max(1),
         plan.arguments().count().max(1),
         plan.sections.long.as_ref().map_or("", |_| "#define DEPTH ((u32)in.numbers[DEPTH_AT])\n")
@@ -315,6 +319,7 @@ fn tiles(plan: &Plan<'_>, wide: Wide) -> impl Iterator<Item = (&'static str, usi
             ("POINT_Y", square.y.into()),
             ("RIGHT", right),
             ("WAITING", WAITING),
+            ("EIGHT", EIGHT),
             ("SIDES", sides),
             ("FROM", from),
             ("ALIKE", alike),

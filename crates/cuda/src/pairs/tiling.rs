@@ -92,10 +92,10 @@ const ROWS_IN_CHUNKS_OF_TEAMS: [usize; 3] = [4, 2, 1];
 const DECLARED: usize = 48 << 10;
 const DECLARED_ON_HOPPER: usize = 227 << 10;
 
-/// Components of a chunk of long vectors for teams, `DEPTHS` of `kernels/pairs_long_teams.cu`, and bytes of one for threads,
-/// `DEEP` of `pairs_long.cu`; and bytes that kernels declare beside tiles and levels.
-const DEPTHS_OF_CHUNK: usize = 32;
-const DEEP_BYTES: usize = 64;
+/// Components of a chunk of long vectors for teams, and bytes of one for threads; and bytes that kernels declare beside tiles
+/// and levels.
+pub(super) const DEPTHS_OF_CHUNK: usize = 32;
+pub(super) const CHUNK_BYTES: usize = 64;
 const BESIDE_LEVELS: usize = 3 << 10;
 
 /// How a kernel goes over j: the file of `kernels` that its text has for that, and what it knows of.
@@ -375,7 +375,7 @@ fn in_chunks(sections: &Sections<'_>, folding: &Folding, m: usize) -> Tiling {
 /// to the j; and numbers of rows, where they are needed.
 fn chunk_bytes(sections: &Sections<'_>, folding: &Folding, threads: usize, tile: usize) -> usize {
     let number = folding.computes.size();
-    let chunks = 2 * (DEEP_BYTES / number) * ((threads + tile) * number + 2 * 16);
+    let chunks = 2 * (CHUNK_BYTES / number) * ((threads + tile) * number + 2 * 16);
     let of_j = sections.bytes(Per::J).next_multiple_of(16) + sums_of_j(sections) * number;
     let of_rows = sections.long.as_ref().is_some_and(|long| long.of_rows);
     let of_rows = if of_rows { threads * sections.bytes(Per::I) } else { 0 };

@@ -38,10 +38,11 @@ const BATCHES: usize = 1 << 10;
 /// Bytes of shared memory of a block.
 const SHARED: usize = 227 << 10;
 
-/// What a lane of a filter has found and not yet put in its place, before all of a warp do; and room for
-/// that, in bytes, with eight that come at once.
+/// What a lane of a filter has found and not yet put in its place, before all of a warp do; what comes at once; and room for
+/// both, in bytes.
 pub(super) const WAITING: usize = 6;
-const WAITING_BYTES: usize = (WAITING + 8) * 8;
+pub(super) const EIGHT: usize = 8;
+const WAITING_BYTES: usize = (WAITING + EIGHT) * 8;
 
 /// Bytes of the tiles of a piece, and of a panel with what belongs to its j.
 const PIECE_BYTES: usize = 20 << 20;
