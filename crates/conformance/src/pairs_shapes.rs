@@ -298,8 +298,8 @@ pub fn many_weights(device: Device) {
     const CASES: [(&str, &str, usize, usize, usize, usize); 6] = [
         ("SumSoftMaxWeight", "(x|y) * s", 64, 64, 1, 40_000),
         ("SumSoftMaxWeight", FAR, 20, 70, 1, 1500),
-        ("SumSoftMaxWeight", "h - SqDist(x,y) * s", 20, 40, 1, 1500),
-        ("LogSumExpWeight", "h - SqDist(x,y) * s", 3, 33, 1, 1500),
+        ("SumSoftMaxWeight", "h - SqDist(x,y) * s", 20, 50, 1, 1500),
+        ("LogSumExpWeight", "h - SqDist(x,y) * s", 3, 49, 1, 1500),
         ("Max_SumShiftExpWeight", "h + (x|y) * s", 70, 70, 1, 1500),
         ("SumSoftMaxWeight", "-SqDist(x,y) * s", 12, 50, 3, 6000),
     ];

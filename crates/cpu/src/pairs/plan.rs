@@ -257,8 +257,9 @@ fn spread(m: usize, n: usize, vector: usize) -> usize {
 }
 
 /// Sums of how many columns pay for a pass more over the pairs, and how many products of all: 3000 x 3000 pairs of 64
-/// components with 64 weights take 57 ms in one pass and 37 in two, with 20 weights 27 and 32.
-const MANY_COLUMNS: u32 = 33;
+/// components with 64 weights take 51 ms in one pass and 41 in two, with 32 weights 25 and 35; of three components 40 and 22,
+/// and 11 and 13.
+const MANY_COLUMNS: u32 = 49;
 const MANY_PRODUCTS: f64 = 1e8;
 
 /// Whether a sum is a product of matrices, and large enough for a pass more over the pairs to pay.
