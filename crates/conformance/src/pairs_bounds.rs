@@ -159,6 +159,66 @@ pub fn large_exponents(device: Device) {
     }
 }
 
+/// Exponents whose level changes on the way, up, down and at random, from below to above where float32 has only whole
+/// numbers and further: what is left of the ones before counts.
+pub fn wandering_exponents(device: Device) {
+    let aliases = ["a = Vi(1)", "c = Vj(1)", "b = Vj(1)"];
+    let rng = Rng::new(31);
+    let walks: [&[f32]; 6] = [
+        &[-6e8, -5.4e8, -5.3e8, -1e7, -2e6, -300.0, -280.0, 0.0, 3.0, 90.0],
+        &[0.0, 5.0, 70.0, 130.0, 3e6, 1e8, 5.2e8, 5.368_709e8, 5.4e8, 3e38],
+        &[1e30, 5.4e8, 5.3e8, 1e5, 0.0, -1e9],
+        &[-1e9, -536_870_912.0, -536_870_880.0],
+        &[40.0, 536_870_880.0, 536_870_912.0, f32::INFINITY],
+        &[f32::NEG_INFINITY, -3e38, f32::NEG_INFINITY, -20.0, -6e8],
+    ];
+    for (walk, spread) in
+        walks.iter().flat_map(|walk| [0.0, 2.0, 40.0].map(|spread| (walk, spread)))
+    {
+        let each = 97;
+        let noise = floats(&rng.normal(&[walk.len() * each], DType::Float64).expect("normal"));
+        let along: Vec<f32> =
+            noise.iter().zip(0..).map(|(e, k)| walk[k / each] + (e * spread) as f32).collect();
+        let shuffled = (0..along.len()).map(|k| along[k * 1009 % along.len()]).collect();
+        for exponents in [along, shuffled] {
+            let n = exponents.len();
+            let weights: Vec<f32> = (0..n).map(|k| (k % 7) as f32 - 1.0).collect();
+            let top = exponents.iter().fold(f32::NEG_INFINITY, |a, b| a.max(*b));
+            let factor =
+                |v: &f32| if *v == top { 1.0 } else { (f64::from(*v) - f64::from(top)).exp() };
+            let sum: f64 = exponents.iter().map(factor).sum();
+            let both = exponents.iter().zip(&weights);
+            let mean = both.map(|(v, w)| factor(v) * f64::from(*w)).sum::<f64>() / sum;
+            let here = |x: &[f32]| {
+                let x = Array::from_slice(x).and_then(|x| x.reshape(&[x.len() as isize, 1]));
+                x.and_then(|x| x.to_device(device)).expect("array")
+            };
+            let (exponents, weights) = (here(&exponents), here(&weights));
+            for m in [2, 130] {
+                let zeros = Array::full_on(device, &[m, 1], 0.0, DType::Float32).expect("full");
+                let arrays = [&zeros, &exponents, &weights];
+                for accuracy in [Accuracy::Declared, Accuracy::Strict] {
+                    let options = Options { accuracy, ..Options::default() };
+                    let of = |name: &str, weight: Option<&str>| {
+                        let call = Genred::with("a + c", &aliases, name, 1, None, weight);
+                        let got = call.and_then(|call| call.call_with(&arrays, &options)?.only());
+                        floats(&got.expect(name))
+                    };
+                    let what = format!("{walk:?} {spread} {m} {accuracy:?}");
+                    for value in of("LogSumExp", None) {
+                        let expected = f64::from(top) + sum.ln();
+                        let close = (value - expected).abs() <= 1e-6 * expected.abs().max(1.0);
+                        assert!(value == expected || close, "{what}: {value:e}, not {expected:e}");
+                    }
+                    for value in of("SumSoftMaxWeight", Some("b")) {
+                        assert!((value - mean).abs() <= 2e-5, "{what}: {value}, not {mean}");
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Infinities stay what they are in every kind of sum.
 pub fn infinite_sums(device: Device) {
     let aliases = ["a = Vi(1)", "c = Vj(1)"];

@@ -223,6 +223,13 @@ fn large_exponents() {
 }
 
 #[test]
+fn wandering_exponents() {
+    pairs_bounds::wandering_exponents(Device::cpu());
+    pairs_bounds::wandering_exponents(Device::reference());
+    on(Device::parse("cuda:0"), pairs_bounds::wandering_exponents);
+}
+
+#[test]
 fn infinite_sums() {
     pairs_bounds::infinite_sums(Device::cpu());
     pairs_bounds::infinite_sums(Device::reference());

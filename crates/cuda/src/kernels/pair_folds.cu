@@ -7,9 +7,6 @@
 template <class V> FN V infinity() { return (V)__int_as_float(0x7f800000); }
 // Whether a number is zero, or so far from the ends of its range that products and sums with it stay inside.
 FN bool is_tame(f32 v) { return v == 0 || (::fabsf(v) >= 0x1p-90f && ::fabsf(v) <= 0x1p50f); }
-// The largest finite number.
-FN f32 greatest(f32) { return __int_as_float(0x7f7fffff); }
-FN f64 greatest(f64) { return __longlong_as_double(0x7fefffffffffffffll); }
 
 // Sums in runs of 64, of runs of 64 and so on, so that rounding errors grow with the logarithm of
 // the count. Of many sums, the levels that are seldom looked at stay in memory: there are better uses for registers.
@@ -225,8 +222,18 @@ template <bool LARGEST, class X> struct Ranked : Steady {
 // else, and always with weights, whose products could have overflowed, the pairs are taken again (`strays`), about their own m
 // unless that is infinite, when a look at each of them is needed. Further above, shifts would be left less often, but exponents
 // are rounded where they are.
+//
+// Where exponentials are powers of two (BINARY), so are shifts: one product and sum, rounded once, is all that a pair needs. By
+// so much as shifts are rounded, all pairs of a row are moved alike. Of an m that is too far from zero for that, or infinite, the
+// shift is m itself, beside which other exponents leave nothing, and the limit is below it, so that pairs are looked at one by one.
 #define AHEAD_OF_TOP ((A)4)
 #define NOT_FAR ((A)60)
+#define LOG2_E ((A)1.44269504f)
+FN bool is_far(A top) { return ::fabs(top) >= (BINARY ? (A)(1 << 29) : infinity<A>()); }
+FN A shift_above(A top) { return (top + AHEAD_OF_TOP) * (BINARY ? LOG2_E : (A)1); }
+FN A power(A v) { return BINARY ? (A)op_exp2_pair_f32((f32)v) : exp(v); }
+// What exp(v - shift) is a power by.
+FN A about(A v, A shift) { return BINARY ? fma(v, LOG2_E, -shift) : v - shift; }
 template <class Sums> struct Shifted : WithoutIndices {
     A top, shift, limit, moved; // `moved` is what all exponents lack of their part outside
     A before;                   // m, and sums, as they were
@@ -241,7 +248,7 @@ template <class Sums> struct Shifted : WithoutIndices {
     METHOD void begin(i32) { before = top; held = sums.mark(); }
     METHOD bool strays() {
         if (top <= limit) return false;
-        if (WEIGHTS == 0 && limit != -infinity<A>() && top - shift <= NOT_FAR) {
+        if (WEIGHTS == 0 && limit != -infinity<A>() && top - limit <= NOT_FAR && !is_far(top)) {
             raise();
             return false;
         }
@@ -253,23 +260,27 @@ template <class Sums> struct Shifted : WithoutIndices {
     // What is taken again although it did not stray.
     METHOD void back() { sums.back(held); }
     METHOD void raise() {
-        A next = top + AHEAD_OF_TOP;
-        // An infinite exponent leaves nothing of finite ones.
-        if (limit != -infinity<A>() && next != shift) sums.scale(exp_about(shift, next));
+        const bool far = is_far(top), was_far = limit == -infinity<A>(); // or there was nothing
+        A next = far ? top : shift_above(top);
+        sums.scale(was_far ? (A)(far && next == shift) : far ? (A)0 : power(shift - next));
         shift = next;
-        limit = next == infinity<A>() ? greatest(next) : next;
+        limit = far ? -infinity<A>() : top + AHEAD_OF_TOP;
+    }
+    METHOD A exponent(A v) const {
+        if (limit != -infinity<A>()) return about(v, shift);
+        return v == shift ? (A)0 : about(v - shift, 0);
     }
     METHOD A factor(A v) {
         top = fmax(top, v);
         if (!(top <= limit)) raise();
-        return v == infinity<A>() ? (A)1 : exp_about(v, shift);
+        return power(exponent(v));
     }
     template <int G> METHOD void steps(const T (&v)[G][DIM], const T (&w)[G][WEIGHTS + 1], i32) {
         // NaN is never the largest, but its exponential is NaN, and so are all sums from there on.
         A e[G];
         EACH(u, G) {
             if (G > 1) top = fmax(top, (A)v[u][0]);
-            e[u] = G > 1 ? exp_about(v[u][0], shift) : factor(v[u][0]);
+            e[u] = G > 1 ? power(about(v[u][0], shift)) : factor(v[u][0]);
         }
         EACH(u, G) sums.add(0, e[u]);
         ALONG(k, WEIGHTS) EACH(u, G) sums.add(1 + k, w[u][k], e[u]);
@@ -283,6 +294,6 @@ template <class Sums> struct Shifted : WithoutIndices {
     METHOD A value(int k) const {
         A sum = sums.total(k > 0 ? k - 1 : 0);
         if (k == 0) return sum != sum ? sum : top + moved;
-        return isfinite(top) ? sum * exp_about(shift, top) : sum;
+        return isfinite(top) ? sum * power(-exponent(top)) : sum;
     }
 };

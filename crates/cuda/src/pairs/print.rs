@@ -327,15 +327,10 @@ fn tiles(plan: &Plan<'_>, wide: Wide) -> impl Iterator<Item = (&'static str, usi
     })
 }
 
-/// The exponential of shifted sums: exp(v - shift). The difference comes first, so that exponents may be of
-/// any size.
+/// Whether shifted sums are about powers of two, by the exponential that the card has an instruction for.
 fn exponential(folding: &Folding) -> String {
     let cheap = !folding.strict && folding.accumulates == DType::Float32;
-    let about = match cheap {
-        true => "op_exp2_pair_f32((v - shift) * 1.44269504f)",
-        false => "exp(v - shift)",
-    };
-    format!("FN A exp_about(A v, A shift) {{ return {about}; }}\n")
+    format!("enum {{ BINARY = {} }};\n", u8::from(cheap))
 }
 
 /// The state, the same with wide indices for merging, and what it becomes. `merges` says that nothing takes pairs.

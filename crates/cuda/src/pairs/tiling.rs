@@ -36,7 +36,7 @@ const TWO_ROWS_WORDS: usize = 160;
 
 /// Registers of a multiprocessor, and those that a thread needs beside its rows.
 const REGISTERS: usize = 1 << 16;
-const BESIDE_ROWS: usize = 16;
+const BESIDE_ROWS: usize = 18;
 
 /// Words that the values of a group of pairs may take, and in single precision, where squares are not expanded, its
 /// numbers of j: the components of longer vectors hide each other's latency.
