@@ -155,7 +155,7 @@ memcheck: ## Storage and the CPU backend under valgrind (some ten minutes; needs
 EMULATOR := target/emulator
 EMULATED ?= --test pairs -- --exact cuda::formulas cuda::reductions cuda::batches cuda::partials cuda::gradients \
   cuda::odds_and_ends cuda::random_formulas counts equal_terms exponents few_rows gradients_of_many gradients_of_narrow_types infinite_sums \
-  large_exponents long_vectors masked_first masked_weights random_rows right_hand_sides rows_without_numbers values_with_gradients wide_gradients \
+  large_exponents wandering_exponents long_vectors masked_first masked_weights random_rows right_hand_sides rows_without_numbers values_with_gradients wide_gradients \
   wide_results
 
 $(EMULATOR)/libcuda.so.1: $(wildcard crates/cuda/emulator/*)

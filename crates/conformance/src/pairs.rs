@@ -58,6 +58,13 @@ pub(crate) fn is_card(device: Device) -> bool {
     device != Device::cpu() && device != Device::reference()
 }
 
+/// Waits for what a card compiles behind first calls, so that the next one goes the way of all others.
+pub(crate) fn after_first_calls(device: Device) {
+    if is_card(device) {
+        tilework_cuda::finish_compiling();
+    }
+}
+
 /// Few rows, of many pairs each, by the axis that is reduced.
 pub(crate) fn long_rows(axis: usize, rows: usize) -> (usize, usize) {
     if axis == 0 { (MANY, rows) } else { (rows, MANY) }

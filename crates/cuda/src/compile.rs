@@ -13,11 +13,12 @@ use tilework_backend::before_long_work;
 use tilework_error::{Error, Result};
 use tilework_fork::ForkOnce;
 
+use crate::behind::Behind;
 use crate::cache::DiskCache;
 use crate::device::Cuda;
-use crate::driver::{Handle, Nvrtc};
+use crate::driver::{Answer, Handle, Nvrtc};
 use crate::memory::Home;
-use crate::probe::dotted;
+use crate::probe::{Platform, dotted};
 
 /// Products and sums are fused only where a row says so, so that every device rounds alike.
 const OPTIONS: [&CStr; 3] = [c"--std=c++17", c"--fmad=false", c"--disable-warnings"];
@@ -56,6 +57,7 @@ const GENERATION: usize = 512;
 pub(crate) struct Kernels {
     loaded: Mutex<Loaded<Module>>,
     disk: ForkOnce<DiskCache>,
+    behind: Arc<Behind>,
 }
 
 type Table<T> = HashMap<Vec<u8>, Arc<T>>;
@@ -101,6 +103,43 @@ impl Kernels {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn get(&self, key: &[u8]) -> Option<Arc<Module>> {
+        let found = self.loaded().get(key);
+        found.map(|(module, _forgotten)| module)
+    }
+
+    /// Keeps a module; whoever was first wins.
+    fn keep(&self, key: &[u8], module: Arc<Module>) -> Arc<Module> {
+        let mut loaded = self.loaded();
+        let (module, _forgotten) = match loaded.get(key) {
+            Some(first) => first,
+            None => (module.clone(), loaded.insert(key.to_vec(), module)),
+        };
+        drop(loaded);
+        module
+    }
+
+    /// Machine code of a source: from the disk, or compiled and kept there; or what the compiler says.
+    fn code(
+        &self,
+        platform: &Platform,
+        capability: (i32, i32),
+        source: &str,
+    ) -> Result<Vec<u8>, String> {
+        let architecture = architecture(capability);
+        let compiler = dotted(platform.compiler);
+        let options: Vec<_> = options(platform.compiler).map(CStr::to_string_lossy).collect();
+        let version = env!("CARGO_PKG_VERSION");
+        let key = [&architecture, &compiler, &options.join(" "), version, source].join("\n");
+        let disk = self.disk.get_or_make(DiskCache::of_process);
+        if let Some(code) = disk.get(key.as_bytes()) {
+            return Ok(code);
+        }
+        let code = compile(&platform.nvrtc, source, &architecture)?;
+        disk.put(key.as_bytes(), &code);
+        Ok(code)
+    }
+
     /// Unloads what was not used of late, for its memory.
     pub(crate) fn forget_former(&self) {
         let forgotten = std::mem::take(&mut self.loaded().former);
@@ -115,6 +154,19 @@ pub(crate) struct Module {
     home: Arc<Home>,
     handle: Handle,
     functions: Mutex<Vec<(&'static CStr, Handle)>>,
+}
+
+impl Module {
+    /// Loads code.
+    ///
+    /// # Safety
+    /// It comes from NVRTC, or from an entry of the cache that is whole.
+    unsafe fn load(home: &Arc<Home>, code: &[u8]) -> Answer<Arc<Module>> {
+        let _entered = home.enter()?;
+        // SAFETY: as the caller promises.
+        let handle = unsafe { home.driver.load_module(code)? };
+        Ok(Arc::new(Module { home: home.clone(), handle, functions: Mutex::default() }))
+    }
 }
 
 impl Drop for Module {
@@ -162,45 +214,36 @@ impl Cuda {
         source: impl FnOnce() -> Result<String>,
     ) -> Result<Arc<Module>> {
         let kernels = self.kernels();
-        let found = kernels.loaded().get(key);
-        if let Some((module, _forgotten)) = found {
+        if let Some(module) = kernels.get(key) {
             return Ok(module);
         }
         before_long_work(operation)?;
-        let code = self.code(operation, &source()?)?;
-        let _entered = self.enter()?;
-        // SAFETY: the code comes from NVRTC, or from an entry of the cache that is whole.
-        let handle = unsafe { self.driver().load_module(&code) };
-        let handle = handle.map_err(|fault| self.fault(operation, fault))?;
-        let home = self.home()?.clone();
-        let module = Arc::new(Module { home, handle, functions: Mutex::default() });
-        // Whoever was first wins.
-        let mut loaded = kernels.loaded();
-        let (module, _forgotten) = match loaded.get(key) {
-            Some(first) => first,
-            None => (module.clone(), loaded.insert(key.to_vec(), module)),
-        };
-        drop(loaded);
-        Ok(module)
-    }
-
-    /// Machine code of a source: from the disk, or compiled and kept there.
-    fn code(&self, operation: &str, source: &str) -> Result<Vec<u8>> {
-        let architecture = architecture(self.facts()?.capability);
-        let platform = self.platform();
-        let compiler = dotted(platform.compiler);
-        let options: Vec<_> = options(platform.compiler).map(CStr::to_string_lossy).collect();
-        let version = env!("CARGO_PKG_VERSION");
-        let key = [&architecture, &compiler, &options.join(" "), version, source].join("\n");
-        let disk = self.kernels().disk.get_or_make(DiskCache::of_process);
-        if let Some(code) = disk.get(key.as_bytes()) {
-            return Ok(code);
+        if kernels.behind.wait(key)
+            && let Some(module) = kernels.get(key)
+        {
+            return Ok(module);
         }
-        let code = compile(&platform.nvrtc, source, &architecture).map_err(|log| {
+        let code = kernels.code(self.platform(), self.facts()?.capability, &source()?);
+        let code = code.map_err(|log| {
             Error::driver(operation, format!("a kernel for {self} does not compile: {log}"))
         })?;
-        disk.put(key.as_bytes(), &code);
-        Ok(code)
+        // SAFETY: the code comes from there.
+        let module = unsafe { Module::load(self.home()?, &code) };
+        Ok(kernels.keep(key, module.map_err(|fault| self.fault(operation, fault))?))
+    }
+
+    /// Has a module compiled and loaded while others go on. Where that fails, whoever needs it is told.
+    pub(crate) fn module_behind(&self, key: Vec<u8>, source: String) -> Result<()> {
+        let (platform, capability) = (self.platform(), self.facts()?.capability);
+        let (home, kernels) = (self.home()?.clone(), self.kernels().clone());
+        self.kernels().behind.begin(&key.clone(), move || {
+            let Ok(code) = kernels.code(platform, capability, &source) else { return };
+            // SAFETY: the code comes from there.
+            if let Ok(module) = unsafe { Module::load(&home, &code) } {
+                kernels.keep(&key, module);
+            }
+        });
+        Ok(())
     }
 
     /// A function of a module.

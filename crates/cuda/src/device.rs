@@ -38,7 +38,7 @@ pub struct Cuda {
     opened: ForkOnce<Opened>,
     opening: Mutex<()>,
     staging: Staging,
-    kernels: Kernels,
+    kernels: Arc<Kernels>,
     waiting: Waiting,
     pub(crate) meeting: Meeting,
 }
@@ -69,7 +69,7 @@ impl Cuda {
             opened: ForkOnce::new(),
             opening: Mutex::new(()),
             staging: Staging::default(),
-            kernels: Kernels::default(),
+            kernels: Arc::default(),
             waiting: Waiting::default(),
             meeting: Meeting::default(),
         }
@@ -119,7 +119,7 @@ impl Cuda {
         self.platform
     }
 
-    pub(crate) fn kernels(&self) -> &Kernels {
+    pub(crate) fn kernels(&self) -> &Arc<Kernels> {
         &self.kernels
     }
 

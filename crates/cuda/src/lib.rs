@@ -3,8 +3,9 @@
 //! Nothing of CUDA is needed to build or install tilework. Driver and NVRTC are loaded when a
 //! device is first asked for; where one is missing, [`devices`] says why. Rooms: `driver` (foreign
 //! functions), `search` and `probe` (what there is), `device` (the backend), `memory`, `transfer`, `interop` (streams of
-//! others), `source` and `kernels` (text), `compile` and `cache` (code), and one room for each kind of request.
+//! others), `source` and `kernels` (text), `compile`, `behind` and `cache` (code), and one room for each kind of request.
 
+mod behind;
 mod cache;
 #[cfg(test)]
 mod check;
@@ -48,4 +49,11 @@ pub fn devices() -> Result<&'static [Cuda], &'static str> {
         Ok((0..platform.devices).map(|index| Cuda::new(platform, index)).collect())
     });
     devices.as_ref().map(Vec::as_slice).map_err(String::as_str)
+}
+
+/// Waits for kernels that are compiled behind calls that have returned: the next ones find what all others find. For tests and
+/// measurements; a process does it by itself before it ends.
+#[doc(hidden)]
+pub fn finish_compiling() {
+    behind::wait_for_all();
 }

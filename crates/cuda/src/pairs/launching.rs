@@ -4,7 +4,8 @@
 //! nothing waits: each block of the expanded form at its own points, and the other form does what was refused; or,
 //! where tensor cores take the pairs, both at what `measure` found of all points. Long work is launched in pieces
 //! that are waited for, so that it can be stopped (`course`); then the second kind of choice is made here, before the
-//! first piece, and again where a form gave up. Called by `pairs`.
+//! first piece, and again where a form gave up. So are both kinds in the first calls of a formula, as long as the
+//! form that is seldom needed is still being compiled. Called by `pairs`.
 
 use std::sync::Arc;
 
@@ -44,6 +45,15 @@ struct Form<'r> {
     choice: Choice,
 }
 
+/// A kernel that is not loaded.
+struct Missing<'r> {
+    plan: &'r Plan<'r>,
+    unit: Unit,
+    key: Vec<u8>,
+    /// Whether somebody is to compile it while the call goes on.
+    behind: bool,
+}
+
 /// What was measured, on the device.
 pub(super) struct Measured {
     /// The largest norms of i and of j, as they count against the limit; whether a filter gave up; and whether threads
@@ -69,9 +79,9 @@ struct Rows {
 
 impl Job<'_> {
     pub(super) fn launch(&self, cuda: &Cuda, session: &Session<'_>) -> Result<()> {
-        self.load(cuda)?;
         let course = Course::new(self.request, self.steps());
-        self.launch_forms(cuda, session, &course)?;
+        let all = self.load(cuda, &course)?;
+        self.launch_forms(cuda, session, &course, all)?;
         course.end(cuda, self.name)
     }
 
@@ -82,38 +92,44 @@ impl Job<'_> {
         self.as_written().map(steps).sum::<f64>().max(expanded)
     }
 
-    /// Loads the kernels of both plans, at the same time where several are to be compiled, and before
-    /// anything is written.
-    fn load(&self, cuda: &Cuda) -> Result<()> {
-        let expanded = self.expanded.iter().map(|expanded| &expanded.plan);
-        let units = self
-            .as_written()
-            .chain(expanded)
-            .flat_map(|plan| self.units(plan).map(move |unit| (plan, unit)));
-        let mut missing: Vec<(&Plan<'_>, Unit, Vec<u8>)> = Vec::new();
-        for (plan, unit) in units {
-            let key = key::of(plan, unit);
-            // Two plans may share what joins their states.
-            if !cuda.is_loaded(&key) && missing.iter().all(|(_, _, other)| *other != key) {
-                missing.push((plan, unit, key));
+    /// Loads kernels, at the same time where several are to be compiled, and before anything is written. Of two forms, those
+    /// of the one that data seldom ask for are compiled behind, unless the work is long. Whether all are there.
+    fn load(&self, cuda: &Cuda, course: &Course<'_>) -> Result<bool> {
+        let first = self.expanded.iter().map(|expanded| &expanded.plan);
+        let mut missing: Vec<Missing<'_>> = Vec::new();
+        for (place, plan) in first.chain(self.as_written()).enumerate() {
+            let behind = place > 0 && self.expanded.is_some() && !course.is_long();
+            for unit in self.units(plan) {
+                let key = key::of(plan, unit);
+                // Two plans may share what joins their states.
+                if !cuda.is_loaded(&key) && missing.iter().all(|other| other.key != key) {
+                    missing.push(Missing { plan, unit, key, behind });
+                }
             }
         }
-        missing.sort_by_key(|(plan, unit, _)| unit.turn(plan));
-        let load = |(plan, unit, key): &(&Plan<'_>, Unit, Vec<u8>)| {
-            cuda.module(self.name, key, || print::source(plan, *unit)).map(drop)
+        missing.sort_by_key(|it| (it.behind, it.unit.turn(it.plan)));
+        let (behind, now): (Vec<_>, Vec<_>) = missing.into_iter().partition(|it| it.behind);
+        let all = behind.is_empty();
+        let load = |it: &Missing<'_>| {
+            cuda.module(self.name, &it.key, || print::source(it.plan, it.unit)).map(drop)
         };
-        let Some((last, others)) = missing.split_last() else { return Ok(()) };
         std::thread::scope(|scope| {
             let spawn =
                 |other| std::thread::Builder::new().spawn_scoped(scope, move || load(other));
-            let others: Vec<_> = others.iter().map(|other| (other, spawn(other))).collect();
-            load(last)?;
+            let (last, others) = now.split_last().unzip();
+            let others: Vec<_> =
+                others.into_iter().flatten().map(|other| (other, spawn(other))).collect();
+            for it in behind {
+                cuda.module_behind(it.key, print::source(it.plan, it.unit)?)?;
+            }
+            last.map_or(Ok(()), load)?;
             // Whoever compiles may not panic; where no thread is to be had, this one compiles.
             others.into_iter().try_for_each(|(other, thread)| match thread {
                 Ok(thread) => thread.join().unwrap_or_else(|_| load(other)),
                 Err(_) => load(other),
             })
-        })
+        })?;
+        Ok(all)
     }
 
     /// The kernels of a plan that are launched. Where blocks choose for themselves nothing is measured before.
@@ -131,7 +147,14 @@ impl Job<'_> {
         cuda.module(self.name, &key::of(plan, unit), || print::source(plan, unit))
     }
 
-    fn launch_forms(&self, cuda: &Cuda, session: &Session<'_>, course: &Course<'_>) -> Result<()> {
+    /// `all` says that the kernels of both forms are there.
+    fn launch_forms(
+        &self,
+        cuda: &Cuda,
+        session: &Session<'_>,
+        course: &Course<'_>,
+        all: bool,
+    ) -> Result<()> {
         let Some(expanded) = &self.expanded else {
             return self.launch_written(cuda, session, Choice::made(0.0), course);
         };
@@ -150,7 +173,7 @@ impl Job<'_> {
             }
             None => self.launch_plans(cuda, session, &[&expanded.plan], choice, WHOLE, course),
         };
-        if !course.is_long() {
+        if all && !course.is_long() {
             launch(choice)?;
             return self.launch_written(cuda, session, choice, course);
         }
@@ -338,45 +361,49 @@ impl Job<'_> {
             _ => Some(cuda.allocate_block(blocks * strips * size_of::<u32>())?),
         };
         let refused = refused.as_ref().map_or(0, |block| block.address);
-        let forms: Vec<Form<'_>> = plans
-            .iter()
-            .map(|plan| {
-                let module = self.module(cuda, plan, Unit::Pairs)?;
-                let function = cuda.function(self.name, &module, c"reduce")?;
-                let parts = plan.cut.blocks / plans[0].cut.blocks;
-                let choice = Choice { refused, parts, ..choice };
-                Ok(Form {
-                    plan,
-                    _module: module,
-                    function,
-                    inputs: self.inputs(session, plan),
-                    choice,
-                })
-            })
-            .collect::<Result<_>>()?;
+        let form = |plan| {
+            let module = self.module(cuda, plan, Unit::Pairs)?;
+            let function = cuda.function(self.name, &module, c"reduce")?;
+            let parts = plan.cut.blocks / plans[0].cut.blocks;
+            let choice = Choice { refused, parts, ..choice };
+            let inputs = self.inputs(session, plan);
+            Ok(Form { plan, _module: module, function, inputs, choice })
+        };
         // Of a block of i and one of j.
         let steps = self.sizes.m as f64 * self.sizes.n as f64 * plan.body as f64;
         let steps = steps / (plan.cut.blocks * strips) as f64;
         let [piece, few] = piece(steps, blocks, strips);
-        let firsts = (0..blocks).step_by(piece);
-        for first in firsts.flat_map(|first| (0..strips).step_by(few).map(move |k| [first, k])) {
-            let here = [piece.min(blocks - first[0]), few.min(strips - first[1])];
-            if course.is_due((here[0] * here[1]) as f64 * steps) {
-                let done = (first[0] * strips + here[0] * first[1]) as f64;
-                let done = before + share * done / (blocks * strips) as f64;
-                course.go_on(cuda, self.name, done)?;
+        let launch = |forms: &[Form<'_>]| -> Result<()> {
+            let firsts = (0..blocks).step_by(piece);
+            for first in firsts.flat_map(|first| (0..strips).step_by(few).map(move |k| [first, k]))
+            {
+                let here = [piece.min(blocks - first[0]), few.min(strips - first[1])];
+                if course.is_due((here[0] * here[1]) as f64 * steps) {
+                    let done = (first[0] * strips + here[0] * first[1]) as f64;
+                    let done = before + share * done / (blocks * strips) as f64;
+                    course.go_on(cuda, self.name, done)?;
+                }
+                for Form { plan, function, inputs, choice, .. } in forms {
+                    let shape = shape(first, choice.parts);
+                    let args = Args::new().bytes(nest).bytes(inputs).bytes(&shape);
+                    let args = self.ends(session, plan, args, states, *choice);
+                    let blocks = [here[0] * choice.parts, here[1]];
+                    let grid = launch::grid(self.name, blocks, plan.tiling.threads)?;
+                    // SAFETY: the source declares these arguments; rows are those of checked layouts,
+                    // and the buffers have room for a state of every row and range, and a number of
+                    // every block.
+                    unsafe { cuda.launch(self.name, *function, grid, args)? };
+                }
             }
-            for Form { plan, function, inputs, choice, .. } in &forms {
-                let shape = shape(first, choice.parts);
-                let args = Args::new().bytes(nest).bytes(inputs).bytes(&shape);
-                let args = self.ends(session, plan, args, states, *choice);
-                let blocks = [here[0] * choice.parts, here[1]];
-                let grid = launch::grid(self.name, blocks, plan.tiling.threads)?;
-                // SAFETY: the source declares these arguments; rows are those of checked layouts,
-                // and the buffers have room for a state of every row and range, and a number of
-                // every block.
-                unsafe { cuda.launch(self.name, *function, grid, args)? };
-            }
+            Ok(())
+        };
+        // What is still being compiled is waited for only if something was refused.
+        let there = |plan: &&&Plan<'_>| cuda.is_loaded(&key::of(plan, Unit::Pairs));
+        let (now, later): (Vec<_>, Vec<_>) = plans.iter().skip(1).partition(there);
+        let now = plans.iter().take(1).chain(now).map(|plan| form(plan));
+        launch(&now.collect::<Result<Vec<_>>>()?)?;
+        if !later.is_empty() && any(cuda, self.name, refused, blocks * strips)? {
+            launch(&later.into_iter().map(|plan| form(plan)).collect::<Result<Vec<_>>>()?)?;
         }
         if cut.ranges > 1 {
             let args = Args::new().bytes(nest).bytes(&shape([0, 0], 1));
@@ -397,6 +424,13 @@ impl Job<'_> {
 fn piece(steps: f64, blocks: usize, strips: usize) -> [usize; 2] {
     let most = (STEPS / steps.max(1.0)) as usize;
     [(most / strips).clamp(1, blocks.max(1)), most.clamp(1, strips)]
+}
+
+/// Whether any block refused, when all are done.
+fn any(cuda: &Cuda, name: &str, refused: Address, blocks: usize) -> Result<bool> {
+    let mut bytes = vec![0; blocks * size_of::<u32>()];
+    cuda.copy_out(name, refused, &mut bytes)?;
+    Ok(bytes.iter().any(|&byte| byte != 0))
 }
 
 /// The numbers that `measure` wrote, when it is done.
