@@ -18,6 +18,23 @@ pub struct Term {
     pub factor: Option<SlotId>,
     /// How many components there are; a factor of one component is that of all of them.
     pub len: usize,
+    /// How many components the second factor has, of an outer product: each of the first is multiplied by all of them.
+    pub across: Option<usize>,
+}
+
+impl Term {
+    /// A slot as it is.
+    pub fn whole(slot: SlotId, len: usize) -> Term {
+        Term { slot, factor: None, len, across: None }
+    }
+
+    /// Which components of the first factor and of the second make a component.
+    pub fn places(&self, component: usize) -> [usize; 2] {
+        match self.across {
+            Some(columns) => [component / columns, component % columns],
+            None => [component; 2],
+        }
+    }
 }
 
 /// What a sum takes, in order.
@@ -61,9 +78,14 @@ impl Tape {
                 }
                 Some((Action::Apply(Id::Multiply), &[slot, factor])) => {
                     found.inside.push(at - first);
-                    found.terms.push(Term { slot, factor: Some(factor), len });
+                    found.terms.push(Term { slot, factor: Some(factor), len, across: None });
                 }
-                _ => found.terms.push(Term { slot, factor: None, len }),
+                Some((Action::Contract(outer), &[slot, factor])) if outer.over.is_empty() => {
+                    found.inside.push(at - first);
+                    let across = Some(self.slot(factor).len as usize);
+                    found.terms.push(Term { slot, factor: Some(factor), len, across });
+                }
+                _ => found.terms.push(Term::whole(slot, len)),
             }
         }
         found
@@ -75,7 +97,7 @@ mod tests {
     use tilework_ops::DType;
 
     use super::*;
-    use crate::{Builder, Slot};
+    use crate::{Builder, Contraction, Slot};
 
     fn real(len: u32) -> Slot {
         Slot { dtype: DType::Float32, len }
@@ -100,10 +122,10 @@ mod tests {
         assert_eq!(tape.uses()[usize::from(k)], 2);
         let found = terms(&tape);
         let expected = [
-            Term { slot: k, factor: Some(b), len: 2 },
-            Term { slot: k, factor: None, len: 1 },
+            Term { slot: k, factor: Some(b), len: 2, across: None },
+            Term::whole(k, 1),
             // One product for each j is computed once, and not again for every pair.
-            Term { slot: of_j, factor: None, len: 2 },
+            Term::whole(of_j, 2),
         ];
         assert_eq!(found.terms, expected);
         let step = |slot: SlotId| usize::from(slot) - tape.inputs().len();
@@ -117,7 +139,7 @@ mod tests {
         let product = build.apply(Id::Multiply, &[x, y]).unwrap();
         let twice = build.concat(&[product, product]).unwrap();
         let tape = build.finish(&[twice]).unwrap();
-        let alone = Term { slot: product, factor: None, len: 1 };
+        let alone = Term::whole(product, 1);
         assert_eq!(terms(&tape).terms, [alone, alone]);
         // What is an output itself and in another step too.
         let mut build = Builder::new();
@@ -126,5 +148,28 @@ mod tests {
         let other = build.apply(Id::Exp, &[product]).unwrap();
         let tape = build.finish(&[product, other]).unwrap();
         assert_eq!(terms(&tape).terms, [alone]);
+    }
+
+    #[test]
+    fn outer_products_are_never_stored() {
+        let mut build = Builder::new();
+        let (x, y) = (build.input(real(2), Per::I), build.input(real(3), Per::J));
+        let shape = |len: u32| SmallVec::from_slice(&[len]);
+        let outer = Contraction { left: shape(2), right: shape(3), over: SmallVec::new() };
+        let matrix = build.contract(x, y, outer).unwrap();
+        let tape = build.finish(&[matrix]).unwrap();
+        let found = terms(&tape);
+        let term = Term { slot: x, factor: Some(y), len: 6, across: Some(3) };
+        assert_eq!((&found.terms[..], &found.inside[..]), (&[term][..], &[0][..]));
+        let places: Vec<[usize; 2]> = (0..6).map(|k| term.places(k)).collect();
+        assert_eq!(places, [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]);
+        // A contraction that sums is computed for itself.
+        let mut build = Builder::new();
+        let (x, y) = (build.input(real(6), Per::I), build.input(real(3), Per::J));
+        let left = SmallVec::from_slice(&[2, 3]);
+        let over = SmallVec::from_slice(&[(1, 0)]);
+        let sums = build.contract(x, y, Contraction { left, right: shape(3), over }).unwrap();
+        let tape = build.finish(&[sums]).unwrap();
+        assert_eq!(terms(&tape).terms, [Term::whole(sums, 2)]);
     }
 }

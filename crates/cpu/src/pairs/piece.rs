@@ -241,10 +241,10 @@ impl<T: Number + Summed<A>, A: Number> Job<'_, T, A> {
                 &all[values.clone()]
             };
             let component = |c: usize| {
-                let (slot, factor, c) = self.term(c);
+                let (slot, factor, [first, second]) = self.term(c);
                 Component {
-                    values: slice(pairs.folded(slot, c, 0)),
-                    factor: factor.map(|factor| slice(pairs.folded(factor, c, 1))),
+                    values: slice(pairs.folded(slot, first, 0)),
+                    factor: factor.map(|factor| slice(pairs.folded(factor, second, 1))),
                 }
             };
             let weight = |c: usize| {
@@ -256,15 +256,15 @@ impl<T: Number + Summed<A>, A: Number> Job<'_, T, A> {
         Ok(())
     }
 
-    /// The slot, the factor and the component of what is folded as component `c`.
-    fn term(&self, mut c: usize) -> (SlotId, Option<SlotId>, usize) {
+    /// The slot and the factor of what is folded as component `c`, and their components.
+    fn term(&self, mut c: usize) -> (SlotId, Option<SlotId>, [usize; 2]) {
         for term in &self.plan.terms {
             if c < term.len {
-                return (term.slot, term.factor, c);
+                return (term.slot, term.factor, term.places(c));
             }
             c -= term.len;
         }
-        (0, None, 0)
+        (0, None, [0; 2])
     }
 
     /// Computes some rows of a block; where their values are.
@@ -289,7 +289,7 @@ impl<T: Number + Summed<A>, A: Number> Job<'_, T, A> {
         let rows = self.plan.rows.min(block.rows).min(REFERENCE_ROWS * spread);
         for i in 0..if block.tile.across { block.tile.lanes } else { 1 } {
             let pairs = self.run_tile(block, i, 0, rows)?;
-            let (slot, _, c) = self.term(0);
+            let (slot, _, [c, _]) = self.term(0);
             let values = pairs.folded(slot, c, 0).cast::<T>();
             // SAFETY: as in `interpret`.
             let values = unsafe { std::slice::from_raw_parts(values, pairs.rows * pairs.lanes) };

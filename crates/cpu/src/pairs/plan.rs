@@ -276,7 +276,9 @@ pub(super) fn multiplies(tape: &Tape, [batches, m, n]: [usize; 3]) -> bool {
 
 /// What is folded as a number times a long vector of j, if it is that and nothing else.
 fn columns(tape: &Tape, sections: &[Per], terms: &[Term]) -> Option<Columns> {
-    let &[Term { slot, factor: Some(factor), len: len @ COLUMNS.. }] = terms else { return None };
+    let &[Term { slot, factor: Some(factor), len: len @ COLUMNS.., across: None }] = terms else {
+        return None;
+    };
     let is_number = |slot: SlotId| tape.slot(slot).len == 1 && sections[slot as usize] == Per::Pair;
     let is_vector = |slot: SlotId| sections[slot as usize] == Per::J;
     let (number, vector) = match (is_number(slot), is_number(factor)) {
@@ -335,7 +337,7 @@ fn decide(
         inside.iter().for_each(|&k| how[k] = How::Skip);
         return (how, terms);
     }
-    let whole = |&slot| Term { slot, factor: None, len: tape.slot(slot).len as usize };
+    let whole = |&slot| Term::whole(slot, tape.slot(slot).len as usize);
     (how, tape.outputs().iter().take(1).map(whole).collect())
 }
 

@@ -435,6 +435,11 @@ impl Printer<'_, '_> {
         let mut text = String::new();
         let mut at = 0;
         for term in &self.sections.terms {
+            if let (Some(columns), Some(factor)) = (term.across, term.factor) {
+                text += &self.fold_across([term.slot, factor], [term.len / columns, columns], at);
+                at += term.len;
+                continue;
+            }
             let needs: Vec<SlotId> = [Some(term.slot), term.factor].into_iter().flatten().collect();
             let numbers: Vec<String> =
                 needs.iter().map(|&slot| self.value(slot, Per::Pair)).collect();
@@ -452,6 +457,17 @@ impl Printer<'_, '_> {
             text += &self.along(len as u32, &[slot], &body, Per::Pair)?;
         }
         Ok(text + "    s.template steps<G>(v, w, j);\n")
+    }
+
+    /// An outer product that only the sums from one place on take.
+    fn fold_across(&self, factors: [SlotId; 2], [rows, columns]: [usize; 2], at: usize) -> String {
+        let each = if rows * columns <= UNROLLED as usize { "EACH" } else { "LOOP" };
+        let [a, b] = [(0, "l"), (1, "r")]
+            .map(|(k, at)| format!("widen({})", self.number(factors[k], at, Per::Pair)));
+        format!(
+            "    {each}(l, {rows}) {each}(r, {columns}) {{ {}s.add({at} + l * {columns} + r, {a}, {b}); }}\n",
+            group(Per::Pair)
+        )
     }
 }
 

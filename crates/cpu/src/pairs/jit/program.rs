@@ -167,8 +167,8 @@ impl<V: Recording> Recorder<'_, '_, V> {
         for term in &plan.terms {
             let (a, b) = (self.numbers(term.slot)?, term.factor.map(|slot| self.numbers(slot)));
             let b = b.transpose()?;
-            for c in 0..term.len {
-                terms.push((at(&a, c), b.as_ref().map(|b| at(b, c))));
+            for [first, second] in (0..term.len).map(|c| term.places(c)) {
+                terms.push((at(&a, first), b.as_ref().map(|b| at(b, second))));
             }
         }
         let weight = plan.weight.map_or(Ok(Vec::new()), |slot| self.numbers(slot))?;
