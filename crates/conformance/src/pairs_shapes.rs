@@ -215,8 +215,9 @@ pub fn right_hand_sides(device: Device) {
 /// Results of so many components that devices take some at a time: extremes, ranks, counts and products of vectors, and exponentials
 /// with many weights; of few pairs and of many, in batches, with vectors that do not lie side by side.
 pub fn wide_results(device: Device) {
-    const CASES: [Case; 14] = [
+    const CASES: [Case; 15] = [
         ("Sum", None, "TensorProd(x, b) * (b|c)", None),
+        ("Sum", None, "Concat(TensorProd(b - c, x - y), x)", None),
         ("Max", None, "TensorProd(b - c, x - y)", None),
         ("KMin_ArgKMin", Some(5), "x - y", None),
         ("ArgKMax", Some(30), "Concat(b, x * y)", None),

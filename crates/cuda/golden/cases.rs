@@ -84,7 +84,7 @@ const fn case(
 const GAUSS: &str = "Exp(-SqDist(x,y) * s) * b";
 
 #[rustfmt::skip]
-pub(super) const CASES: [Case; 37] = [
+pub(super) const CASES: [Case; 38] = [
     case("gauss", "Sum", None, GAUSS, LONG_SUMS),
     Case { strict: true, ..case("gauss_strict", "Sum", None, GAUSS, ONE) },
     Case { dtype: DType::Float64, ..case("gauss_float64", "Mean", None, GAUSS, THREADS) },
@@ -113,6 +113,7 @@ pub(super) const CASES: [Case; 37] = [
     case("little_long", "ArgMin", None, "SqDist(u,v)", LITTLE),
     case("little_hundred", "ArgKMin", Some(100), "SqDist(x,y)", LITTLE),
     case("cosines", "Sum", None, "(u|v) / (Norm2(u) * Norm2(v)) * b", ONE),
+    case("outer_products", "Sum", None, "Concat(TensorProd(x - y, x - y), x - y)", ONE),
     case("two_sums", "LogSumExp", None, "(u|v) * s - Sum(Abs(u - v))", ONE),
     Case { weight: Some("v"), ..case("sliced_soft_mean", "SumSoftMaxWeight", None, "(x|y)", ONE) },
     case("sliced_ranks", "KMin_ArgKMin", Some(20), "x - y", ONE),

@@ -1,0 +1,59 @@
+// Pairs
+// [types
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 12, KEPT = 1, WEIGHTS = 0, VALUES = 12, INDICES = 0, WIDTH = 12, OPERANDS = 4, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, ROWS = 2, SLICES = 1, TILE = 128, GROUP = 2, AHEAD = 1, CHOOSES = 0, RESIDENT_BLOCKS = 0 };
+struct Input { const void* base; i64 row, component; };
+struct Inputs { Input at[2]; u64 numbers[1]; };
+// [pair_math.cu
+enum { BINARY = 1 };
+// [pair_folds.cu
+typedef Added<Cascade<DIM, ROWS> > State;
+typedef Added<Cascade<DIM> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
+FN f32 op_subtract_f32(f32 a, f32 b) { return (f32)(a - b); }
+struct Once { };
+struct OfI { f32 s0[3]; };
+struct alignas(16) OfJ { f32 s1[3]; };
+FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
+}
+FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
+    ALONG(k, 3) x.s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component];
+}
+FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
+    ALONG(k, 3) y.s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
+}
+FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count, OfJ* tile) {
+}
+template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& s, i32 j) {
+    f32 s2[G][3]; 
+    ALONG(k, 3) EACH(u, G) { s2[u][k] = narrow<f32>(op_subtract_f32(widen(x.s0[k]), widen(y[u * LANES].s1[k]))); }
+    EACH(l, 3) EACH(r, 3) { EACH(u, G) s.add(0 + l * 3 + r, widen(s2[u][l]), widen(s2[u][r])); }
+    ALONG(k, 3) EACH(u, G) { s.add(9 + k, widen(s2[u][k])); }
+}
+FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
+}
+FN void prepare() {}
+// [pairs_ends.cu
+// [pairs_origin.cu
+// [pairs_short.cu
+// [pairs.cu
+
+}
+// Merge
+// [types
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 0, WIDTH = 1, OPERANDS = 4, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, APART = 12 };
+// [pair_math.cu
+enum { BINARY = 1 };
+// [pair_folds.cu
+typedef Added<Cascade<DIM> > State;
+typedef Added<Cascade<DIM> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
+// [pairs_ends.cu
+// [pairs_merge.cu
+
+}
