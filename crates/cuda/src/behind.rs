@@ -1,46 +1,62 @@
 //! Work that threads of their own do while whoever asked for it goes on: kernels that a call may not need are compiled so.
 //!
 //! A piece of work is known by a key; whoever comes to need it waits for that one. A process does not end before its
-//! compilers have: their library is unloaded then, which they would not survive. A forked child has none of these
+//! compilers have: their library clears itself away then, which they would not survive. A forked child has none of these
 //! threads and waits for none. Called by `compile.rs`.
 
-use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
-/// What is being done, by key.
+use tilework_fork::ForkMutex;
+
+/// What is being done, or has failed, by key.
 #[derive(Debug, Default)]
 pub(crate) struct Behind {
-    keys: Mutex<HashSet<Vec<u8>>>,
+    keys: Mutex<HashMap<Vec<u8>, State>>,
     done: Condvar,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// By a thread of this process.
+    UnderWay(u32),
+    /// Once is enough.
+    Failed,
+}
+
 impl Behind {
-    /// Has work done, unless it is under way or no thread is to be had.
-    pub(crate) fn begin(self: &Arc<Behind>, key: &[u8], work: impl FnOnce() + Send + 'static) {
-        if !locked(&self.keys).insert(key.to_vec()) {
+    /// Has work done that says whether it was, unless it is under way, has failed before, or no thread is to be had.
+    pub(crate) fn begin(
+        self: &Arc<Behind>,
+        key: &[u8],
+        work: impl FnOnce() -> bool + Send + 'static,
+    ) {
+        let begun = State::UnderWay(std::process::id());
+        let mut keys = locked(&self.keys);
+        if keys.get(key).is_some_and(|&state| state == begun || state == State::Failed) {
             return;
         }
-        let under_way =
-            UnderWay { behind: self.clone(), key: key.to_vec(), _running: Running::new() };
+        keys.insert(key.to_vec(), begun);
+        drop(keys);
+        let under_way = UnderWay { behind: self.clone(), key: key.to_vec(), failed: false };
         // What is not begun is dropped, and so is not under way any more.
-        let _ = thread::Builder::new().spawn(move || {
-            let _under_way = under_way;
-            work();
+        spawn(move || {
+            // All of it, and until it panics.
+            let mut under_way = under_way;
+            under_way.failed = true;
+            under_way.failed = !work();
         });
     }
 
-    /// Waits for work that is under way; whether there was any.
-    pub(crate) fn wait(&self, key: &[u8]) -> bool {
+    /// Waits for work that is under way, if there is any.
+    pub(crate) fn wait(&self, key: &[u8]) {
+        let here = State::UnderWay(std::process::id());
         let mut keys = locked(&self.keys);
-        if !keys.contains(key) || !RUNNING.is_here() {
-            return false;
-        }
-        while keys.contains(key) {
+        while keys.get(key) == Some(&here) {
             keys = self.done.wait(keys).unwrap_or_else(PoisonError::into_inner);
         }
-        true
     }
 }
 
@@ -48,69 +64,75 @@ impl Behind {
 struct UnderWay {
     behind: Arc<Behind>,
     key: Vec<u8>,
-    _running: Running,
+    failed: bool,
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        locked(&self.behind.keys).remove(&self.key);
+        let mut keys = locked(&self.behind.keys);
+        match self.failed {
+            true => keys.insert(std::mem::take(&mut self.key), State::Failed),
+            false => keys.remove(&self.key),
+        };
+        drop(keys);
         self.behind.done.notify_all();
     }
 }
 
-/// How many threads there are, in the process that began them.
-struct All {
-    count: Mutex<usize>,
-    none: Condvar,
-    process: AtomicU32,
-    told: AtomicBool,
+/// The threads of a process that have not been waited for.
+struct Threads {
+    process: u32,
+    all: Vec<JoinHandle<()>>,
 }
 
-static RUNNING: All = All {
-    count: Mutex::new(0),
-    none: Condvar::new(),
-    process: AtomicU32::new(0),
-    told: AtomicBool::new(false),
-};
+static THREADS: ForkMutex<Threads> = ForkMutex::new(Threads { process: 0, all: Vec::new() });
 
-impl All {
-    /// Whether the threads are those of this process.
-    fn is_here(&self) -> bool {
-        self.process.load(Ordering::Acquire) == std::process::id()
-    }
-}
-
-/// One of them.
-struct Running;
-
-impl Running {
-    fn new() -> Running {
-        RUNNING.process.store(std::process::id(), Ordering::Release);
-        *locked(&RUNNING.count) += 1;
-        if !RUNNING.told.swap(true, Ordering::AcqRel) {
-            // SAFETY: the function can be called at any time. It is so before whatever the driver's and the compiler's
-            // libraries have asked for, which were loaded before.
-            unsafe { libc::atexit(wait_for_all) };
+impl Threads {
+    /// Those of this process: a child forgets its parent's, which it does not have.
+    fn here(&mut self) -> &mut Vec<JoinHandle<()>> {
+        let here = std::process::id();
+        if self.process != here {
+            self.process = here;
+            std::mem::forget(std::mem::take(&mut self.all));
         }
-        Running
+        &mut self.all
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        *locked(&RUNNING.count) -= 1;
-        RUNNING.none.notify_all();
+fn spawn(work: impl FnOnce() + Send + 'static) {
+    // Held until the thread is in the list, so that nobody ends without it.
+    let mut threads = THREADS.lock();
+    let all = threads.here();
+    all.retain(|thread| !thread.is_finished());
+    all.extend(thread::Builder::new().spawn(work));
+    drop(threads);
+    wait_at_exit();
+}
+
+/// Sees to it that a process waits before it ends, and before what was asked for until now: the compiler asks for some of
+/// its clearing away when it is loaded, and for some when it has read its first text. So whoever has had one compiled says so, too.
+pub(crate) fn wait_at_exit() {
+    static TOLD: AtomicUsize = AtomicUsize::new(0);
+    if TOLD.load(Ordering::Relaxed) < 2 && TOLD.fetch_add(1, Ordering::Relaxed) < 2 {
+        extern "C" fn at_exit() {
+            wait_for_all();
+        }
+        // SAFETY: the function can be called at any time.
+        unsafe { libc::atexit(at_exit) };
     }
 }
 
-/// Waits until nothing is under way.
-pub(crate) extern "C" fn wait_for_all() {
-    if !RUNNING.is_here() {
-        return;
-    }
-    let mut count = locked(&RUNNING.count);
-    while *count > 0 {
-        count = RUNNING.none.wait(count).unwrap_or_else(PoisonError::into_inner);
+/// Waits until nothing is under way, but for what this thread does itself.
+pub(crate) fn wait_for_all() {
+    let own = thread::current().id();
+    loop {
+        let mut threads = THREADS.lock();
+        let all = threads.here();
+        let Some(place) = all.iter().position(|other| other.thread().id() != own) else { return };
+        let one = all.swap_remove(place);
+        drop(threads);
+        // That it panicked, its key knows.
+        let _ = one.join();
     }
 }
 
@@ -127,21 +149,67 @@ mod tests {
     #[test]
     fn whoever_needs_it_waits_for_it_and_others_do_not() {
         let behind = Arc::new(Behind::default());
-        let done = Arc::new(AtomicBool::new(false));
-        let (go, gone) = mpsc::channel();
-        let tell = done.clone();
-        behind.begin(b"key", move || {
-            gone.recv().unwrap();
-            tell.store(true, Ordering::Release);
-        });
-        behind.begin(b"key", || panic!("it is under way"));
-        assert!(!behind.wait(b"another") && !done.load(Ordering::Acquire));
+        let done = Arc::new(AtomicUsize::new(0));
+        let (go, gone) = mpsc::channel::<()>();
+        let count = |by: usize| {
+            let done = done.clone();
+            move || done.fetch_add(by, Ordering::AcqRel) < usize::MAX
+        };
+        let first = count(1);
+        behind.begin(b"key", move || gone.recv().is_ok() && first());
+        // It is under way.
+        behind.begin(b"key", count(10));
+        behind.wait(b"another");
+        assert_eq!(done.load(Ordering::Acquire), 0);
         go.send(()).unwrap();
         behind.wait(b"key");
-        assert!(done.load(Ordering::Acquire) && !behind.wait(b"key"));
-        behind.begin(b"fails", || panic!("as a compiler might"));
-        behind.wait(b"fails");
+        assert_eq!(done.load(Ordering::Acquire), 1);
+        // What was done is forgotten, what failed is not tried again.
+        behind.begin(b"key", count(100));
+        behind.begin(b"fails", || false);
+        behind.begin(b"panics", || panic!("as a compiler might"));
         wait_for_all();
+        behind.begin(b"fails", count(1000));
+        behind.begin(b"panics", count(1000));
+        wait_for_all();
+        assert_eq!(done.load(Ordering::Acquire), 101);
+        assert!(locked(&behind.keys).values().all(|state| *state == State::Failed));
+    }
+
+    #[test]
+    fn a_forked_child_waits_for_no_thread_of_its_parent() {
+        let behind = Arc::new(Behind::default());
+        let (go, gone) = mpsc::channel::<()>();
+        behind.begin(b"key", move || gone.recv().is_ok());
+        // SAFETY: the child does nothing but what is tried, and ends without clearing up; should it hang, it is killed.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: asks for a signal.
+            unsafe { libc::alarm(20) };
+            behind.wait(b"key");
+            wait_for_all();
+            behind.begin(b"key", || true);
+            behind.wait(b"key");
+            wait_for_all();
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(0) };
+        }
+        let mut status = -1;
+        // SAFETY: writes one number.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert_eq!(status, 0);
+        go.send(()).unwrap();
+        behind.wait(b"key");
+    }
+
+    #[test]
+    fn a_thread_does_not_wait_for_itself() {
+        let behind = Arc::new(Behind::default());
+        behind.begin(b"key", || {
+            wait_for_all();
+            true
+        });
+        behind.wait(b"key");
         assert!(locked(&behind.keys).is_empty());
     }
 }

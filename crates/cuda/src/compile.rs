@@ -13,7 +13,7 @@ use tilework_backend::before_long_work;
 use tilework_error::{Error, Result};
 use tilework_fork::ForkOnce;
 
-use crate::behind::Behind;
+use crate::behind::{self, Behind};
 use crate::cache::DiskCache;
 use crate::device::Cuda;
 use crate::driver::{Answer, Handle, Nvrtc};
@@ -136,6 +136,7 @@ impl Kernels {
             return Ok(code);
         }
         let code = compile(&platform.nvrtc, source, &architecture)?;
+        behind::wait_at_exit();
         disk.put(key.as_bytes(), &code);
         Ok(code)
     }
@@ -218,9 +219,8 @@ impl Cuda {
             return Ok(module);
         }
         before_long_work(operation)?;
-        if kernels.behind.wait(key)
-            && let Some(module) = kernels.get(key)
-        {
+        kernels.behind.wait(key);
+        if let Some(module) = kernels.get(key) {
             return Ok(module);
         }
         let code = kernels.code(self.platform(), self.facts()?.capability, &source()?);
@@ -237,11 +237,13 @@ impl Cuda {
         let (platform, capability) = (self.platform(), self.facts()?.capability);
         let (home, kernels) = (self.home()?.clone(), self.kernels().clone());
         self.kernels().behind.begin(&key.clone(), move || {
-            let Ok(code) = kernels.code(platform, capability, &source) else { return };
-            // SAFETY: the code comes from there.
-            if let Ok(module) = unsafe { Module::load(&home, &code) } {
-                kernels.keep(&key, module);
+            if kernels.get(&key).is_some() {
+                return true;
             }
+            let Ok(code) = kernels.code(platform, capability, &source) else { return false };
+            // SAFETY: the code comes from there.
+            let module = unsafe { Module::load(&home, &code) };
+            module.map(|module| kernels.keep(&key, module)).is_ok()
         });
         Ok(())
     }

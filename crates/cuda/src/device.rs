@@ -3,7 +3,7 @@
 //! Everything is put into one stream, so that what is asked first is done first, whichever host thread asks; it
 //! keeps in step with the default stream, which other libraries use. Only large new blocks are filled from the host
 //! beside it, in a stream of copies. Nothing waits for the device but downloads, what must know whether an index is in
-//! bounds, and [`Backend::synchronize`]. An error that the driver reports late is reported by the next call that hears of it.
+//! bounds, long work over pairs and first calls of its formulas, and [`Backend::synchronize`]. An error that the driver reports late is reported by the next call that hears of it.
 
 use std::ffi::c_void;
 use std::fmt;

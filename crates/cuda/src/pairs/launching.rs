@@ -93,7 +93,8 @@ impl Job<'_> {
     }
 
     /// Loads kernels, at the same time where several are to be compiled, and before anything is written. Of two forms, those
-    /// of the one that data seldom ask for are compiled behind, unless the work is long. Whether all are there.
+    /// of the one that data seldom ask for are compiled behind, unless the work is long; who needs them waits, and is told
+    /// if they do not compile when the other form has written. Whether all are there.
     fn load(&self, cuda: &Cuda, course: &Course<'_>) -> Result<bool> {
         let first = self.expanded.iter().map(|expanded| &expanded.plan);
         let mut missing: Vec<Missing<'_>> = Vec::new();
@@ -107,7 +108,10 @@ impl Job<'_> {
                 }
             }
         }
-        missing.sort_by_key(|it| (it.behind, it.unit.turn(it.plan)));
+        if missing.is_empty() {
+            return Ok(true);
+        }
+        missing.sort_by_key(|it| it.unit.turn(it.plan));
         let (behind, now): (Vec<_>, Vec<_>) = missing.into_iter().partition(|it| it.behind);
         let all = behind.is_empty();
         let load = |it: &Missing<'_>| {
@@ -179,7 +183,8 @@ impl Job<'_> {
         }
         if self.allows(cuda, choice)? {
             launch(Choice::made(limit))?;
-            if self.allows(cuda, choice)? {
+            // Only a filter gives up.
+            if !expanded.square.is_filter() || self.allows(cuda, choice)? {
                 return Ok(());
             }
             course.begin_anew();
@@ -326,11 +331,11 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn launch_rows(
+    fn launch_rows<'p>(
         &self,
         cuda: &Cuda,
         session: &Session<'_>,
-        plans: &[&Plan<'_>],
+        plans: &[&'p Plan<'p>],
         &Rows { ref nest, batches, m, cut, last, done: [before, share] }: &Rows,
         choice: Choice,
         course: &Course<'_>,
@@ -361,7 +366,7 @@ impl Job<'_> {
             _ => Some(cuda.allocate_block(blocks * strips * size_of::<u32>())?),
         };
         let refused = refused.as_ref().map_or(0, |block| block.address);
-        let form = |plan| {
+        let form = |plan: &&'p Plan<'p>| {
             let module = self.module(cuda, plan, Unit::Pairs)?;
             let function = cuda.function(self.name, &module, c"reduce")?;
             let parts = plan.cut.blocks / plans[0].cut.blocks;
@@ -398,12 +403,11 @@ impl Job<'_> {
             Ok(())
         };
         // What is still being compiled is waited for only if something was refused.
-        let there = |plan: &&&Plan<'_>| cuda.is_loaded(&key::of(plan, Unit::Pairs));
-        let (now, later): (Vec<_>, Vec<_>) = plans.iter().skip(1).partition(there);
-        let now = plans.iter().take(1).chain(now).map(|plan| form(plan));
-        launch(&now.collect::<Result<Vec<_>>>()?)?;
+        let there = plans.iter().position(|plan| !cuda.is_loaded(&key::of(plan, Unit::Pairs)));
+        let (now, later) = plans.split_at(there.unwrap_or(plans.len()).max(1));
+        launch(&now.iter().map(form).collect::<Result<Vec<_>>>()?)?;
         if !later.is_empty() && any(cuda, self.name, refused, blocks * strips)? {
-            launch(&later.into_iter().map(|plan| form(plan)).collect::<Result<Vec<_>>>()?)?;
+            launch(&later.iter().map(form).collect::<Result<Vec<_>>>()?)?;
         }
         if cut.ranges > 1 {
             let args = Args::new().bytes(nest).bytes(&shape([0, 0], 1));
