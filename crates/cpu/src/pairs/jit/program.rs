@@ -165,6 +165,7 @@ impl<V: Recording> Recorder<'_, '_, V> {
         }
         let mut terms = Vec::new();
         for term in &plan.terms {
+            short_enough(term.len as u32)?;
             let (a, b) = (self.numbers(term.slot)?, term.factor.map(|slot| self.numbers(slot)));
             let b = b.transpose()?;
             for [first, second] in (0..term.len).map(|c| term.places(c)) {
