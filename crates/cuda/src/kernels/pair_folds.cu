@@ -223,32 +223,31 @@ template <bool LARGEST, class X> struct Ranked : Steady {
 // unless that is infinite, when a look at each of them is needed. Further above, shifts would be left less often, but exponents
 // are rounded where they are.
 //
-// Where exponentials are powers of two (BINARY), so are shifts: one product and sum, rounded once, is all that a pair needs. By
-// so much as shifts are rounded, all pairs of a row are moved alike. Of an m that is too far from zero for that, or infinite, the
-// shift is m itself, beside which other exponents leave nothing, and the limit is below it, so that pairs are looked at one by one.
+// Where exponentials are powers of two (BINARY), so are shifts, and one product and sum, rounded once, is all that a pair needs. By
+// so much as a shift is rounded, all pairs of a row are moved alike: up to m of 2^30 by no more than 64, so that powers
+// and 64 of them stay in range. Beyond, float32 has so few numbers that others leave nothing beside the largest: the shift is m itself, and
+// the slope 1, by which differences are exact. Of an infinite m the limit is below it, so that pairs are looked at one by one.
 #define AHEAD_OF_TOP ((A)4)
 #define NOT_FAR ((A)60)
-#define LOG2_E ((A)1.44269504f)
-FN bool is_far(A top) { return ::fabs(top) >= (BINARY ? (A)(1 << 29) : infinity<A>()); }
-FN A shift_above(A top) { return (top + AHEAD_OF_TOP) * (BINARY ? LOG2_E : (A)1); }
+#define SLOPE ((A)(BINARY ? 1.44269504f : 1.f))
+FN bool is_beyond_shifts(A top) { return ::fabs(top) >= (BINARY ? (A)(1 << 30) : infinity<A>()); }
 FN A power(A v) { return BINARY ? (A)op_exp2_pair_f32((f32)v) : exp(v); }
-// What exp(v - shift) is a power by.
-FN A about(A v, A shift) { return BINARY ? fma(v, LOG2_E, -shift) : v - shift; }
 template <class Sums> struct Shifted : WithoutIndices {
-    A top, shift, limit, moved; // `moved` is what all exponents lack of their part outside
-    A before;                   // m, and sums, as they were
+    A top, shift, slope, limit, moved; // `moved` is what all exponents lack of their part outside
+    A before;                          // m, and sums, as they were
     typename Sums::Mark held;
     Sums sums;
     METHOD void own(int r) { sums.own(r); }
     METHOD void init() {
         top = limit = -infinity<A>();
         shift = moved = 0;
+        slope = SLOPE;
         sums.init();
     }
     METHOD void begin(i32) { before = top; held = sums.mark(); }
     METHOD bool strays() {
         if (top <= limit) return false;
-        if (WEIGHTS == 0 && limit != -infinity<A>() && top - limit <= NOT_FAR && !is_far(top)) {
+        if (WEIGHTS == 0 && is_near() && top - limit <= NOT_FAR && !is_beyond_shifts(top)) {
             raise();
             return false;
         }
@@ -259,28 +258,30 @@ template <class Sums> struct Shifted : WithoutIndices {
     }
     // What is taken again although it did not stray.
     METHOD void back() { sums.back(held); }
+    // Whether there is something, about a shift that others are near to.
+    METHOD bool is_near() const { return limit != -infinity<A>() && slope == SLOPE; }
     METHOD void raise() {
-        const bool far = is_far(top), was_far = limit == -infinity<A>(); // or there was nothing
-        A next = far ? top : shift_above(top);
-        sums.scale(was_far ? (A)(far && next == shift) : far ? (A)0 : power(shift - next));
+        if (shift == infinity<A>()) return;
+        const bool far = is_beyond_shifts(top);
+        A next = far ? top : (top + AHEAD_OF_TOP) * SLOPE;
+        sums.scale(far || !is_near() ? (A)0 : power(shift - next));
         shift = next;
-        limit = far ? -infinity<A>() : top + AHEAD_OF_TOP;
+        slope = far ? (A)1 : SLOPE;
+        limit = !far ? top + AHEAD_OF_TOP : top == infinity<A>() ? -top : top;
     }
-    METHOD A exponent(A v) const {
-        if (limit != -infinity<A>()) return about(v, shift);
-        return v == shift ? (A)0 : about(v - shift, 0);
-    }
+    // What exp(v - shift) is a power by.
+    METHOD A exponent(A v) const { return BINARY ? fma(v, slope, -shift) : v - shift; }
     METHOD A factor(A v) {
         top = fmax(top, v);
         if (!(top <= limit)) raise();
-        return power(exponent(v));
+        return v == infinity<A>() ? (A)1 : power(exponent(v));
     }
     template <int G> METHOD void steps(const T (&v)[G][DIM], const T (&w)[G][WEIGHTS + 1], i32) {
         // NaN is never the largest, but its exponential is NaN, and so are all sums from there on.
         A e[G];
         EACH(u, G) {
             if (G > 1) top = fmax(top, (A)v[u][0]);
-            e[u] = G > 1 ? power(about(v[u][0], shift)) : factor(v[u][0]);
+            e[u] = G > 1 ? power(exponent(v[u][0])) : factor(v[u][0]);
         }
         EACH(u, G) sums.add(0, e[u]);
         ALONG(k, WEIGHTS) EACH(u, G) sums.add(1 + k, w[u][k], e[u]);
