@@ -84,6 +84,7 @@ fn works() -> Vec<Work> {
         other("gauss and gradient D=3", "Sum", None, both, 3),
         other("gauss and gradient D=10", "Sum", None, both, 10),
         other("gauss and gradient D=64", "Sum", None, both, 64),
+        other("outer products D=10", "Sum", None, "TensorProd(x - y, x - y)", 10),
         Work { sizes: (1, 100, 10_000_000), ..base("gauss M=100 N=1e7", 3, n) },
         Work { width: 16, ..base("gauss width 16", 3, n) },
         Work { width: 128, ..base("gauss width 128", 3, n) },
