@@ -21,6 +21,11 @@ pub(super) const FEW: usize = 16;
 const MOST_WORDS: usize = 64;
 const SLICE: [usize; 2] = [48, 16];
 
+/// Components of whole rows of an outer product, in float32, which have no place but their sums; and of how many one slice more
+/// takes the time, which makes its pairs anew.
+const OUTER: usize = 50;
+const ONE_MORE: usize = 16;
+
 /// What the slices of a request are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
@@ -181,7 +186,10 @@ fn parts(tape: &Tape, of: Of, most: usize, len: usize) -> Option<Vec<Slices>> {
             false => near.push(slot),
             true => {
                 // Of equal length, or whole rows of an outer product.
-                let lengths = [length(all, len)].into_iter().chain((1..=len).rev());
+                let mut rows: Vec<usize> =
+                    (1..=if len == SLICE[0] { OUTER } else { len }).rev().collect();
+                rows.sort_by_key(|len| all.div_ceil(*len) * (len + ONE_MORE));
+                let lengths = [length(all, len)].into_iter().chain(rows);
                 let mut found = lengths.map(|len| (len, tape.slice(&[], slot, len as u32)));
                 let (len, slice) = found.find_map(|(len, slice)| Some((len, slice?)))?;
                 let slices = Slices { from, ..Slices::new(of, len, all) };
