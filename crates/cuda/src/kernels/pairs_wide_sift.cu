@@ -19,7 +19,7 @@ FN T exact(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, i64 j, u32 depth)
     const f32* from = (const f32*)x.base + ((i64)at[POINT_X] + i * x.row);
     const f32* to = (const f32*)y.base + ((i64)at[POINT_Y] + j * y.row);
     T sum = 0;
-#pragma unroll 16
+#pragma unroll 8
     for (u32 d = 0; d < depth; d++) {
         T e = from[d * x.component] - to[d * y.component];
         sum = fma(e, e, sum);
@@ -27,33 +27,14 @@ FN T exact(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, i64 j, u32 depth)
     return sum;
 }
 
-// The smallest of four lanes' states in order, first index first; all four get them.
-FN void join_lanes(State& s) {
-    State joined;
-    EACH(k, KEPT) {
-        A v = s.held[0];
-        i32 at = s.at[0];
-        EACH(q, 2) {
-            A other = __shfl_xor_sync(~0u, v, q + 1);
-            i32 there = __shfl_xor_sync(~0u, at, q + 1);
-            bool takes = there >= 0 && (at < 0 || other < v || (other == v && there < at));
-            v = takes ? other : v;
-            at = takes ? there : at;
-        }
-        if (at == s.at[0]) {
-            EACH(q, KEPT - 1) { s.held[q] = s.held[q + 1]; s.at[q] = s.at[q + 1]; }
-            s.at[KEPT - 1] = -1;
-        }
-        joined.held[k] = v;
-        joined.at[k] = at;
-    }
-    s = joined;
-}
+// Whether one of two numbers is the smaller one, or as small and first; of none, at -1, the number is infinite.
+FN bool comes_before(T v, u32 at, T other, u32 there) { return v < other || (v == other && at < there); }
 
 // What a lane has found of a row: the nearest of its columns by their squares, which lack the part of
 // |x|^2, and two more than are asked for, so that what is left out is almost never needed. It is looked at
 // seldom, and so lies in memory meanwhile (`Kept`).
 #define FOUND (KEPT + 2)
+#define QUARTER ((KEPT + 3) / 4)
 struct Found {
     T square[FOUND];
     i32 at[FOUND];
@@ -71,21 +52,9 @@ struct Found {
     // is as far as the row's at least; and so is the farthest of the lanes' own quarters, which are
     // KEPT together.
     METHOD T limit() const {
-        const int quarter = (KEPT + 3) / 4 - 1;
-        return fmin(nearest_of_four(square[KEPT - 1]), farthest_of_four(square[quarter]));
+        return fmin(nearest_of_four(square[KEPT - 1]), farthest_of_four(square[QUARTER - 1]));
     }
 };
-
-// A value for its place among those held, first index first.
-FN void put_in_order(State& s, T v, i32 j) {
-    EACH(up, KEPT) {
-        const int k = KEPT - 1 - up, before = k > 0 ? k - 1 : 0;
-        bool moves = k > 0 && (s.at[before] < 0 || v < s.held[before] || (v == s.held[before] && j < s.at[before]));
-        bool takes = s.at[k] < 0 || v < s.held[k] || (v == s.held[k] && j < s.at[k]);
-        s.held[k] = moves ? s.held[before] : takes ? v : s.held[k];
-        s.at[k] = moves ? s.at[before] : takes ? j : s.at[k];
-    }
-}
 
 // What waits to be put in its place: squares and where they are, those of the first row from the beginning of
 // the room, those of the second from its end. A warp puts one of each after another, as many as its fullest
@@ -207,17 +176,78 @@ struct Kept {
         const Output& values, const Output& indices, const Partial& partial, const Choice& choice, const Wide& w) {
         settle();
         LOOP(r, 2) {
-            State s;
-            s.init();
-            LOOP(k, FOUND) {
-                i32 place = found[r].at[k];
-                if (place >= 0) put_in_order(s, exact(in, at, r ? own.row[1] : own.row[0], own.begin + place, w.depth), place);
-            }
-            join_lanes(s);
-            bool full = s.at[KEPT - 1] >= 0, cut = found[r].at[FOUND - 1] >= 0;
-            T farthest = found[r].square[FOUND - 1] + (r ? own.x[1].norm : own.x[0].norm);
-            if (cut && (!full || !(farthest > s.held[KEPT - 1] + bound))) atomicMax((u64*)choice.measured + 2, (u64)1);
-            put_state(s, r, own, shape, at, values, indices, partial, w);
+            // Beyond its last, a lane may have left something out.
+            const bool cut = found[r].at[FOUND - 1] >= 0;
+            const T farthest = found[r].square[FOUND - 1] + (r ? own.x[1].norm : own.x[0].norm);
+            put_in_order(found[r], in, at, r ? own.row[1] : own.row[0], own.begin, w.depth);
+            const T last = put_joined(found[r], own.first + r * 8, own, shape, at, values, indices, partial, w);
+            if (cut && own.first + r * 8 < shape.m && !(farthest > last + bound)) atomicMax((u64*)choice.measured + 2, (u64)1);
         }
+    }
+    // What a lane has found, in the order of the direct form, which is almost the one that it has.
+    METHOD void put_in_order(volatile Found& mine, const Inputs& in, const u64 (&at)[OPERANDS], i64 row, i64 begin, u32 depth) {
+        LOOP(k, FOUND) {
+            const i32 place = mine.at[k];
+            if (place < 0) break;
+            const T v = exact(in, at, row, begin + place, depth);
+            int to = k;
+#pragma unroll 1
+            for (; to > 0 && comes_before(v, place, mine.square[to - 1], mine.at[to - 1]); to--) {
+                mine.square[to] = mine.square[to - 1];
+                mine.at[to] = mine.at[to - 1];
+            }
+            mine.square[to] = v;
+            mine.at[to] = place;
+        }
+    }
+    // Joins what four lanes have of row i, and what panels before had, whose j come first: each lane gives every
+    // fourth of the smallest. The last of them, which is infinite where there are fewer.
+    METHOD T put_joined(const volatile Found& mine, i64 i, const Own& own, const Shape& shape, const u64 (&at)[OPERANDS],
+        const Output& values, const Output& indices, const Partial& partial, const Wide& w) {
+        const i64 to = (own.range * shape.m + (i < shape.m ? i : shape.m - 1)) * KEPT;
+        const int lane = threadIdx.x % 4;
+        T held[QUARTER], v = 0;
+        i64 where[QUARTER];
+        int next = 0, before = 0;
+        LOOP(k, KEPT) {
+            const i32 own_at = mine.at[next];
+            i32 best = own_at;
+            v = own_at < 0 ? infinity<T>() : mine.square[next];
+            EACH(q, 2) {
+                const T other = __shfl_xor_sync(~0u, v, q + 1);
+                const i32 there = __shfl_xor_sync(~0u, best, q + 1);
+                const bool takes = comes_before(other, there, v, best);
+                v = takes ? other : v;
+                best = takes ? there : best;
+            }
+            i64 j = best < 0 ? -1 : shape.start + own.begin + best;
+            const i64 earlier = w.goes_on ? partial.indices[to + before] : -1;
+            const T was = earlier < 0 ? infinity<T>() : partial.values[to + before];
+            if (earlier >= 0 && !(v < was)) {
+                v = was;
+                j = earlier;
+                before++;
+            } else {
+                next += best == own_at;
+            }
+            EACH(q, QUARTER) {
+                held[q] = k == q * 4 + lane ? v : held[q];
+                where[q] = k == q * 4 + lane ? j : where[q];
+            }
+        }
+        // Nobody writes what another has yet to read.
+        __syncwarp();
+        const bool ends = shape.ranges == 1 && !w.goes_on && w.ends;
+        EACH(q, QUARTER) {
+            const int k = q * 4 + lane;
+            if (i >= shape.m || k >= KEPT) continue;
+            if (!ends) {
+                partial.values[to + k] = held[q];
+                partial.indices[to + k] = where[q];
+            }
+            if (ends && values.base) ((R*)values.base)[(i64)at[OPERANDS - 2] + i * values.row + k * values.component] = cast<R>(held[q]);
+            if (ends && indices.base) ((i64*)indices.base)[(i64)at[OPERANDS - 1] + i * indices.row + k * indices.component] = where[q];
+        }
+        return v;
     }
 };
