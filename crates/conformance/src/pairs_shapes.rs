@@ -94,7 +94,7 @@ pub fn many_rows(device: Device) {
 }
 
 /// Formulas of vectors that are x and y, and others beside them.
-const OF_LONG_VECTORS: [Case; 19] = [
+const OF_LONG_VECTORS: [Case; 22] = [
     ("Sum", None, "Exp(-SqDist(x,y) * s) * b", None),
     ("Sum", None, "Exp(-SqDist(x,y) * s) * (x|y) * b", None),
     ("LogSumExp", None, "((x|y) - Sum(Abs(x - y)) - Sqrt(SqDist(x,y))) * s", None),
@@ -115,6 +115,9 @@ const OF_LONG_VECTORS: [Case; 19] = [
     ("Sum", None, "Exp(-SqDist(x - Sum(x) * s, y - Sum(y) * s) * s + Max(q) - Max(x))", None),
     ("KMin", Some(40), "WeightedSqDist(q, x, y) * s", None),
     ("KMin", Some(20), "SqDist(x * t, y) * s", None),
+    ("Sum", None, "Exp(-Max(Abs(x - y)) * s) * b", None),
+    ("Min_ArgMin", None, "Max(Abs(x - y)) + Min(x * y) * t + SqDist(x,y) * s", None),
+    ("KMin", Some(20), "Max(Abs(x * t - y))", None),
 ];
 
 /// Vectors that no thread has registers for, up to more than a card's multiprocessor has memory for: in squares and inner

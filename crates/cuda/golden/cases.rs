@@ -84,7 +84,7 @@ const fn case(
 const GAUSS: &str = "Exp(-SqDist(x,y) * s) * b";
 
 #[rustfmt::skip]
-pub(super) const CASES: [Case; 38] = [
+pub(super) const CASES: [Case; 39] = [
     case("gauss", "Sum", None, GAUSS, LONG_SUMS),
     Case { strict: true, ..case("gauss_strict", "Sum", None, GAUSS, ONE) },
     Case { dtype: DType::Float64, ..case("gauss_float64", "Mean", None, GAUSS, THREADS) },
@@ -115,6 +115,7 @@ pub(super) const CASES: [Case; 38] = [
     case("cosines", "Sum", None, "(u|v) / (Norm2(u) * Norm2(v)) * b", ONE),
     case("outer_products", "Sum", None, "Concat(TensorProd(x - y, x - y), x - y)", ONE),
     case("two_sums", "LogSumExp", None, "(u|v) * s - Sum(Abs(u - v))", ONE),
+    case("extremes", "KMin_ArgKMin", Some(20), "Max(Abs(u * Norm2(x) - v)) + Min(u * Norm2(x) + v) * s", ONE),
     Case { weight: Some("v"), ..case("sliced_soft_mean", "SumSoftMaxWeight", None, "(x|y)", ONE) },
     case("sliced_ranks", "KMin_ArgKMin", Some(20), "x - y", ONE),
     case("shifted", "LogSumExp", None, "Elem(b, 0) - SqDist(x,y) * s", THREADS),

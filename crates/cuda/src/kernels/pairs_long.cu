@@ -55,7 +55,7 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
     for (i32 j = 0; j < own.count; j += TILE) {
         int here = own.count - j < TILE ? own.count - j : TILE, whole = here - here % GROUP;
         Numbers sums[HEIGHT][WIDE_BY];
-        EACH(r, HEIGHT) EACH(u, WIDE_BY) sums[r][u] = {};
+        EACH(r, HEIGHT) EACH(u, WIDE_BY) sums[r][u].init();
         __syncthreads();
         bring(in, at, p, own.begin + j, here, tile);
 #pragma unroll 1

@@ -12,13 +12,16 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
     // Longer by one read of a thread, so that those of neighbours are in different banks.
     __shared__ alignas(16) T chunks[2][TILE][DEPTHS + 16 / sizeof(T)];
     __shared__ alignas(16) T rows[2][ROWS * TEAMS][DEPTHS];
+    // What others need of a row.
+    __shared__ OfI of_rows[OF_ROWS ? ROWS * TEAMS : 1];
     const u32 depth = DEPTH, lane = threadIdx.x % LANES, team = threadIdx.x / LANES;
     const i64 first = own.first - team;
+    if (OF_ROWS && lane == 0) EACH(r, ROWS) of_rows[r * TEAMS + team] = x[r];
     u32 runs = 0, turn = 0;
     for (i32 j = 0; j < own.count; j += TILE) {
         int here = own.count - j < TILE ? own.count - j : TILE;
         Numbers sums[ROWS][GROUP];
-        EACH(r, ROWS) EACH(u, GROUP) sums[r][u] = {};
+        EACH(r, ROWS) EACH(u, GROUP) sums[r][u].init();
         __syncthreads();
         bring(in, at, p, own.begin + j, here, tile);
 #pragma unroll 1
@@ -30,8 +33,7 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
             }
             for (int r = threadIdx.x / DEPTHS; r < ROWS * TEAMS; r += THREADS / DEPTHS) {
                 i64 i = first + r < shape.m ? first + r : shape.m - 1;
-                // Vectors that need numbers of their row are taken by threads.
-                rows[turn][r][c] = there ? long_i(in, at, p, x[0], i, d + c) : (T)0;
+                rows[turn][r][c] = there ? long_i(in, at, p, of_rows[OF_ROWS ? r : 0], i, d + c) : (T)0;
             }
             // The chunk before is read by nobody any more when all are here, so that two are enough.
             __syncthreads();

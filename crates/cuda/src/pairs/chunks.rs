@@ -6,6 +6,7 @@
 use std::fmt::Write;
 
 use tilework_error::Result;
+use tilework_ops::FoldId;
 use tilework_tape::{Action, Per, SlotId, Step};
 
 use super::functions::Printer;
@@ -13,6 +14,18 @@ use super::long::Long;
 use crate::source::storage;
 
 impl Printer<'_, '_> {
+    /// The numbers of a pair, and what they are before the first component.
+    pub(super) fn numbers(&self, long: &Long) -> String {
+        let step = |slot: &SlotId| self.sections.step(*slot);
+        let before =
+            |step: &Step| fold(step).map_or("0".to_owned(), |fold| format!("{fold}::init()"));
+        let begun = long.numbers.iter().filter_map(step).enumerate();
+        let begun: String =
+            begun.map(|(k, step)| format!("at[{k}] = {}; ", before(step))).collect();
+        let count = long.numbers.len();
+        format!("struct Numbers {{ T at[{count}]; METHOD void init() {{ {begun}}} }};\n")
+    }
+
     /// Nothing where vectors are short.
     pub(super) fn chunks(&self) -> Result<String> {
         let Some(long) = &self.sections.long else { return Ok(String::new()) };
@@ -71,7 +84,7 @@ impl Printer<'_, '_> {
                 write!(text, "{} e{slot} = {made}; ", storage(step.slot.dtype)).ok();
             }
         }
-        for (place, step) in long.sums.iter().map(|&slot| self.sections.step(slot)).enumerate() {
+        for (place, step) in long.numbers.iter().map(|&slot| self.sections.step(slot)).enumerate() {
             let added = |step| {
                 add(step, &format!("numbers.at[{place}]"), &|slot| {
                     format!("widen({})", number(slot))
@@ -84,11 +97,20 @@ impl Printer<'_, '_> {
     }
 }
 
-/// Adds what a step sums of numbers of its operands.
+/// The fold of a step, as `kernels/folds.cu` has it, where that is more than a sum.
+fn fold(step: &Step) -> Option<String> {
+    match step.action {
+        Action::Fold(fold) if fold != FoldId::Sum => Some(format!("{fold:?}<T>")),
+        _ => None,
+    }
+}
+
+/// Takes numbers of a step's operands to what it folds.
 fn add(step: &Step, sum: &str, number: &dyn Fn(SlotId) -> String) -> String {
     let numbers: Vec<String> = step.operands.iter().map(|&slot| number(slot)).collect();
-    match step.action {
-        Action::Dot => format!("{sum} = fma({}, {sum});", numbers.join(", ")),
+    match (&step.action, fold(step)) {
+        (Action::Dot, _) => format!("{sum} = fma({}, {sum});", numbers.join(", ")),
+        (_, Some(fold)) => format!("{sum} = {fold}::step({sum}, {}, 0);", numbers.join(", ")),
         _ => format!("{sum} += {};", numbers.join(", ")),
     }
 }

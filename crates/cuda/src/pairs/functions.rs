@@ -53,7 +53,7 @@ impl Printer<'_, '_> {
         let given = match &self.sections.long {
             _ if by_tiles => "const T (&square)[G], ",
             Some(long) => {
-                text += &format!("struct Numbers {{ T at[{}]; }};\n", long.sums.len());
+                text += &self.numbers(long);
                 "const Numbers (&numbers)[G], "
             }
             None => "",
@@ -307,7 +307,7 @@ impl Printer<'_, '_> {
             return Ok(text);
         }
         if let Some(long) = &self.sections.long {
-            if let Some(place) = long.sums.iter().position(|&sum| sum == slot) {
+            if let Some(place) = long.numbers.iter().position(|&number| number == slot) {
                 return Ok(format!("    {each}{to}[0] = numbers[u].at[{place}];\n"));
             }
             if let Some(place) = long.of_j.iter().position(|&sum| sum == slot) {

@@ -1,28 +1,29 @@
-//! Numbers of pairs that are sums along long vectors, as inner products, squared and other distances are: the length is an
+//! Numbers of pairs that are folded of long vectors, as inner products, squared and other distances are: the length is an
 //! argument, so that a formula has one kernel for all of them, and vectors come to shared memory in chunks, so that
 //! no length is too large.
 //!
 //! Found where all long vectors of a formula have one length, are made component by component, and few numbers of a pair
-//! are summed of them; what is summed along vectors of i or of j alone, as norms are, is a loop over memory.
+//! are folded of them; what is folded of vectors of i or of j alone, as norms are, is a loop over memory.
 //! `kernels/pairs_long.cu` computes the numbers of pairs. Made by `sections`, read by `plan`, `functions`, `chunks` and
 //! `print`.
 
 use tilework_ops::{DType, FoldId, Id};
 use tilework_tape::{Action, Per, SlotId, Step, Tape};
 
-use super::sections::{LONG, is_elementwise};
+use super::sections::{self, LONG, is_elementwise};
 
-/// Bytes of a j beside its vector that there is room for.
+/// Bytes of a j beside its vector that there is room for, and of all numbers of a row, where other threads need them.
 const BESIDE: usize = 256;
+const OF_ROW: usize = 512;
 
 /// Numbers of a pair that threads have registers for, each of several rows and j.
 const MOST: usize = 4;
 
-/// The sums along long vectors that a pair has.
+/// What a pair has of long vectors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Long {
-    /// Give the numbers of a pair.
-    pub(super) sums: Vec<SlotId>,
+    /// The numbers of a pair: sums along vectors, and extremes.
+    pub(super) numbers: Vec<SlotId>,
     /// All long vectors: inputs, and steps that are made number by number wherever they are needed.
     pub(super) vectors: Vec<SlotId>,
     /// Those of i, of j and of neither that pairs are made of.
@@ -43,7 +44,7 @@ pub(super) struct Long {
 const ENDS: [Per; 3] = [Per::I, Per::J, Per::Once];
 
 impl Long {
-    /// None where vectors have several lengths, are not made component by component, or are summed for a pair too often or
+    /// None where vectors have several lengths, are not made component by component, or are folded for a pair too often or
     /// not at all.
     pub(super) fn find(tape: &Tape) -> Option<Long> {
         let (first, per) = (tape.inputs().len(), tape.sections());
@@ -57,7 +58,7 @@ impl Long {
         }
         let scaled = scaled(tape, &per);
         let is_scaled = |slot: &SlotId| scaled[usize::from(*slot)];
-        let (mut sums, mut of_j) = (Vec::new(), Vec::new());
+        let (mut numbers, mut of_j) = (Vec::new(), Vec::new());
         for (k, step) in tape.steps().iter().enumerate() {
             let slot = (first + k) as SlotId;
             if !step.operands.iter().any(is_vector) && !is_vector(&slot) {
@@ -65,31 +66,35 @@ impl Long {
             }
             match per[first + k] {
                 _ if is_vector(&slot) => is_elementwise(step).then_some(())?,
-                Per::Pair if is_sum(step) && sums.len() < MOST => sums.push(slot),
+                Per::Pair if is_number(step) && numbers.len() < MOST => numbers.push(slot),
                 Per::J if is_sum(step) && !step.operands.iter().any(is_scaled) => of_j.push(slot),
                 Per::Pair => return None,
                 _ => matches!(step.action, Action::Dot | Action::Fold(_)).then_some(())?,
             }
         }
-        let ends = ends(tape, &per, &sums)?;
-        let dtype = tape.slot(*sums.first()?).dtype;
+        let ends = ends(tape, &per, &numbers)?;
+        let dtype = tape.slot(*numbers.first()?).dtype;
         let fits = matches!(dtype, DType::Float32 | DType::Float64)
             && ends.iter().flatten().all(|&end| tape.slot(end).dtype == dtype)
-            && sums.iter().chain(&of_j).all(|&sum| tape.slot(sum).dtype == dtype);
+            && numbers.iter().chain(&of_j).all(|&slot| tape.slot(slot).dtype == dtype);
         let scaled = [ends[0], ends[1]].map(|end| end.as_ref().is_some_and(is_scaled));
         let is_of_i = |slot: &SlotId| per[usize::from(*slot)] == Per::I && !is_vector(slot);
         let of_rows =
             scaled[0] || of_pairs(tape, &per).any(|(_, step)| step.operands.iter().any(is_of_i));
-        let vanishes = of_pairs(tape, &per).all(|(_, step)| {
+        let adds = |slot: &SlotId| tape.step_of(*slot).is_some_and(is_sum);
+        let of_zeros = of_pairs(tape, &per).all(|(_, step)| {
             matches!(&step.action, Action::Apply(id) if VANISHING.contains(id))
                 && step.operands.iter().all(is_vector)
         });
+        let vanishes = of_zeros && numbers.iter().all(adds);
         let short = tape.inputs().iter().filter(|input| input.per == Per::J);
         let bytes = short.filter(|input| input.slot.len <= LONG);
         let bytes: usize =
             bytes.map(|input| input.slot.len as usize * input.slot.dtype.size()).sum();
-        (fits && bytes <= BESIDE).then_some(Long {
-            sums,
+        let of_row = (0..tape.slots() as SlotId).filter(|slot| of_rows && is_of_i(slot));
+        let of_row: usize = of_row.map(|slot| sections::bytes(tape, slot)).sum();
+        (fits && bytes <= BESIDE && of_row <= OF_ROW).then_some(Long {
+            numbers,
             vectors,
             ends,
             of_j,
@@ -114,6 +119,11 @@ fn is_sum(step: &Step) -> bool {
     matches!(step.action, Action::Dot | Action::Fold(FoldId::Sum))
 }
 
+/// Whether a step folds vectors to a number, of which no more is known meanwhile than another one.
+fn is_number(step: &Step) -> bool {
+    is_sum(step) || matches!(step.action, Action::Fold(FoldId::Max | FoldId::Min))
+}
+
 /// The steps that are vectors of pairs.
 fn of_pairs<'t>(tape: &'t Tape, per: &'t [Per]) -> impl Iterator<Item = (SlotId, &'t Step)> + 't {
     let first = tape.inputs().len();
@@ -124,10 +134,10 @@ fn of_pairs<'t>(tape: &'t Tape, per: &'t [Per]) -> impl Iterator<Item = (SlotId,
 
 /// The vectors of i, of j and of neither that the numbers of a pair are made of; none where there are two of one, or numbers
 /// of the pair among them.
-fn ends(tape: &Tape, per: &[Per], sums: &[SlotId]) -> Option<[Option<SlotId>; 3]> {
+fn ends(tape: &Tape, per: &[Per], numbers: &[SlotId]) -> Option<[Option<SlotId>; 3]> {
     let mut ends = [None; 3];
-    let sums = sums.iter().filter_map(|&slot| tape.step_of(slot));
-    let steps = of_pairs(tape, per).map(|(_, step)| step).chain(sums);
+    let folded = numbers.iter().filter_map(|&slot| tape.step_of(slot));
+    let steps = of_pairs(tape, per).map(|(_, step)| step).chain(folded);
     for &operand in steps.flat_map(|step| &step.operands) {
         let (section, vector) = (per[usize::from(operand)], tape.slot(operand).len > LONG);
         match ENDS.iter().position(|end| *end == section) {
@@ -180,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_along_long_vectors_are_found() {
+    fn numbers_of_long_vectors_are_found() {
         for dtype in [DType::Float16, DType::Float32, DType::Float64] {
             let distance = find("Exp(-SqDist(x,y)) * b", dtype).unwrap();
             assert_eq!((distance.depth, distance.ends[2], distance.vanishes), (100, None, true));
@@ -191,7 +201,7 @@ mod tests {
         for (text, numbers) in
             [("SqDist(x,y) * (x|y)", 2), ("Sum(Abs(x - y)) * SqDist(x,y) * (x|y)", 3)]
         {
-            assert_eq!(find(text, DType::Float32).expect(text).sums.len(), numbers, "{text}");
+            assert_eq!(find(text, DType::Float32).expect(text).numbers.len(), numbers, "{text}");
         }
         // With how many sums of j, whether vectors of i and of j need their numbers, and whether zeros add nothing.
         for (text, of_j, scaled, vanishes) in [
@@ -205,6 +215,8 @@ mod tests {
             ("Sum(Square(x - y) / (x + y))", 0, [false, false], false),
             ("Sum(Exp(x * y * s))", 0, [false, false], false),
             ("SqDist(x,y) * (x|y)", 0, [false, false], true),
+            ("Max(Abs(x - y))", 0, [false, false], false),
+            ("Min(x * t + y) * SqDist(x * t, y)", 0, [true, false], false),
             (
                 "SqDist(x,y) * (x|y) / (Norm2(x) * Norm2(y)) * Sum(Abs(x - y))",
                 1,
@@ -221,12 +233,12 @@ mod tests {
     #[test]
     fn other_vectors_stay() {
         for text in [
-            // Results, another length, five numbers of a pair, two vectors of i, no sums.
+            // Results, another length, five numbers of a pair, two vectors of i, more than a number.
             "Grad(Exp(-SqDist(x,y)), x, Extract(b, 0, 1))",
             "SqDist(x,y) * c",
             "SqDist(x,y) * (x|y) * Sum(Abs(x - y)) * Sum(Square(x * y)) * Sum(Abs(x + y))",
             "Sum(v * Square(x - y))",
-            "Max(x - y)",
+            "ArgMax(x - y)",
         ] {
             assert_eq!(find(text, DType::Float32), None, "{text}");
         }

@@ -289,7 +289,7 @@ mod tests {
     use tilework_ops::pair_fold::{PairFoldId, PairShape};
 
     use super::*;
-    use tilework_ops::{DType, FoldId, Id};
+    use tilework_ops::{DType, Id};
     use tilework_tape::{Builder, Per, Slot};
 
     fn gaussian(dim: u32) -> Tape {
@@ -358,12 +358,11 @@ mod tests {
             Plan::new(tape, sum(1), sizes, None).too_many_bytes(&sizes).is_none()
         };
         for (dim, old, new) in [(784, true, true), (8192, false, true), (40_000, false, false)] {
-            // A vector that is needed for more than sums stays whole; others come in chunks.
+            // A vector of i that is needed beside another one stays whole; others come in chunks.
             let mut build = Builder::continuing(&gaussian(dim));
-            let sum = build.apply(Id::Add, &[0, 1]).unwrap();
-            let (most, kernel) =
-                (build.fold(FoldId::Max, sum).unwrap(), gaussian(dim).outputs()[0]);
-            let all = build.apply(Id::Multiply, &[most, kernel]).unwrap();
+            let squares = build.apply(Id::Square, &[0]).unwrap();
+            let (product, kernel) = (build.dot(squares, 1).unwrap(), gaussian(dim).outputs()[0]);
+            let all = build.apply(Id::Multiply, &[product, kernel]).unwrap();
             let both = build.finish(&[all]).unwrap();
             for (capability, fit) in [((8, 0), old), ((9, 0), new)] {
                 assert_eq!(fits(&both, capability), fit, "{dim}, {capability:?}");

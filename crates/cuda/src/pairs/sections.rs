@@ -94,8 +94,8 @@ impl<'a> Sections<'a> {
             let section = sections.per[first + k];
             let expanded = square.is_some_and(|square| usize::from(square.scaled) == first + k);
             let slot = (first + k) as SlotId;
-            let summed = sections.long.as_ref().is_some_and(|long| long.sums.contains(&slot));
-            if sections.run[k] && !expanded && !summed {
+            let folded = sections.long.as_ref().is_some_and(|long| long.numbers.contains(&slot));
+            if sections.run[k] && !expanded && !folded {
                 step.operands.iter().for_each(|&operand| sections.hold(operand, section));
             }
         }

@@ -358,7 +358,7 @@ fn in_chunks(sections: &Sections<'_>, folding: &Folding, m: usize) -> Tiling {
         || folding.words() > STATE_WORDS_BESIDE_SUMS
         || sections.bytes(Per::J) > BYTES_BESIDE_CHUNKS
         || sections.long.as_ref().is_some_and(|long| !long.vanishes);
-    let tile = CHUNKS_OF[usize::from(wide)] / sums_of_pair(sections).next_power_of_two();
+    let tile = CHUNKS_OF[usize::from(wide)] / numbers_of_pair(sections).next_power_of_two();
     let tile = tile.max(LEAST_CHUNKS);
     let mut threads = THREADS;
     let too_many =
@@ -378,16 +378,15 @@ fn chunk_bytes(sections: &Sections<'_>, folding: &Folding, threads: usize, tile:
     let number = folding.computes.size();
     let chunks = 2 * (CHUNK_BYTES / number) * ((threads + tile) * number + 2 * 16);
     let of_j = sections.bytes(Per::J).next_multiple_of(16) + sums_of_j(sections) * number;
-    let of_rows = sections.long.as_ref().is_some_and(|long| long.of_rows);
-    let of_rows = if of_rows { threads * sections.bytes(Per::I) } else { 0 };
-    chunks.max(sums_of_pair(sections) * tile * threads * number) + tile * of_j + of_rows
+    let of_rows = threads * bytes_of_row(sections);
+    chunks.max(numbers_of_pair(sections) * tile * threads * number) + tile * of_j + of_rows
 }
 
 /// The same where teams own rows, at all sizes: their states are what registers are for.
 fn in_chunks_of_teams(sections: &Sections<'_>, folding: &Folding, sizes: &Sizes) -> Tiling {
     let (teams, words) = (THREADS / TEAM, words_of_team(folding));
     // A thread has the numbers of as many pairs, whichever they are.
-    let numbers = sums_of_pair(sections);
+    let numbers = numbers_of_pair(sections);
     let fits = |rows: &usize| {
         rows * words <= TEAM_WORDS
             && rows * numbers <= 4
@@ -399,7 +398,8 @@ fn in_chunks_of_teams(sections: &Sections<'_>, folding: &Folding, sizes: &Sizes)
     let sums = sums_of_j(sections) * number;
     let bytes = |group: usize| {
         let chunks = group * TEAM * (2 * (DEPTHS_OF_CHUNK * number + 16) + each + sums);
-        chunks + 2 * rows * teams * DEPTHS_OF_CHUNK * number + BESIDE_LEVELS
+        let of_rows = 2 * DEPTHS_OF_CHUNK * number + bytes_of_row(sections);
+        chunks + rows * teams * of_rows + BESIDE_LEVELS
     };
     let fits = |group: &usize| bytes(*group) <= DECLARED && group * numbers <= 4;
     let group = [4, 2].into_iter().find(fits).unwrap_or(1);
@@ -407,9 +407,15 @@ fn in_chunks_of_teams(sections: &Sections<'_>, folding: &Folding, sizes: &Sizes)
     Tiling { threads: THREADS, team, rows, slices, tile, group, ahead, few, wide: None }
 }
 
-/// Numbers that are summed along vectors of a pair.
-fn sums_of_pair(sections: &Sections<'_>) -> usize {
-    sections.long.as_ref().map_or(0, |long| long.sums.len())
+/// Bytes of a row's numbers that other threads than its own need.
+fn bytes_of_row(sections: &Sections<'_>) -> usize {
+    let needed = sections.long.as_ref().is_some_and(|long| long.of_rows);
+    if needed { sections.bytes(Per::I) } else { 0 }
+}
+
+/// Numbers that are folded of vectors of a pair.
+fn numbers_of_pair(sections: &Sections<'_>) -> usize {
+    sections.long.as_ref().map_or(0, |long| long.numbers.len())
 }
 
 /// Numbers that are summed along vectors of a j, and one: `of_vectors` of `kernels/pairs_chunks.cu`.
@@ -426,9 +432,7 @@ fn is_wasteful(span: usize, m: usize) -> bool {
 fn team(sections: &Sections<'_>, folding: &Folding, long: bool) -> usize {
     let many = (FEW_RANKS + 1..=RANKS_OF_TEAM).contains(&folding.shape.k);
     let room = 2 * TEAM * sections.bytes(Per::J).next_multiple_of(16) <= TILE_BYTES;
-    // A thread brings components of other teams' rows, and not their numbers.
-    let own = sections.long.as_ref().is_some_and(|long| long.scaled[0]);
-    if folding.is_ranked() && many && room && !long && !own { TEAM } else { 1 }
+    if folding.is_ranked() && many && room && !long { TEAM } else { 1 }
 }
 
 /// The largest power of two that is not above a number.
