@@ -27,7 +27,7 @@ FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, 
 }
 FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count, OfJ* tile) {
 }
-struct Numbers { T at[1]; };
+struct Numbers { T at[1]; METHOD void init() { at[0] = 0; } };
 template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, const Numbers (&numbers)[G], State& s, i32 j) {
     f32 s5[G][1]; 
     EACH(u, G) s5[u][0] = numbers[u].at[0];

@@ -54,11 +54,23 @@ FN const f32* side(const OfJ& y) { return y.s2; }
 enum { STRAIGHT = 1 };
 FN f32 side_at(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int k) { return ((const f32*)in.at[2].base)[(i64)at[2] + j * in.at[2].row + k * in.at[2].component]; }
 }
-FN void multiply_right(f32 (&d)[20], const u32 (&a)[4], u64 b, bool add) {
-    asm volatile("{ .reg .pred add; setp.ne.b32 add, %25, 0; "
-        "wgmma.mma_async.sync.aligned.m64n40k8.f32.tf32.tf32 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19}, {%20,%21,%22,%23}, %24, add, 1, 1; }"
+FN void multiply_right(f32 (&d)[20], const u32 (&heads)[4][4], const u32 (&tails)[4][4], u64 b, u64 tails_b) {
+    asm volatile("{ .reg .pred none, all; setp.ne.b32 none, 0, 0; setp.eq.b32 all, 0, 0;"
+        "wgmma.mma_async.sync.aligned.m64n40k8.f32.tf32.tf32 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19}, {%20,%21,%22,%23}, %52, none, 1, 1;"
+        "wgmma.mma_async.sync.aligned.m64n40k8.f32.tf32.tf32 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19}, {%24,%25,%26,%27}, %53, all, 1, 1;"
+        "wgmma.mma_async.sync.aligned.m64n40k8.f32.tf32.tf32 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19}, {%28,%29,%30,%31}, %54, all, 1, 1;"
+        "wgmma.mma_async.sync.aligned.m64n40k8.f32.tf32.tf32 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19}, {%32,%33,%34,%35}, %55, all, 1, 1;"
+        "wgmma.mma_async.sync.aligned.m64n40k8.f32.tf32.tf32 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19}, {%36,%37,%38,%39}, %56, all, 1, 1;"
+        "wgmma.mma_async.sync.aligned.m64n40k8.f32.tf32.tf32 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19}, {%40,%41,%42,%43}, %57, all, 1, 1;"
+        "wgmma.mma_async.sync.aligned.m64n40k8.f32.tf32.tf32 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19}, {%44,%45,%46,%47}, %58, all, 1, 1;"
+        "wgmma.mma_async.sync.aligned.m64n40k8.f32.tf32.tf32 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19}, {%48,%49,%50,%51}, %59, all, 1, 1;"
+        "wgmma.mma_async.sync.aligned.m64n40k8.f32.tf32.tf32 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19}, {%36,%37,%38,%39}, %52, all, 1, 1;"
+        "wgmma.mma_async.sync.aligned.m64n40k8.f32.tf32.tf32 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19}, {%40,%41,%42,%43}, %53, all, 1, 1;"
+        "wgmma.mma_async.sync.aligned.m64n40k8.f32.tf32.tf32 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19}, {%44,%45,%46,%47}, %54, all, 1, 1;"
+        "wgmma.mma_async.sync.aligned.m64n40k8.f32.tf32.tf32 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19}, {%48,%49,%50,%51}, %55, all, 1, 1;"
+        "}"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add));
+        : "r"(tails[0][0]), "r"(tails[0][1]), "r"(tails[0][2]), "r"(tails[0][3]), "r"(tails[1][0]), "r"(tails[1][1]), "r"(tails[1][2]), "r"(tails[1][3]), "r"(tails[2][0]), "r"(tails[2][1]), "r"(tails[2][2]), "r"(tails[2][3]), "r"(tails[3][0]), "r"(tails[3][1]), "r"(tails[3][2]), "r"(tails[3][3]), "r"(heads[0][0]), "r"(heads[0][1]), "r"(heads[0][2]), "r"(heads[0][3]), "r"(heads[1][0]), "r"(heads[1][1]), "r"(heads[1][2]), "r"(heads[1][3]), "r"(heads[2][0]), "r"(heads[2][1]), "r"(heads[2][2]), "r"(heads[2][3]), "r"(heads[3][0]), "r"(heads[3][1]), "r"(heads[3][2]), "r"(heads[3][3]), "l"(b + 0), "l"(b + 2), "l"(b + 4), "l"(b + 6), "l"(tails_b + 0), "l"(tails_b + 2), "l"(tails_b + 4), "l"(tails_b + 6));
 }
 // [pairs_ends.cu
 // [pairs_parts.cu

@@ -8,7 +8,7 @@
 // The components from FROM on, ALIKE of them, are differences x_i - y_j times a number q_j: both points are
 // taken about the centre, the column holds q y, and column DIM the q, so that a result is x (sum of w q)
 // minus its column. Where there are more components than columns, these are DIM of them, from `first` on. Declared before, beside the rest: `right`, a name space with the sections of right-hand
-// sides (`OfJ` has them as `side(y)[k]`); SIDES of them; `multiply_right`, the product of 8 of j.
+// sides (`OfJ` has them as `side(y)[k]`); SIDES of them; `multiply_right`, the product of 32 of j.
 
 #define SIDE_BYTES (RIGHT * 256) // of 32 of j
 
@@ -42,12 +42,9 @@ struct Kept {
                 }
             }
             u64 b = describe(tile.right + half * SIDE_BYTES, 1024, 16);
-            const u64 tails_b = SIDE_BYTES / 2 >> 4;
             f32 product[RIGHT / 2];
             group_begin();
-            EACH(q, 4) multiply_right(product, tails[q], b + 2 * q, q > 0);
-            EACH(q, 4) multiply_right(product, heads[q], b + tails_b + 2 * q, true);
-            EACH(q, 4) multiply_right(product, heads[q], b + 2 * q, true);
+            multiply_right(product, heads, tails, b, b + (SIDE_BYTES / 2 >> 4));
             group_end();
             group_wait<0>();
             EACH(i, RIGHT / 2) sum[i] += product[i];
