@@ -61,12 +61,18 @@ pub(crate) fn constant(scalar: &Scalar) -> String {
 }
 
 /// What every source begins with: types, indices and loops of some width, and the functions that rows
-/// name, on complex numbers only where there are some.
+/// name, on integers and complex numbers only where there are some: the compiler reads those on integers for as long as
+/// all else.
 pub(crate) fn begin(width: Width, dtypes: impl IntoIterator<Item = DType>) -> String {
-    let complex = dtypes.into_iter().any(DType::is_complex);
+    let (mut whole, mut complex) = (false, false);
+    for dtype in dtypes {
+        whole |= dtype == DType::Bool || dtype.is_integer();
+        complex |= dtype.is_complex();
+    }
     let parts = [
         include_str!("../kernels/types.cu"),
         include_str!("../kernels/real.cu"),
+        if whole { include_str!("../kernels/integers.cu") } else { "" },
         if complex { include_str!("../kernels/complex.cu") } else { "" },
     ];
     let (axes, index) = (width.axes(), width.name());
