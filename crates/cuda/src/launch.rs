@@ -251,9 +251,19 @@ pub(crate) fn too_many_axes(name: &str) -> Error {
 /// What `Division` of the kernels divides by `d` with: for n < 2^31, n / d is
 /// (umulhi(n, magic) + n) >> shift.
 fn magic(d: u32) -> (u32, u32) {
-    let d = d.max(1) as u64;
+    let (magic, shift) = magic_of(d.into(), 32);
+    (magic as u32, shift)
+}
+
+/// The same for n < 2^63.
+pub(crate) fn wide_magic(d: u64) -> (u64, u32) {
+    magic_of(d, 64)
+}
+
+fn magic_of(d: u64, bits: u32) -> (u64, u32) {
+    let d = u128::from(d.max(1));
     let shift = d.next_power_of_two().trailing_zeros();
-    ((((1u64 << 32) * ((1u64 << shift) - d)) / d + 1) as u32, shift)
+    (((((1 << shift) - d) << bits) / d + 1) as u64, shift)
 }
 
 /// `blocks` blocks of `threads` threads each; an error where the device cannot have so many.
@@ -282,16 +292,21 @@ mod tests {
 
     #[test]
     fn division_by_multiplication_is_exact() {
-        let top = (1u32 << 31) - 1;
-        let divisors = (1..200).chain([255, 256, 257, 1000, 4095, 65537, 1 << 30, top - 1, top]);
-        for d in divisors {
-            let (magic, shift) = magic(d);
-            let near = [0, 1, d - 1, d, d.saturating_mul(2) - 1, top / 2, top - 1, top];
-            for n in near.into_iter().filter(|n| *n <= top).chain((0..1000).map(|k| k * 2147483)) {
-                let high = ((n as u64 * magic as u64) >> 32) as u32;
-                assert_eq!((high + n) >> shift, n / d, "{n} / {d}");
+        for bits in [32, 64] {
+            let top = (1u64 << (bits - 1)) - 1;
+            let others = [255, 256, 257, 1000, 4095, 65537, 1 << 30, top / 3, top - 1, top];
+            for d in (1..200).chain(others) {
+                let (magic, shift) = magic_of(d, bits);
+                assert!(magic >> (bits - 1) <= 1, "{d}");
+                let near = [0, 1, d - 1, d, d.saturating_mul(2) - 1, top / 2, top - 1, top];
+                let spread = (0..1000).map(|k| k * (top / 1000));
+                for n in near.into_iter().filter(|n| *n <= top).chain(spread) {
+                    let high = ((u128::from(n) * u128::from(magic)) >> bits) as u64;
+                    assert_eq!((high + n) >> shift, n / d, "{n} / {d}");
+                }
             }
         }
+        assert_eq!(magic_of(0, 64), magic_of(1, 64));
     }
 
     #[test]

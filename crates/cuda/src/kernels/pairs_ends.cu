@@ -10,6 +10,7 @@ struct Shape {
     u32 lanes;         // threads that merge a row
     u32 batches;
     u32 first, first_range; // the first block and range of this launch
+    u64 magic, shift; // for a division by m
 };
 struct Output { void* base; i64 row, component; };
 // States of ranges; and where ranks are taken slice by slice, the one that the next come after, of each row: number

@@ -11,7 +11,7 @@ extern "C" __global__ void __launch_bounds__(256) measure_wide(
     const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Inputs in,
     const __grid_constant__ Shape shape, const Wide w, u64* measured) {
     u64 at[OPERANDS];
-    locate(batches, (u64)0, at);
+    begin(batches, at);
     Once p;
     once(in, at, p);
     u32 lane = threadIdx.x % 32;

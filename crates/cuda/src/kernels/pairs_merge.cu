@@ -4,7 +4,7 @@
 
 // The states of a row's ranges, in order: each of `lanes` threads joins neighbours, some of which it reads at
 // once, and then what the lanes have is joined.
-#define AT_ONCE (VALUES + 2 * INDICES <= 4 ? 8 : 1)
+#define AT_ONCE (VALUES + INDICES == 1 ? 8 : VALUES + 2 * INDICES <= 4 ? 4 : 1)
 // Ranks come from the card's memory as they are, and from other lanes by way of shared memory.
 FN void join(const Shape& shape, const Partial& partial, i64 row, i64 rows, Merged& s) {
     u32 lane = threadIdx.x & (shape.lanes - 1), share = (shape.ranges + shape.lanes - 1) / shape.lanes;
@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) merge(
     }
     if (row >= rows || (LANES == 1 && thread % shape.lanes != 0)) return;
     u64 at[OPERANDS];
-    i64 whole = row / APART, batch = shape.batches > 1 ? whole / shape.m : 0;
+    i64 whole = row / APART, batch = (i64)(__umul64hi((u64)whole, shape.magic) + (u64)whole >> shape.shift);
     locate(batches, (u64)batch, at);
     at[OPERANDS - 2] += row % APART * values.component;
     give(s, shape, at, whole - batch * shape.m, 0, values, indices);

@@ -15,7 +15,7 @@ extern "C" __global__ void __launch_bounds__(256) split(
     __shared__ T norms[SIDE];
     const int lanes = DEPTHS / 8; // threads that read a row of a tile, 8 numbers each
     u64 at[OPERANDS];
-    locate(batches, (u64)0, at);
+    begin(batches, at);
     Once p;
     once(in, at, p);
     i64 first = (i64)blockIdx.x * SIDE, rows = left ? shape.m : shape.n;

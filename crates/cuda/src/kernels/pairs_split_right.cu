@@ -14,7 +14,7 @@ extern "C" __global__ void __launch_bounds__(128) split_right(
     u32 tile = blockIdx.x * 4 + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (tile >= tiles) return;
     u64 at[OPERANDS];
-    locate(batches, (u64)0, at);
+    begin(batches, at);
     i64 j = (i64)tile * 32 + lane;
     bool inside = j < shape.n;
     if (DEPTHS == 0) {

@@ -87,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1) wide(
     }
     more_registers<GROUPS == 2 ? 232 : GROUPS == 3 ? 152 : 104>();
     u64 at[OPERANDS];
-    locate(batches, (u64)0, at);
+    begin(batches, at);
     Once p;
     once(in, at, p);
     own.first = ((i64)blockIdx.x * GROUPS + group) * SIDE + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4;

@@ -141,10 +141,13 @@ template <class I, int N> struct Nest {
     I strides[AXES][N];
     I offsets[N];
 };
-// Where element number n of each operand lies.
-template <class I, int N> FN void locate(const Nest<I, N>& nest, I n, I (&at)[N]) {
+// Where the first element of each operand lies, and element number n.
+template <class I, int N> FN void begin(const Nest<I, N>& nest, I (&at)[N]) {
 #pragma unroll
     for (int k = 0; k < N; k++) at[k] = nest.offsets[k];
+}
+template <class I, int N> FN void locate(const Nest<I, N>& nest, I n, I (&at)[N]) {
+    begin(nest, at);
 #pragma unroll 1
     for (int axis = nest.axes - 1; axis > 0; axis--) {
         I rest = quotient(n, nest.sizes[axis]), index = n - rest * nest.sizes[axis].by;

@@ -86,6 +86,8 @@ pub(super) fn shape(
     bytes.extend(start.to_le_bytes());
     let short = [cut.blocks, cut.ranges, cut.lanes, batches, first, range];
     bytes.extend(short.iter().flat_map(|&number| (number as u32).to_le_bytes()));
+    let (magic, shift) = launch::wide_magic(rows[0] as u64);
+    bytes.extend(words(&[magic, shift.into()]));
     bytes
 }
 
