@@ -9,7 +9,7 @@ struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[4]; u64 numbers[1]; };
 #define DEPTH ((u32)in.numbers[DEPTH_AT])
 // [pair_math.cu
-enum { BINARY = 1 };
+enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu
 // [pair_teams.cu
 typedef Team<false, i32> State;

@@ -7,7 +7,7 @@ enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERA
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[4]; u64 numbers[1]; };
 // [pair_math.cu
-enum { BINARY = 1 };
+enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu
 typedef Added<Cascade<DIM> > State;
 typedef Added<Cascade<DIM> > Merged;
@@ -72,7 +72,7 @@ typedef f32 A;
 typedef f32 R;
 enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, APART = 1 };
 // [pair_math.cu
-enum { BINARY = 1 };
+enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu
 typedef Added<Cascade<DIM> > State;
 typedef Added<Cascade<DIM> > Merged;

@@ -7,7 +7,7 @@ enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERA
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[4]; u64 numbers[1]; };
 // [pair_math.cu
-enum { BINARY = 1 };
+enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu
 typedef Added<Cascade<DIM> > State;
 typedef Added<Cascade<DIM> > Merged;

@@ -7,7 +7,7 @@ enum { DIM = 1, KEPT = 100, WEIGHTS = 0, VALUES = 100, INDICES = 100, WIDTH = 10
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[2]; u64 numbers[1]; };
 // [pair_math.cu
-enum { BINARY = 1 };
+enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu
 // [pair_teams.cu
 typedef Team<false, i32> State;

@@ -8,7 +8,7 @@ struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[2]; u64 numbers[1]; };
 #define DEPTH ((u32)in.numbers[DEPTH_AT])
 // [pair_math.cu
-enum { BINARY = 1 };
+enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu
 typedef Best<false, i32> State;
 typedef Best<false, i64> Merged;

@@ -7,7 +7,7 @@ enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 1, OPERA
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };
 // [pair_math.cu
-enum { BINARY = 1 };
+enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu
 typedef Shifted<Cascade<1 + WEIGHTS> > State;
 typedef Shifted<Cascade<1 + WEIGHTS> > Merged;

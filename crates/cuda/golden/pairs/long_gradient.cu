@@ -7,7 +7,7 @@ enum { DIM = 42, KEPT = 1, WEIGHTS = 0, VALUES = 42, INDICES = 0, WIDTH = 42, OP
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };
 // [pair_math.cu
-enum { BINARY = 1 };
+enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu
 typedef Added<Cascade<DIM, ROWS> > State;
 typedef Added<Cascade<DIM> > Merged;
@@ -63,7 +63,7 @@ typedef f32 A;
 typedef f32 R;
 enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 0, WIDTH = 1, OPERANDS = 5, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, APART = 42 };
 // [pair_math.cu
-enum { BINARY = 1 };
+enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu
 typedef Added<Cascade<DIM> > State;
 typedef Added<Cascade<DIM> > Merged;

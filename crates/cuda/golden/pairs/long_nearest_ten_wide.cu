@@ -8,7 +8,7 @@ struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[2]; u64 numbers[1]; };
 // [hopper.cu
 // [pair_math.cu
-enum { BINARY = 1 };
+enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu
 typedef Ranked<false, i32> State;
 typedef Ranked<false, i64> Merged;
@@ -38,7 +38,7 @@ typedef f32 A;
 typedef f32 R;
 enum { DIM = 1, KEPT = 10, WEIGHTS = 0, VALUES = 10, INDICES = 10, WIDTH = 10, OPERANDS = 4, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, APART = 1 };
 // [pair_math.cu
-enum { BINARY = 1 };
+enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu
 typedef Ranked<false, i32> State;
 typedef Ranked<false, i64> Merged;

@@ -8,7 +8,7 @@ struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };
 #define DEPTH ((u32)in.numbers[DEPTH_AT])
 // [pair_math.cu
-enum { BINARY = 1 };
+enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu
 typedef Added<Cascade<DIM> > State;
 typedef Added<Cascade<DIM> > Merged;
@@ -60,7 +60,7 @@ typedef f32 A;
 typedef f32 R;
 enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 5, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, APART = 1 };
 // [pair_math.cu
-enum { BINARY = 1 };
+enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu
 typedef Added<Cascade<DIM> > State;
 typedef Added<Cascade<DIM> > Merged;

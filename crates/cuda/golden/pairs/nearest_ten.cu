@@ -7,7 +7,7 @@ enum { DIM = 1, KEPT = 10, WEIGHTS = 0, VALUES = 10, INDICES = 10, WIDTH = 10, O
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[2]; u64 numbers[1]; };
 // [pair_math.cu
-enum { BINARY = 1 };
+enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu
 typedef Ranked<false, i32> State;
 typedef Ranked<false, i64> Merged;

@@ -7,7 +7,7 @@ enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 1, OPERA
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[4]; u64 numbers[1]; };
 // [pair_math.cu
-enum { BINARY = 1 };
+enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu
 typedef Shifted<Cascade<1 + WEIGHTS> > State;
 typedef Shifted<Cascade<1 + WEIGHTS> > Merged;
@@ -59,7 +59,7 @@ typedef f32 A;
 typedef f32 R;
 enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 1, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, APART = 1 };
 // [pair_math.cu
-enum { BINARY = 1 };
+enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu
 typedef Shifted<Cascade<1 + WEIGHTS> > State;
 typedef Shifted<Cascade<1 + WEIGHTS> > Merged;

@@ -7,7 +7,7 @@ enum { DIM = 1, KEPT = 20, WEIGHTS = 0, VALUES = 20, INDICES = 20, WIDTH = 20, O
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[4]; u64 numbers[1]; };
 // [pair_math.cu
-enum { BINARY = 1 };
+enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu
 // [pair_teams.cu
 typedef Team<false, i32> State;

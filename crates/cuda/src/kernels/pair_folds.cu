@@ -226,11 +226,12 @@ template <bool LARGEST, class X> struct Ranked : Steady {
 // Where exponentials are powers of two (BINARY), so are shifts, and one product and sum, rounded once, is all that a pair needs. By
 // so much as a shift is rounded, all pairs of a row are moved alike: up to m of 2^30 by no more than 64, so that powers
 // and 64 of them stay in range. Beyond, float32 has so few numbers that others leave nothing beside the largest: the shift is m itself, and
-// the slope 1, by which differences are exact. Of an infinite m the limit is below it, so that pairs are looked at one by one.
+// the slope 1, by which differences are exact. Of an infinite m the limit is below it, so that pairs are looked at one by one. Where
+// exponents are squares of points that are looked at (BOUNDED) there are none beyond, and the slope is a constant.
 #define AHEAD_OF_TOP ((A)4)
 #define NOT_FAR ((A)60)
 #define SLOPE ((A)(BINARY ? 1.44269504f : 1.f))
-FN bool is_beyond_shifts(A top) { return ::fabs(top) >= (BINARY ? (A)(1 << 30) : infinity<A>()); }
+FN bool is_beyond_shifts(A top) { return !BOUNDED && ::fabs(top) >= (BINARY ? (A)(1 << 30) : infinity<A>()); }
 FN A power(A v) { return BINARY ? (A)op_exp2_pair_f32((f32)v) : exp(v); }
 template <class Sums> struct Shifted : WithoutIndices {
     A top, shift, slope, limit, moved; // `moved` is what all exponents lack of their part outside

@@ -164,7 +164,7 @@ fn merge(plan: &Plan<'_>) -> String {
         &types(plan),
         &format!("enum {{ {} }};\n", list(sizes)),
         kernel!("pair_math.cu"),
-        &exponential(&plan.folding),
+        &exponential(&plan.folding, false),
         kernel!("pair_folds.cu"),
         teams(plan),
         &states(plan, true),
@@ -206,7 +206,10 @@ fn printed(plan: &Plan<'_>) -> Result<Printed> {
     let sides = plan.right.as_ref().map_or(Ok(String::new()), |right| sides(right, after))?;
     Ok(Printed {
         numbers: numbers(plan),
-        exponential: exponential(&plan.folding),
+        exponential: exponential(
+            &plan.folding,
+            sections.square.is_some_and(|it| it.is_all_of(sections.tape)),
+        ),
         formula: states(plan, false) + &operations + &functions + &sides,
     })
 }
@@ -327,10 +330,11 @@ fn tiles(plan: &Plan<'_>, wide: Wide) -> impl Iterator<Item = (&'static str, usi
     })
 }
 
-/// Whether shifted sums are about powers of two, by the exponential that the card has an instruction for.
-fn exponential(folding: &Folding) -> String {
+/// Whether shifted sums are about powers of two, by the exponential that the card has an instruction for; and whether
+/// exponents are known to be `bounded`.
+fn exponential(folding: &Folding, bounded: bool) -> String {
     let cheap = !folding.strict && folding.accumulates == DType::Float32;
-    format!("enum {{ BINARY = {} }};\n", u8::from(cheap))
+    format!("enum {{ BINARY = {}, BOUNDED = {} }};\n", u8::from(cheap), u8::from(bounded))
 }
 
 /// The state, the same with wide indices for merging, and what it becomes. `merges` says that nothing takes pairs.

@@ -137,6 +137,11 @@ impl Square {
         })
     }
 
+    /// Whether it is what the tape gives first, as it is: norms that are small enough then bound that.
+    pub(super) fn is_all_of(&self, tape: &Tape) -> bool {
+        !self.is_filter() && self.plus.is_none() && tape.outputs()[0] == self.scaled
+    }
+
     /// Whether it only finds candidates.
     pub(super) fn is_filter(&self) -> bool {
         self.kind == Kind::Filter
