@@ -59,7 +59,7 @@ FN T long_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const Of
 FN T long_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const OfJ& y, i64 j, u32 k) { return widen(((const f32*)in.at[3].base)[(i64)at[3] + j * in.at[3].row + k * in.at[3].component]); }
 FN T long_once(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, u32 k) { return 0; }
 FN void sum_of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, u32 k, T (&sums)[SUMS_OF_J + 1]) { }
-FN void add_along(const Once& p, const OfI& x, const OfJ& y, T a, T b, T c, Numbers& numbers) { f32 e7 = narrow<f32>(op_add_f32(widen(a), widen(b))); f32 e9 = narrow<f32>(op_subtract_f32(widen(a), widen(b))); f32 e10 = narrow<f32>(op_abs_f32(widen(e9))); numbers.at[0] = Min<T>::step(numbers.at[0], widen(e7), 0); numbers.at[1] = Max<T>::step(numbers.at[1], widen(e10), 0); }
+FN void fold_along(const Once& p, const OfI& x, const OfJ& y, T a, T b, T c, Numbers& numbers) { f32 e7 = narrow<f32>(op_add_f32(widen(a), widen(b))); f32 e9 = narrow<f32>(op_subtract_f32(widen(a), widen(b))); f32 e10 = narrow<f32>(op_abs_f32(widen(e9))); numbers.at[0] = Min<T>::step(numbers.at[0], widen(e7), 0); numbers.at[1] = Max<T>::step(numbers.at[1], widen(e10), 0); }
 // [pairs_ends.cu
 // [pairs_origin.cu
 // [pairs_chunks.cu

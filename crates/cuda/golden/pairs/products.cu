@@ -47,7 +47,7 @@ FN T long_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const Of
 FN T long_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const OfJ& y, i64 j, u32 k) { return widen(((const f32*)in.at[3].base)[(i64)at[3] + j * in.at[3].row + k * in.at[3].component]); }
 FN T long_once(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, u32 k) { return 0; }
 FN void sum_of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, u32 k, T (&sums)[SUMS_OF_J + 1]) { }
-FN void add_along(const Once& p, const OfI& x, const OfJ& y, T a, T b, T c, Numbers& numbers) { numbers.at[0] = fma(widen(a), widen(b), numbers.at[0]); }
+FN void fold_along(const Once& p, const OfI& x, const OfJ& y, T a, T b, T c, Numbers& numbers) { numbers.at[0] = fma(widen(a), widen(b), numbers.at[0]); }
 // [pairs_ends.cu
 // [pairs_origin.cu
 // [pairs_chunks.cu

@@ -1,7 +1,7 @@
 // What kernels of long vectors share, by threads and by teams. Some components of a tile's vectors come to shared memory
 // at once; their length is an argument (DEPTH). Declared before, beside the sections: components of the vectors that pairs
-// are made of (`long_i`, `long_j`, `long_once`), whether those of j need its numbers (SCALED_J); what they add to the numbers of a
-// pair (`Numbers`, `add_along`), whether that or `long_i` needs numbers of i (OF_ROWS), and whether zeros add nothing (VANISHES); and what else
+// are made of (`long_i`, `long_j`, `long_once`), whether those of j need its numbers (SCALED_J); what they are folded to, the numbers of a
+// pair (`Numbers`, `fold_along`), whether that or `long_i` needs numbers of i (OF_ROWS), and whether zeros change nothing (VANISHES); and what else
 // is summed along vectors of j, SUMS_OF_J numbers (`sum_of_j`).
 
 // The numbers of a tile's j, beside their vectors. A warp sums along those of a j, so that neighbours read neighbours.

@@ -1,7 +1,7 @@
 // How threads go over a range of j whose vectors are long: TILE of them at once. Part of `pairs.cu`, whose head tells the
 // rest; declared before is what `pairs_chunks.cu` names and has, and `fold` with the numbers of pairs.
 //
-// DEEP components of the block's rows and of a tile's j are in shared memory at a time, and a thread adds what they are to the
+// DEEP components of the block's rows and of a tile's j are in shared memory at a time, and a thread folds them to the
 // numbers of 8 rows by TILE / 8 j, as products of matrices are made. These numbers, of which a pair may have several, go by way
 // of shared memory to the threads that own the rows, which fold them.
 
@@ -54,8 +54,8 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
     u32 runs = 0, turn = 0;
     for (i32 j = 0; j < own.count; j += TILE) {
         int here = own.count - j < TILE ? own.count - j : TILE, whole = here - here % GROUP;
-        Numbers sums[HEIGHT][WIDE_BY];
-        EACH(r, HEIGHT) EACH(u, WIDE_BY) sums[r][u].init();
+        Numbers numbers[HEIGHT][WIDE_BY];
+        EACH(r, HEIGHT) EACH(u, WIDE_BY) numbers[r][u].init();
         __syncthreads();
         bring(in, at, p, own.begin + j, here, tile);
 #pragma unroll 1
@@ -87,13 +87,13 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
                 T w = of_once[turn][c];
                 EACH(r, HEIGHT) EACH(u, WIDE_BY) {
                     const int row = own_place<THREADS, HEIGHT>(high, r), column = own_place<TILE, WIDE_BY>(wide, u);
-                    add_along(p, of_rows[OF_ROWS ? row : 0], tile[column], a[r], b[u], w, sums[r][u]);
+                    fold_along(p, of_rows[OF_ROWS ? row : 0], tile[column], a[r], b[u], w, numbers[r][u]);
                 }
             }
         }
         __syncthreads();
         EACH(u, WIDE_BY) EACH(r, HEIGHT) {
-            shared.set(own_place<TILE, WIDE_BY>(wide, u), own_place<THREADS, HEIGHT>(high, r), sums[r][u]);
+            shared.set(own_place<TILE, WIDE_BY>(wide, u), own_place<THREADS, HEIGHT>(high, r), numbers[r][u]);
         }
         __syncthreads();
         s[0].begin(0);

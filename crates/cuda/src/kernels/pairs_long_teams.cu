@@ -20,8 +20,8 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
     u32 runs = 0, turn = 0;
     for (i32 j = 0; j < own.count; j += TILE) {
         int here = own.count - j < TILE ? own.count - j : TILE;
-        Numbers sums[ROWS][GROUP];
-        EACH(r, ROWS) EACH(u, GROUP) sums[r][u].init();
+        Numbers numbers[ROWS][GROUP];
+        EACH(r, ROWS) EACH(u, GROUP) numbers[r][u].init();
         __syncthreads();
         bring(in, at, p, own.begin + j, here, tile);
 #pragma unroll 1
@@ -45,7 +45,7 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
                 EACH(u, GROUP) {
                     Pack<T, 4> b = *(const Pack<T, 4>*)&chunks[turn][u * LANES + lane][c];
                     EACH(e, 4) EACH(r, ROWS) if (VANISHES || d + c + e < depth) {
-                        add_along(p, x[r], tile[u * LANES + lane], a[r].at[e], b.at[e], w[e], sums[r][u]);
+                        fold_along(p, x[r], tile[u * LANES + lane], a[r].at[e], b.at[e], w[e], numbers[r][u]);
                     }
                 }
             }
@@ -53,7 +53,7 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
         runs++;
         EACH(r, ROWS) {
             s[r].begin(j + here);
-            fold<GROUP>(p, x[r], tile + lane, sums[r], s[r], j + lane);
+            fold<GROUP>(p, x[r], tile + lane, numbers[r], s[r], j + lane);
             s[r].carry(runs);
         }
     }

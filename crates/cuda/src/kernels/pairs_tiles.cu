@@ -1,5 +1,5 @@
-// What all ways to take pairs share on Hopper's tensor cores: the products of tiles, a thread's places in
-// them, and how a state leaves. The head of `pairs_wide.cu` tells the walk and what is declared before.
+// What all ways to take pairs share on Hopper's tensor cores: the products of tiles, and a thread's places in
+// them. The head of `pairs_wide.cu` tells the walk and what is declared before.
 
 #define PLACES (COLUMNS / 2)
 #define OWN (COLUMNS / 4)   // columns of a thread
@@ -67,38 +67,4 @@ FN T square_from(f32 sum, f32 cross, f32 factor, T x, T y) {
 FN T square_of(const f32 (&sum)[PLACES], const f32 (&cross)[PLACES], int r, int c, f32 factor, T x, T y) {
     int place = c / 2 * 4 + r * 2 + c % 2;
     return square_from(sum[place], cross[place], factor, x, y);
-}
-
-// The state of a thread's row r: a result, or what goes on and is merged.
-template <class M = Merged> FN void put_state(const State& s, int r, const Own& own, const Shape& shape, const u64 (&at)[OPERANDS],
-    const Output& values, const Output& indices, const Partial& partial, const Wide& w) {
-    i64 i = own.first + r * 8;
-    if (threadIdx.x % 4 != 0 || i >= shape.m) return;
-    if (shape.ranges == 1 && !w.goes_on && w.ends) {
-        give(s, shape, at, i, shape.start + own.begin, values, indices);
-        return;
-    }
-    i64 to = own.range * shape.m + i;
-    A found[VALUES];
-    i64 where[INDICES + 1];
-    EACH(k, VALUES) found[k] = s.value(k);
-    EACH(k, INDICES) where[k] = s.index(k, shape.start + own.begin);
-    M all;
-    all.init();
-    if (w.goes_on) all.take(partial.values + to * VALUES, partial.indices + to * INDICES);
-    if constexpr (RANKS) {
-        LOOP(k, VALUES) {
-            A v = found[0];
-            i64 j = where[0];
-            EACH(q, VALUES) {
-                v = q == k ? found[q] : v;
-                j = q == k ? where[q] : j;
-            }
-            if (j >= 0) all.put(k % DIM, v, j);
-        }
-    } else {
-        all.take(found, where);
-    }
-    ALONG(k, VALUES) partial.values[to * VALUES + k] = all.value(k);
-    ALONG(k, INDICES) partial.indices[to * INDICES + k] = all.index(k, 0);
 }

@@ -1,19 +1,37 @@
 // Sums, logarithms of sums and the like, for `pairs_wide.cu`: a thread folds the values of its pairs. Four
 // lanes have a state each of every row, which are joined in order at the end.
 
+static_assert(INDICES == 0, "only filters look for indices");
+
 // Four lanes' states of a row, joined in order; all four get the whole.
 FN void join_lanes(State& s) {
     State joined;
     joined.init();
     EACH(q, 4) {
         A values[VALUES];
-        i64 indices[INDICES + 1];
         int from = threadIdx.x % 32 / 4 * 4 + q;
         EACH(k, VALUES) values[k] = __shfl_sync(~0u, s.value(k), from);
-        EACH(k, INDICES) indices[k] = __shfl_sync(~0u, s.index(k, 0), from);
-        joined.take(values, indices);
+        joined.take(values, nullptr);
     }
     s = joined;
+}
+
+// The state of a thread's row r: a result, or what goes on and is merged.
+FN void put_state(const State& s, int r, const Own& own, const Shape& shape, const u64 (&at)[OPERANDS],
+    const Output& values, const Output& indices, const Partial& partial, const Wide& w) {
+    i64 i = own.first + r * 8;
+    if (threadIdx.x % 4 != 0 || i >= shape.m) return;
+    if (shape.ranges == 1 && !w.goes_on && w.ends) {
+        give(s, shape, at, i, shape.start + own.begin, values, indices);
+        return;
+    }
+    A found[VALUES], *held = partial.values + (own.range * shape.m + i) * VALUES;
+    EACH(k, VALUES) found[k] = s.value(k);
+    Merged all;
+    all.init();
+    if (w.goes_on) all.take(held, nullptr);
+    all.take(found, nullptr);
+    ALONG(k, VALUES) held[k] = all.value(k);
 }
 
 // A tile's pairs; `here` of its columns are there.

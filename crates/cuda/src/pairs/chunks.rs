@@ -1,5 +1,5 @@
 //! What kernels of long vectors need beside the sections: the components of those that pairs are made of, and what they
-//! add to the numbers of a pair (`kernels/pairs_chunks.cu` says who calls these).
+//! are folded to, the numbers of a pair (`kernels/pairs_chunks.cu` says who calls these).
 //!
 //! Called by `functions`.
 
@@ -16,12 +16,13 @@ use crate::source::storage;
 impl Printer<'_, '_> {
     /// The numbers of a pair, and what they are before the first component.
     pub(super) fn numbers(&self, long: &Long) -> String {
-        let step = |slot: &SlotId| self.sections.step(*slot);
-        let before =
-            |step: &Step| fold(step).map_or("0".to_owned(), |fold| format!("{fold}::init()"));
-        let begun = long.numbers.iter().filter_map(step).enumerate();
+        let before = |slot: SlotId| match self.sections.step(slot).and_then(fold) {
+            Some(fold) => format!("{fold}::init()"),
+            None => "0".to_owned(),
+        };
+        let begun = long.numbers.iter().enumerate();
         let begun: String =
-            begun.map(|(k, step)| format!("at[{k}] = {}; ", before(step))).collect();
+            begun.map(|(k, &slot)| format!("at[{k}] = {}; ", before(slot))).collect();
         let count = long.numbers.len();
         format!("struct Numbers {{ T at[{count}]; METHOD void init() {{ {begun}}} }};\n")
     }
@@ -54,7 +55,7 @@ impl Printer<'_, '_> {
             if let Some(step) = self.sections.step(slot) {
                 let made = self.made(&step.operands, Per::J)?;
                 let number = |operand: SlotId| self.value(operand, Per::J);
-                let term = add(step, &format!("sums[{place}]"), &number);
+                let term = fold_to(step, &format!("sums[{place}]"), &number);
                 write!(added, "{{ {made}{term} }} ").ok();
             }
         }
@@ -67,7 +68,7 @@ impl Printer<'_, '_> {
         Ok(text)
     }
 
-    /// What one component of each vector adds to the numbers of a pair: `a` of i, `b` of j, `c` of neither.
+    /// Folds one component of each vector to the numbers of a pair: `a` of i, `b` of j, `c` of neither.
     fn of_pair(&self, long: &Long) -> Result<String> {
         let number = |slot: SlotId| match long.ends.iter().position(|end| *end == Some(slot)) {
             Some(place) => ["a", "b", "c"][place].to_owned(),
@@ -75,7 +76,7 @@ impl Printer<'_, '_> {
             None => self.number(slot, "0", Per::J),
         };
         let mut text =
-            "FN void add_along(const Once& p, const OfI& x, const OfJ& y, T a, T b, T c, Numbers& numbers) { "
+            "FN void fold_along(const Once& p, const OfI& x, const OfJ& y, T a, T b, T c, Numbers& numbers) { "
                 .to_owned();
         let is_pair = |slot: &SlotId| self.sections.per[usize::from(*slot)] == Per::Pair;
         for &slot in long.vectors.iter().filter(|slot| is_pair(slot)) {
@@ -86,7 +87,7 @@ impl Printer<'_, '_> {
         }
         for (place, step) in long.numbers.iter().map(|&slot| self.sections.step(slot)).enumerate() {
             let added = |step| {
-                add(step, &format!("numbers.at[{place}]"), &|slot| {
+                fold_to(step, &format!("numbers.at[{place}]"), &|slot| {
                     format!("widen({})", number(slot))
                 })
             };
@@ -105,8 +106,8 @@ fn fold(step: &Step) -> Option<String> {
     }
 }
 
-/// Takes numbers of a step's operands to what it folds.
-fn add(step: &Step, sum: &str, number: &dyn Fn(SlotId) -> String) -> String {
+/// Folds numbers of a step's operands to what there is.
+fn fold_to(step: &Step, sum: &str, number: &dyn Fn(SlotId) -> String) -> String {
     let numbers: Vec<String> = step.operands.iter().map(|&slot| number(slot)).collect();
     match (&step.action, fold(step)) {
         (Action::Dot, _) => format!("{sum} = fma({}, {sum});", numbers.join(", ")),

@@ -12,9 +12,10 @@ use tilework_tape::{Action, Per, SlotId, Step, Tape};
 
 use super::sections::{self, LONG, is_elementwise};
 
-/// Bytes of a j beside its vector that there is room for, and of all numbers of a row, where other threads need them.
+/// Bytes of a j beside its vector that there is room for, and of a row, where other threads need its numbers: a warp has
+/// room for so many of all its rows.
 const BESIDE: usize = 256;
-const OF_ROW: usize = 512;
+const OF_ROW: usize = 768;
 
 /// Numbers of a pair that threads have registers for, each of several rows and j.
 const MOST: usize = 4;
@@ -32,7 +33,7 @@ pub(super) struct Long {
     pub(super) of_j: Vec<SlotId>,
     /// Whether the vectors of i and of j that pairs are made of need other numbers of i and of j.
     pub(super) scaled: [bool; 2],
-    /// Whether what is added to the numbers of a pair needs numbers of i.
+    /// Whether the numbers of a pair, or the vectors of i that they are made of, need numbers of i.
     pub(super) of_rows: bool,
     /// Whether zeros in place of all vectors add nothing.
     pub(super) vanishes: bool,
@@ -91,9 +92,14 @@ impl Long {
         let bytes = short.filter(|input| input.slot.len <= LONG);
         let bytes: usize =
             bytes.map(|input| input.slot.len as usize * input.slot.dtype.size()).sum();
-        let of_row = (0..tape.slots() as SlotId).filter(|slot| of_rows && is_of_i(slot));
+        let outside = |slot: &SlotId| {
+            let steps = tape.steps().iter().zip(first..);
+            let mut users = steps.filter(|(step, _)| step.operands.contains(slot));
+            users.any(|(step, at)| per[at] != Per::I || step.slot.len > LONG)
+        };
+        let of_row = (0..tape.slots() as SlotId).filter(|slot| is_of_i(slot) && outside(slot));
         let of_row: usize = of_row.map(|slot| sections::bytes(tape, slot)).sum();
-        (fits && bytes <= BESIDE && of_row <= OF_ROW).then_some(Long {
+        (fits && bytes <= BESIDE && (!of_rows || of_row <= OF_ROW)).then_some(Long {
             numbers,
             vectors,
             ends,
@@ -119,7 +125,7 @@ fn is_sum(step: &Step) -> bool {
     matches!(step.action, Action::Dot | Action::Fold(FoldId::Sum))
 }
 
-/// Whether a step folds vectors to a number, of which no more is known meanwhile than another one.
+/// Whether a step folds vectors to a number, with a number as its state.
 fn is_number(step: &Step) -> bool {
     is_sum(step) || matches!(step.action, Action::Fold(FoldId::Max | FoldId::Min))
 }
@@ -182,6 +188,10 @@ mod tests {
             "s = Pm(1)",
             "t = Vi(1)",
             "v = Vi(100)",
+            "e = Vi(64)",
+            "f = Vi(64)",
+            "g = Vi(64)",
+            "h = Vj(64)",
         ];
         let parsed = formula(text, &aliases).unwrap();
         let reduction = Reduction::new("Sum", &parsed, Axis::J, None, None).unwrap();
@@ -216,6 +226,7 @@ mod tests {
             ("Sum(Exp(x * y * s))", 0, [false, false], false),
             ("SqDist(x,y) * (x|y)", 0, [false, false], true),
             ("Max(Abs(x - y))", 0, [false, false], false),
+            ("SqDist(x * t, y) * ((e|h) + (Exp(e)|h))", 0, [true, false], true),
             ("Min(x * t + y) * SqDist(x * t, y)", 0, [true, false], false),
             (
                 "SqDist(x,y) * (x|y) / (Norm2(x) * Norm2(y)) * Sum(Abs(x - y))",
@@ -233,6 +244,8 @@ mod tests {
     #[test]
     fn other_vectors_stay() {
         for text in [
+            // More numbers of i than others have room for.
+            "SqDist(x * t, y) * ((e|h) + (f|h) + (g|h))",
             // Results, another length, five numbers of a pair, two vectors of i, more than a number.
             "Grad(Exp(-SqDist(x,y)), x, Extract(b, 0, 1))",
             "SqDist(x,y) * c",

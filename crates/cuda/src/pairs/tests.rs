@@ -363,6 +363,17 @@ fn what_is_compiled_needs_little_local_memory() {
         ("Sum", None, "TensorProd(x - y, x - y)", 10, 1, F32, false),
         ("Sum", None, "Exp(-SqDist(x,y)) * TensorProd(x - y, x - y)", 12, 1, F32, false),
         ("Count", None, "x - y", 100, 1, F32, false),
+        ("ArgKMin", Some(10), "Max(Abs(x - y))", 784, 1, F32, false),
+        (
+            "ArgKMin",
+            Some(100),
+            "SqDist(x / Norm2(x), y) + Min(x / Norm2(x) - y)",
+            784,
+            1,
+            F32,
+            false,
+        ),
+        ("KMin", Some(20), "SqDist(x / Norm2(x), y)", 100, 1, DType::Float64, false),
     ] {
         let aliases = [("x = Vi", dim), ("y = Vj", dim), ("b = Vj", width), ("q = Pm", dim)];
         let aliases = aliases.map(|(variable, dim)| format!("{variable}({dim})"));

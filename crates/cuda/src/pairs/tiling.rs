@@ -387,21 +387,22 @@ fn in_chunks_of_teams(sections: &Sections<'_>, folding: &Folding, sizes: &Sizes)
     let (teams, words) = (THREADS / TEAM, words_of_team(folding));
     // A thread has the numbers of as many pairs, whichever they are.
     let numbers = numbers_of_pair(sections);
-    let fits = |rows: &usize| {
-        rows * words <= TEAM_WORDS
-            && rows * numbers <= 4
-            && (*rows == 1 || 2 * sizes.m > rows * teams)
-    };
-    let rows = ROWS_IN_CHUNKS_OF_TEAMS.into_iter().find(fits).unwrap_or(1);
     let number = folding.computes.size();
     let each = sections.bytes(Per::J).next_multiple_of(16);
     let sums = sums_of_j(sections) * number;
-    let bytes = |group: usize| {
+    let has_room = |rows: usize, group: usize| {
         let chunks = group * TEAM * (2 * (DEPTHS_OF_CHUNK * number + 16) + each + sums);
         let of_rows = 2 * DEPTHS_OF_CHUNK * number + bytes_of_row(sections);
-        chunks + rows * teams * of_rows + BESIDE_LEVELS
+        chunks + rows * teams * of_rows + BESIDE_LEVELS <= DECLARED
     };
-    let fits = |group: &usize| bytes(*group) <= DECLARED && group * numbers <= 4;
+    let fits = |rows: &usize| {
+        rows * words <= TEAM_WORDS
+            && rows * numbers <= 4
+            && has_room(*rows, 1)
+            && (*rows == 1 || 2 * sizes.m > rows * teams)
+    };
+    let rows = ROWS_IN_CHUNKS_OF_TEAMS.into_iter().find(fits).unwrap_or(1);
+    let fits = |group: &usize| has_room(rows, *group) && group * numbers <= 4;
     let group = [4, 2].into_iter().find(fits).unwrap_or(1);
     let (team, tile, slices, ahead, few) = (TEAM, group * TEAM, 1, 0, false);
     Tiling { threads: THREADS, team, rows, slices, tile, group, ahead, few, wide: None }
