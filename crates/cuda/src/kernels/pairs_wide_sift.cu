@@ -13,16 +13,32 @@ template <class V> FN V farthest_of_four(V v) {
     return fmax(v, __shfl_xor_sync(~0u, v, 2));
 }
 
-// The square by the direct form.
-FN T exact(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, i64 j, u32 depth) {
+// The square of a pair of each lane by the direct form. Neighbours read neighbouring components, AT_ONCE of two pairs, and
+// what these differ by goes to the lane that sums it by way of `room`, AT_ONCE rows of 32 at a distance of STRIDE, in which
+// nobody waits for a bank. All lanes of a warp have to be here.
+enum { AT_ONCE = 16, STRIDE = 128 * GROUPS };
+FN T exact(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, i64 j, u32 depth, T* room) {
     const Input &x = in.at[POINT_X], &y = in.at[POINT_Y];
-    const f32* from = (const f32*)x.base + ((i64)at[POINT_X] + i * x.row);
-    const f32* to = (const f32*)y.base + ((i64)at[POINT_Y] + j * y.row);
+    const u32 lane = threadIdx.x % 32, half = lane / AT_ONCE, part = lane % AT_ONCE;
+    const i64 from = (i64)at[POINT_X] + i * x.row, to = (i64)at[POINT_Y] + j * y.row;
     T sum = 0;
+#pragma unroll 1
+    for (u32 d = 0; d < depth; d += AT_ONCE) {
+        const u32 own = d + part < depth ? d + part : 0;
 #pragma unroll 8
-    for (u32 d = 0; d < depth; d++) {
-        T e = from[d * x.component] - to[d * y.component];
-        sum = fma(e, e, sum);
+        for (u32 c = 0; c < 32; c += 2) {
+            const i64 its = __shfl_sync(~0u, from, c + half), other = __shfl_sync(~0u, to, c + half);
+            room[part * STRIDE + (c + half + part) % 32] =
+                ((const f32*)x.base)[its + own * x.component] - ((const f32*)y.base)[other + own * y.component];
+        }
+        __syncwarp();
+        const u32 here = depth - d < AT_ONCE ? depth - d : AT_ONCE;
+#pragma unroll 4
+        for (u32 e = 0; e < here; e++) {
+            const T v = room[e * STRIDE + (lane + e) % 32];
+            sum = fma(v, v, sum);
+        }
+        __syncwarp();
     }
     return sum;
 }
@@ -61,17 +77,18 @@ struct Found {
 // lane has, so that it pays to wait until a lane has more than WAITING; EIGHT more may come before that is
 // looked at.
 #define ROOM (WAITING + EIGHT)
+static_assert(2 * ROOM >= AT_ONCE, "room for what `exact` hands on, when nothing waits any more");
 struct Waiting {
     T* square; // this thread's, at a distance of all threads that sift
     i32* at;
     i32 count[2];
     METHOD void init(void* memory) {
         square = (T*)memory + threadIdx.x;
-        at = (i32*)(square + ROOM * 128 * GROUPS);
+        at = (i32*)(square + ROOM * STRIDE);
         count[0] = count[1] = 0;
     }
     METHOD bool is_full() const { return count[0] + count[1] > WAITING; }
-    METHOD i32 place(int r, i32 k) const { return (r ? ROOM - 1 - k : k) * (128 * GROUPS); }
+    METHOD i32 place(int r, i32 k) const { return (r ? ROOM - 1 - k : k) * STRIDE; }
     METHOD void add(int r, T v, i32 j) {
         i32 to = place(r, r ? count[1] : count[0]);
         square[to] = v;
@@ -179,17 +196,28 @@ struct Kept {
             // Beyond its last, a lane may have left something out.
             const bool cut = found[r].at[FOUND - 1] >= 0;
             const T farthest = found[r].square[FOUND - 1] + (r ? own.x[1].norm : own.x[0].norm);
-            put_in_order(found[r], in, at, r ? own.row[1] : own.row[0], own.begin, w.depth);
+            put_in_order(found[r], in, at, r ? own.row[1] : own.row[0], own.begin, w.depth, r ? reach[1] : reach[0]);
             const T last = put_joined(found[r], own.first + r * 8, own, shape, at, values, indices, partial, w);
             if (cut && own.first + r * 8 < shape.m && !(farthest > last + bound)) atomicMax((u64*)choice.measured + 2, (u64)1);
         }
     }
-    // What a lane has found, in the order of the direct form, which is almost the one that it has.
-    METHOD void put_in_order(volatile Found& mine, const Inputs& in, const u64 (&at)[OPERANDS], i64 row, i64 begin, u32 depth) {
+    // What a lane has found, in the order of the direct form, which is almost the one that it has, up to what may be among
+    // the smallest of its row.
+    METHOD void put_in_order(volatile Found& mine, const Inputs& in, const u64 (&at)[OPERANDS], i64 row, i64 begin,
+        u32 depth, T most) {
+        int count = 0;
         LOOP(k, FOUND) {
+            const bool needed = mine.at[k] >= 0 && mine.square[k] <= most;
+            count += needed;
+            if (!needed) mine.at[k] = -1;
+        }
+        const int all = __reduce_max_sync(~0u, count);
+        // What waited is in its place, in all lanes: its room is free.
+        __syncwarp();
+        LOOP(k, all) {
             const i32 place = mine.at[k];
-            if (place < 0) break;
-            const T v = exact(in, at, row, begin + place, depth);
+            const T v = exact(in, at, row, begin + (place < 0 ? 0 : place), depth, waiting.square - threadIdx.x % 32);
+            if (place < 0) continue;
             int to = k;
 #pragma unroll 1
             for (; to > 0 && comes_before(v, place, mine.square[to - 1], mine.at[to - 1]); to--) {
