@@ -38,9 +38,15 @@ pub(super) const PARTIAL_BYTES: usize = 32 << 20;
 /// The most ranges of a row: more take longer to merge than they save.
 const MOST_RANGES: usize = 2048;
 
-/// j of a range for each of the K best that are kept: until a range has seen many times K values,
-/// most of them are kept for a while.
-const RANGE_PER_RANK: usize = 1024;
+/// j of a range for each of the K best that are kept, at least, where ranges are to have enough blocks at work, and where
+/// rows are so few, or pairs so many, that there are enough anyway: until a range has seen many times K values, most of them
+/// are kept for a while.
+const RANGE_PER_RANK: usize = 16;
+const LONG_RANGE_PER_RANK: usize = 1024;
+
+/// What that costs, as so many times the bytes of a state; and blocks that a multiprocessor has whatever it costs.
+const STARTS: f64 = 16.0;
+const BLOCKS_OF_RANKS: usize = 2;
 
 /// Pairs from which work is long.
 const LONG_WORK: f64 = 1e11;
@@ -237,21 +243,24 @@ fn cut(tiling: &Tiling, folding: &Folding, [body, depth]: [usize; 2], sizes: Siz
     let each = if sizes.pairs() > LONG_WORK { 4 * THREADS_EACH } else { THREADS_EACH };
     let whole = tiling.slices == 1 && tiling.wide.is_none() && depth == 0;
     let brief = whole && sizes.pairs() <= LONG_WORK;
+    let ranked = folding.shape.k > 1;
     let wanted = match tiling.slices {
         1 if tiling.few => n.div_ceil(tiling.tile),
         1 if brief => {
             let block = tiling.span() as f64 * body as f64;
             let bytes = batches as f64 * m as f64 * folding.state_bytes() as f64;
-            n.div_ceil(balanced(block, bytes * n as f64).max(tiling.tile))
+            let bytes = if ranked { bytes * STARTS } else { bytes };
+            let least = if ranked { multiprocessors * BLOCKS_OF_RANKS / all } else { 0 };
+            n.div_ceil(balanced(block, bytes * n as f64).max(tiling.tile)).max(least)
         }
         1 => multiprocessors * each / tiling.threads / all,
         slices => (multiprocessors * BLOCKS_OF_SLICES / all).max(1) * slices,
     };
     let room =
         PARTIAL_BYTES / batches.saturating_mul(m).saturating_mul(folding.state_bytes()).max(1);
-    let ranked = folding.shape.k > 1;
     let short = match ranked {
-        true => folding.shape.k * RANGE_PER_RANK,
+        true if brief => folding.shape.k * RANGE_PER_RANK,
+        true => folding.shape.k * LONG_RANGE_PER_RANK,
         false if brief => tiling.tile.min(SHORT_RANGE),
         false => (SHORT_RANGE * DEPTH_OF_RANGE / depth.max(DEPTH_OF_RANGE))
             .max(tiling.tile.min(SHORT_RANGE)),
