@@ -62,7 +62,7 @@ const WIDE: &[File] = &[file("", 20_000, 20_000, true), file("_wide", 20_000, 20
 const WEIGHTED: &[File] =
     &[file("", 20_000, 20_000, true), file("_weighted", 20_000, 20_000, false)];
 /// A filter, or inner products, which any data may have, but which do not pay for few.
-const FILTER: &[File] = &[file("", 2000, 3000, false), file("_wide", 20_000, 20_000, false)];
+const FILTER: &[File] = &[file("", 600, 700, false), file("_wide", 20_000, 20_000, false)];
 /// The same beside points that something else needs, too, and of sums so long that threads of other cards would move them.
 const BESIDE: &[File] =
     &[file("", 20_000, 20_000, true), file("_weighted", 100_000, 100_000, false)];

@@ -28,9 +28,22 @@ const SMALLEST: u32 = 8;
 pub(super) const NARROW: u32 = 9;
 const WIDEST: u32 = 32 << 10;
 
-/// Components of all pairs of a batch that threads would have more to do for, or columns of right-hand sides, from
-/// which splitting pays.
-const WORTH: f64 = 1.5e9;
+/// What threads would have more to do for, from which splitting pays, by components of all pairs that tensor cores save:
+/// as it is, with right-hand sides, by a filter, and for each component of the ranks that a filter computes anew at its end.
+const WORTH: f64 = 6.5e8;
+const WORTH_OF_COLUMNS: f64 = 1e9;
+const WORTH_OF_FILTER: f64 = 4e8;
+const WORTH_OF_FOUND: f64 = 2.5e6;
+
+/// What is split, by the same: each component of a point. And what splitting pays from in each of several batches, which are
+/// taken one by one where threads have all of them at once.
+const SPLITTING: f64 = 50.0;
+const WORTH_OF_BATCH: f64 = 1.5e9;
+
+/// Components and columns up to which threads have registers for several rows, and how much more each costs beyond that.
+const SHORT: u32 = 20;
+const FEW_COLUMNS: usize = 12;
+const CROWDED: f64 = 5.0;
 
 /// Batches that are worked on one by one.
 const BATCHES: usize = 1 << 10;
@@ -82,22 +95,35 @@ pub(super) fn by_tiles(
     folding: &Folding,
     sizes: &Sizes,
 ) -> Option<Square> {
-    let dim = square.dim(tape);
-    let saved = match square.is_filter() {
-        true if dim >= SMALLEST => dim,
-        true => 0,
-        false => dim.saturating_sub(NARROW),
+    let (dim, ranks) = (square.dim(tape), folding.shape.k);
+    let components = f64::from(dim);
+    let [saved, worth] = match square.is_filter() {
+        true if dim < SMALLEST => return None,
+        true => [components, WORTH_OF_FILTER + WORTH_OF_FOUND * components * ranks as f64],
+        false => {
+            let beyond = f64::from(dim.saturating_sub(NARROW));
+            [if dim > SHORT { CROWDED * beyond } else { beyond }, WORTH]
+        }
     };
+    let pays = is_worth(saved, worth, components, sizes) && takes(square, tape, folding, sizes);
+    pays.then_some(Square { products: tiles(&square, tape), ..square })
+}
+
+/// Whether tensor cores take a square wherever that pays.
+fn takes(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> bool {
     // With several panels a filter's rows are not cut over j, so there have to be enough of them.
-    let panel = sizes.n * (dim as usize + 2) * SPLIT_BYTES <= PANEL_BYTES;
+    let panel = sizes.n * (square.dim(tape) as usize + 2) * SPLIT_BYTES <= PANEL_BYTES;
     let enough = panel || sizes.m >= 2 * SIDE * sizes.multiprocessors;
     let ranks =
         !square.is_filter() || (square.outside.is_some() && folding.shape.k <= FEW_RANKS && enough);
-    let suits = suits(square, tape, folding, sizes)
-        && sizes.m as f64 * sizes.n as f64 * f64::from(saved) >= WORTH
-        && folding.words() <= STATE_WORDS
-        && ranks;
-    suits.then_some(Square { products: tiles(&square, tape), ..square })
+    ranks && folding.words() <= STATE_WORDS && suits(square, tape, folding, sizes)
+}
+
+/// Whether it pays to split points or right-hand sides of so many components, where so many of each pair are saved.
+fn is_worth(saved: f64, worth: f64, components: f64, sizes: &Sizes) -> bool {
+    let (m, n) = (sizes.m as f64, sizes.n as f64);
+    let worth = if sizes.batches > 1 { worth.max(WORTH_OF_BATCH) } else { worth };
+    m * n * saved >= worth + SPLITTING * (m + n) * components
 }
 
 /// Of D, how many go through a tensor core at once: few where points are short, so that they may be further from the
@@ -121,9 +147,11 @@ pub(super) fn weighed(right: &Right, folding: &Folding, sizes: &Sizes) -> Option
     if narrow && !square.suits_threads(tape) {
         return None;
     }
+    let columns = right.dim as f64;
+    let saved = if right.dim > FEW_COLUMNS { CROWDED * columns } else { columns };
     let pays = folding.monoid() == Monoid::Add
         && !folding.compensated
-        && sizes.m as f64 * sizes.n as f64 * right.columns().max(right.dim) as f64 >= WORTH;
+        && is_worth(saved, WORTH_OF_COLUMNS, columns, sizes);
     let points = right.difference.is_none_or(|difference| {
         difference.points == [square.x, square.y] && square.is_of_inputs(tape)
     });
@@ -272,7 +300,44 @@ impl Parts {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::sum_of;
+    use super::super::{Forms, Plans};
     use super::*;
+
+    /// By times on an H200, of Gaussians and with right-hand sides: docs/benchmarks has some of them.
+    #[test]
+    fn tensor_cores_take_what_pays() {
+        for (dim, width, batches, m, n, taken) in [
+            (64, 1, 1, 1000, 1000, false),
+            (64, 1, 1, 2000, 2000, true),
+            (32, 1, 1, 2000, 2000, false),
+            (32, 1, 1, 3000, 3000, true),
+            (16, 1, 1, 6000, 6000, false),
+            (16, 1, 1, 20_000, 20_000, true),
+            (9, 1, 1, 100_000, 100_000, false),
+            (64, 1, 64, 2000, 2000, false),
+            (64, 1, 16, 3000, 3000, true),
+            (24, 1, 16, 3000, 3000, false),
+            // Splitting all j would take longer than the pairs of so few rows.
+            (64, 1, 1, 10, 1_000_000, false),
+            (3, 16, 1, 3000, 3000, false),
+            (3, 16, 1, 4000, 4000, true),
+            (3, 64, 1, 1000, 1000, false),
+            (3, 64, 1, 2000, 2000, true),
+            (3, 8, 1, 10_000, 10_000, false),
+        ] {
+            let aliases = [("x = Vi", dim), ("y = Vj", dim), ("b = Vj", width)];
+            let aliases = aliases.map(|(variable, dim)| format!("{variable}({dim})"));
+            let aliases = aliases.each_ref().map(String::as_str);
+            let (tape, folding) = sum_of("Exp(-SqDist(x,y)) * b", &aliases);
+            let (multiprocessors, scheme, capability) = (132, Scheme::Auto, (9, 0));
+            let sizes = Sizes { batches, m, n, multiprocessors, scheme, capability };
+            let forms = Forms::new(&tape, &folding);
+            let plans = Plans::new(&forms, folding, sizes);
+            let wide = plans.expanded.is_some_and(|expanded| expanded.plan.tiling.wide.is_some());
+            assert_eq!(wide, taken, "{dim} components, {width} columns, {batches} x {m} x {n}");
+        }
+    }
 
     #[test]
     fn parts_are_whole_bounded_and_fill_the_card() {
