@@ -49,3 +49,19 @@ FN void fold_along(const Once& p, const OfI& x, const OfJ& y, T a, T b, T c, Num
 // [pairs.cu
 
 }
+// Merge
+// [types
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 1, KEPT = 10, WEIGHTS = 0, VALUES = 10, INDICES = 10, WIDTH = 10, OPERANDS = 4, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, APART = 1 };
+// [pair_math.cu
+enum { BINARY = 1, BOUNDED = 0 };
+// [pair_folds.cu
+typedef Ranked<false, i32> State;
+typedef Ranked<false, i64> Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
+// [pairs_ends.cu
+// [pairs_merge.cu
+
+}

@@ -25,7 +25,7 @@ FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, 
 }
 FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
     ALONG(k, 2) y.s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + j * in.at[0].row + k * in.at[0].component];
-    ALONG(k, 40) y.s2[k] = ((const f32*)in.at[2].base)[(i64)at[2] + j * in.at[2].row + k * in.at[2].component];
+    SOME_ALONG(k, 40) y.s2[k] = ((const f32*)in.at[2].base)[(i64)at[2] + j * in.at[2].row + k * in.at[2].component];
     f32 s5[1]; 
     ALONG(k, 1) { s5[k + 0] = y.s0[k + 0]; }
     ALONG(k, 1) { y.s6[k] = narrow<f32>(op_multiply_f32(widen(p.s4[0]), widen(s5[0]))); }

@@ -26,7 +26,7 @@ FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, 
 FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, const T* sums, OfJ& y) {
     f32 s0[2]; 
     ALONG(k, 2) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + j * in.at[0].row + k * in.at[0].component];
-    ALONG(k, 34) y.s4[k] = ((const f32*)in.at[4].base)[(i64)at[4] + j * in.at[4].row + k * in.at[4].component];
+    SOME_ALONG(k, 34) y.s4[k] = ((const f32*)in.at[4].base)[(i64)at[4] + j * in.at[4].row + k * in.at[4].component];
     f32 s7[1]; 
     s7[0] = 0;
     ALONG(k, 2) { s7[0] = fma(widen(s0[k]), widen(s0[k]), s7[0]); }

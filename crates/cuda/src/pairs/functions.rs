@@ -14,7 +14,8 @@ use tilework_tape::{Action, Contraction, Input, Per, SlotId, Step};
 use super::arguments;
 use super::folding::Folding;
 use super::plan::Plan;
-use super::sections::{LONG, Sections};
+use super::sections::{self, LONG, Sections};
+use super::tiling::AHEAD_BYTES;
 use crate::source::{constant, storage, tape, value};
 
 /// Products of a contraction up to which its loops are unrolled.
@@ -242,9 +243,22 @@ impl Printer<'_, '_> {
                 text += &format!("    {}\n", self.declaration(slot, per));
             }
             let (len, to) = (input.slot.len, self.array(slot, per));
-            text += &format!("    ALONG(k, {len}) {to}[k] = {};\n", self.load(slot, per));
+            let along = if self.is_read_in_place(slot) { "SOME_ALONG" } else { "ALONG" };
+            text += &format!("    {along}(k, {len}) {to}[k] = {};\n", self.load(slot, per));
         }
         text
+    }
+
+    /// Whether an input goes to shared memory as it is read, where loops can count through it: that of a j which is more than
+    /// threads hold in registers, in kernels that look at j for pairs alone.
+    fn is_read_in_place(&self, slot: SlotId) -> bool {
+        let Sections { tape, per, held, together, square, .. } = self.sections;
+        let place = usize::from(slot);
+        per[place] == Per::J
+            && held[place]
+            && *together
+            && square.is_none()
+            && sections::bytes(tape, slot) > AHEAD_BYTES
     }
 
     /// Number `k` of an input's row, from memory.

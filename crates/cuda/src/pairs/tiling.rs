@@ -53,7 +53,7 @@ const SHORT_BODY: usize = 8;
 const TILE_BYTES: usize = 40 << 10;
 
 /// Bytes of a j that a thread may hold in registers while its tile is not free yet.
-const AHEAD_BYTES: usize = 64;
+pub(super) const AHEAD_BYTES: usize = 64;
 
 /// j whose long vectors come in chunks together, most first, where a pair has one number, and the fewest where it has
 /// several; words of a state that there are registers for beside the numbers of as many pairs as the first makes for a
