@@ -13,26 +13,26 @@ template <class V> FN V farthest_of_four(V v) {
     return fmax(v, __shfl_xor_sync(~0u, v, 2));
 }
 
-// The square of a pair of each lane by the direct form. Neighbours read neighbouring components, AT_ONCE of two pairs, and
-// what these differ by goes to the lane that sums it by way of `room`, AT_ONCE rows of 32 at a distance of STRIDE, in which
+// The square of a pair of each lane by the direct form. Neighbours read neighbouring components, SOME of two pairs at once,
+// and what these differ by goes to the lane that sums it by way of `room`, SOME rows of 32 at a distance of STRIDE, in which
 // nobody waits for a bank. All lanes of a warp have to be here.
-enum { AT_ONCE = 16, STRIDE = 128 * GROUPS };
+enum { SOME = 16, STRIDE = 128 * GROUPS };
 FN T exact(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, i64 j, u32 depth, T* room) {
     const Input &x = in.at[POINT_X], &y = in.at[POINT_Y];
-    const u32 lane = threadIdx.x % 32, half = lane / AT_ONCE, part = lane % AT_ONCE;
+    const u32 lane = threadIdx.x % 32, part = lane % SOME, first = lane - part;
     const i64 from = (i64)at[POINT_X] + i * x.row, to = (i64)at[POINT_Y] + j * y.row;
     T sum = 0;
 #pragma unroll 1
-    for (u32 d = 0; d < depth; d += AT_ONCE) {
+    for (u32 d = 0; d < depth; d += SOME) {
         const u32 own = d + part < depth ? d + part : 0;
 #pragma unroll 8
-        for (u32 c = 0; c < 32; c += 2) {
-            const i64 its = __shfl_sync(~0u, from, c + half), other = __shfl_sync(~0u, to, c + half);
-            room[part * STRIDE + (c + half + part) % 32] =
+        for (u32 c = 0; c < SOME; c++) {
+            const i64 its = __shfl_sync(~0u, from, first + c), other = __shfl_sync(~0u, to, first + c);
+            room[part * STRIDE + (lane + c) % 32] =
                 ((const f32*)x.base)[its + own * x.component] - ((const f32*)y.base)[other + own * y.component];
         }
         __syncwarp();
-        const u32 here = depth - d < AT_ONCE ? depth - d : AT_ONCE;
+        const u32 here = depth - d < SOME ? depth - d : SOME;
 #pragma unroll 4
         for (u32 e = 0; e < here; e++) {
             const T v = room[e * STRIDE + (lane + e) % 32];
@@ -77,7 +77,7 @@ struct Found {
 // lane has, so that it pays to wait until a lane has more than WAITING; EIGHT more may come before that is
 // looked at.
 #define ROOM (WAITING + EIGHT)
-static_assert(2 * ROOM >= AT_ONCE, "room for what `exact` hands on, when nothing waits any more");
+static_assert(2 * ROOM >= SOME, "room for what `exact` hands on, when nothing waits any more");
 struct Waiting {
     T* square; // this thread's, at a distance of all threads that sift
     i32* at;

@@ -19,19 +19,21 @@ const MEASURED_BYTE: f64 = 14.0;
 /// cores: on an H200 0.34 and 0.42, by the times of Gaussians of 784 components, and of 3 and a width of 128.
 const TENSOR_CORES: f64 = 0.4;
 
-/// Components of a square in single precision up to which blocks choose for themselves: differences of longer ones take no
-/// longer, since threads have registers for a pair at a time in both forms, and NVRTC takes twice as long for the expanded one.
-const LONGEST: u32 = 24;
+/// The same in single precision for more components than threads keep several pairs of, where short ranges of j take no
+/// longer by differences and NVRTC takes half as long for these: long work only.
+const CHOICE_OF_MANY: f64 = 1e10;
+const MANY: u32 = 24;
 
 /// Whether an expanded square saves more than the choice costs: an instruction for each component of each pair but one.
 pub(super) fn pays(square: &Square, tape: &Tape, sizes: &Sizes, by_block: bool) -> bool {
     let rows = sizes.batches as f64 * (sizes.m as f64 + sizes.n as f64);
     let measured = rows * bytes(tape, square.x) as f64 * MEASURED_BYTE;
-    let choice = if by_block { CHOICE_BY_BLOCKS } else { CHOICE + measured };
-    let single = tape.slot(square.x).dtype == DType::Float32;
-    if by_block && single && square.dim(tape) > LONGEST {
-        return false;
-    }
+    let many = square.dim(tape) > MANY && tape.slot(square.x).dtype == DType::Float32;
+    let choice = match by_block {
+        true if many => CHOICE_OF_MANY,
+        true => CHOICE_BY_BLOCKS,
+        false => CHOICE + measured,
+    };
     sizes.pairs() * f64::from(square.dim(tape) - 1) >= choice
 }
 

@@ -66,7 +66,10 @@ pub(crate) fn run(
     }
 }
 
-/// Whether tensor cores make a sum, without options, of weights and right-hand sides.
+/// Columns of all pairs from which it pays to take them in a second pass.
+const SECOND_PASS: f64 = 1.5e9;
+
+/// Whether tensor cores make a sum, without options, of weights and right-hand sides, and that pays for a pass of its own.
 pub(crate) fn multiplies(cuda: &Cuda, sum: &Tape, [batches, m, n]: [usize; 3]) -> bool {
     let Ok(facts) = cuda.facts() else { return false };
     let (multiprocessors, capability) = (facts.multiprocessors as usize, facts.capability);
@@ -74,7 +77,8 @@ pub(crate) fn multiplies(cuda: &Cuda, sum: &Tape, [batches, m, n]: [usize; 3]) -
     let folding = Folding::of_sum(sum);
     let right = Right::sliced(sum, &folding);
     right.is_some_and(|(right, slices)| {
-        wide::weighed(&right, &folding.sliced(slices.as_ref()), &sizes).is_some()
+        m as f64 * n as f64 * right.dim as f64 >= SECOND_PASS
+            && wide::weighed(&right, &folding.sliced(slices.as_ref()), &sizes).is_some()
     })
 }
 

@@ -38,15 +38,16 @@ pub(super) const PARTIAL_BYTES: usize = 32 << 20;
 /// The most ranges of a row: more take longer to merge than they save.
 const MOST_RANGES: usize = 2048;
 
-/// j of a range for each of the K best that are kept, at least, where ranges are to have enough blocks at work, and where
-/// rows are so few, or pairs so many, that there are enough anyway: until a range has seen many times K values, most of them
-/// are kept for a while.
+/// j of a range for each of the K best that are kept, at least, where a card would have too little to do with fewer ranges;
+/// and where it has enough: until a range has seen many times K values, most of them are kept for a while.
 const RANGE_PER_RANK: usize = 16;
 const LONG_RANGE_PER_RANK: usize = 1024;
 
-/// What that costs, as so many times the bytes of a state; and blocks that a multiprocessor has whatever it costs.
-const STARTS: f64 = 16.0;
+/// Blocks of ranks for a multiprocessor, with which it has enough to do.
 const BLOCKS_OF_RANKS: usize = 2;
+
+/// What a range of ranks costs until it has seen many values, as so many states that are written and merged.
+const STATES_OF_START: f64 = 16.0;
 
 /// Pairs from which work is long.
 const LONG_WORK: f64 = 1e11;
@@ -243,15 +244,17 @@ fn cut(tiling: &Tiling, folding: &Folding, [body, depth]: [usize; 2], sizes: Siz
     let each = if sizes.pairs() > LONG_WORK { 4 * THREADS_EACH } else { THREADS_EACH };
     let whole = tiling.slices == 1 && tiling.wide.is_none() && depth == 0;
     let brief = whole && sizes.pairs() <= LONG_WORK;
-    let ranked = folding.shape.k > 1;
+    let (k, ranked) = (folding.shape.k, folding.shape.k > 1);
+    let least = multiprocessors * BLOCKS_OF_RANKS / all;
     let wanted = match tiling.slices {
+        1 if tiling.few && ranked => least,
         1 if tiling.few => n.div_ceil(tiling.tile),
         1 if brief => {
             let block = tiling.span() as f64 * body as f64;
             let bytes = batches as f64 * m as f64 * folding.state_bytes() as f64;
-            let bytes = if ranked { bytes * STARTS } else { bytes };
-            let least = if ranked { multiprocessors * BLOCKS_OF_RANKS / all } else { 0 };
-            n.div_ceil(balanced(block, bytes * n as f64).max(tiling.tile)).max(least)
+            let bytes = if ranked { bytes * STATES_OF_START } else { bytes };
+            let ranges = n.div_ceil(balanced(block, bytes * n as f64).max(tiling.tile));
+            if ranked { ranges.max(least) } else { ranges }
         }
         1 => multiprocessors * each / tiling.threads / all,
         slices => (multiprocessors * BLOCKS_OF_SLICES / all).max(1) * slices,
@@ -259,8 +262,10 @@ fn cut(tiling: &Tiling, folding: &Folding, [body, depth]: [usize; 2], sizes: Siz
     let room =
         PARTIAL_BYTES / batches.saturating_mul(m).saturating_mul(folding.state_bytes()).max(1);
     let short = match ranked {
-        true if brief => folding.shape.k * RANGE_PER_RANK,
-        true => folding.shape.k * LONG_RANGE_PER_RANK,
+        true if brief => k * RANGE_PER_RANK,
+        true => {
+            (n / (least * tiling.slices).max(1)).clamp(k * RANGE_PER_RANK, k * LONG_RANGE_PER_RANK)
+        }
         false if brief => tiling.tile.min(SHORT_RANGE),
         false => (SHORT_RANGE * DEPTH_OF_RANGE / depth.max(DEPTH_OF_RANGE))
             .max(tiling.tile.min(SHORT_RANGE)),
@@ -427,6 +432,35 @@ mod tests {
                         tiling.tile.is_multiple_of(tiling.group * team) || team == 1,
                         "{plan:?}"
                     );
+                }
+            }
+        }
+    }
+
+    /// Ranks of few rows are cut over j so that a card has something to do, within the memory for states.
+    #[test]
+    fn ranks_have_blocks_for_all_multiprocessors() {
+        for dim in [3, 16, 64, 128, 784] {
+            let tape = gaussian(dim);
+            for (k, m) in
+                [(2, 1), (10, 20), (10, 40), (10, 1000), (10, 5000), (16, 5000), (100, 300)]
+            {
+                let folding = Folding { fold: PairFoldId::ArgKMin, ..sum(k) };
+                let mut before = 0;
+                for n in [3000, 10_000, 100_000, 300_000, 1_000_000, 10_000_000] {
+                    let plan = Plan::new(&tape, folding, sizes(1, m, n, Scheme::Auto), None);
+                    let (tiling, cut) = (plan.tiling, plan.cut);
+                    let blocks = cut.blocks * cut.ranges.div_ceil(tiling.slices);
+                    assert!(cut.ranges * cut.range >= n && (cut.ranges - 1) * cut.range < n);
+                    let bytes = cut.ranges * m * folding.state_bytes();
+                    assert!(cut.ranges == 1 || bytes <= PARTIAL_BYTES, "{dim}, {k}, {m}: {cut:?}");
+                    // Ranges are whole tiles, for which some are longer than they need to be.
+                    let few = if n >= 132 * k * RANGE_PER_RANK { 100 } else { 0 };
+                    assert!(
+                        blocks >= few && blocks * 2 >= before.min(100),
+                        "{dim}, {k}, {m}: {n}, {cut:?}"
+                    );
+                    before = blocks;
                 }
             }
         }

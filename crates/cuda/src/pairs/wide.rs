@@ -13,7 +13,7 @@ use tilework_tape::{Per, Tape};
 use super::folding::Folding;
 use super::plan::{Cut, Sizes};
 use super::right::Right;
-use super::sections::Sections;
+use super::sections::{LONG, Sections};
 use super::square::{Products, Square};
 use super::tiling::{FEW_RANKS, Tiling};
 
@@ -28,21 +28,22 @@ const SMALLEST: u32 = 8;
 pub(super) const NARROW: u32 = 9;
 const WIDEST: u32 = 32 << 10;
 
-/// What threads would have more to do for, from which splitting pays, by components of all pairs that tensor cores save:
-/// as it is, with right-hand sides, by a filter, and for each component of the ranks that a filter computes anew at its end.
+/// From what on splitting pays, in components of all pairs that tensor cores save threads; for filters beside that, since they
+/// compute anew what they found, for each component of each rank; with right-hand sides, in columns; and in each of several
+/// batches, which are split one by one where threads have all of them at once. By times on an H200.
 const WORTH: f64 = 6.5e8;
-const WORTH_OF_COLUMNS: f64 = 1e9;
 const WORTH_OF_FILTER: f64 = 4e8;
-const WORTH_OF_FOUND: f64 = 2.5e6;
-
-/// What is split, by the same: each component of a point. And what splitting pays from in each of several batches, which are
-/// taken one by one where threads have all of them at once.
-const SPLITTING: f64 = 50.0;
+const WORTH_OF_RANK: f64 = 2.5e6;
+const WORTH_OF_COLUMNS: f64 = 1e9;
 const WORTH_OF_BATCH: f64 = 1.5e9;
 
-/// Components and columns up to which threads have registers for several rows, and how much more each costs beyond that.
-const SHORT: u32 = 20;
-const FEW_COLUMNS: usize = 12;
+/// What it costs to split a component of a point, in the same.
+const SPLITTING: f64 = 50.0;
+
+/// Components up to which threads compute several pairs at once, columns up to which they sum all of them at once, and as how
+/// many each counts beyond that; vectors that come in chunks are no such burden.
+const SEVERAL_PAIRS: u32 = 20;
+const ALL_COLUMNS: usize = 12;
 const CROWDED: f64 = 5.0;
 
 /// Batches that are worked on one by one.
@@ -99,17 +100,18 @@ pub(super) fn by_tiles(
     let components = f64::from(dim);
     let [saved, worth] = match square.is_filter() {
         true if dim < SMALLEST => return None,
-        true => [components, WORTH_OF_FILTER + WORTH_OF_FOUND * components * ranks as f64],
+        true => [components, WORTH_OF_FILTER + WORTH_OF_RANK * components * ranks as f64],
         false => {
             let beyond = f64::from(dim.saturating_sub(NARROW));
-            [if dim > SHORT { CROWDED * beyond } else { beyond }, WORTH]
+            let crowded = (SEVERAL_PAIRS + 1..=LONG).contains(&dim);
+            [if crowded { CROWDED * beyond } else { beyond }, WORTH]
         }
     };
     let pays = is_worth(saved, worth, components, sizes) && takes(square, tape, folding, sizes);
     pays.then_some(Square { products: tiles(&square, tape), ..square })
 }
 
-/// Whether tensor cores take a square wherever that pays.
+/// Whether tensor cores have room for a square, and may take it.
 fn takes(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> bool {
     // With several panels a filter's rows are not cut over j, so there have to be enough of them.
     let panel = sizes.n * (square.dim(tape) as usize + 2) * SPLIT_BYTES <= PANEL_BYTES;
@@ -119,7 +121,7 @@ fn takes(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> bool 
     ranks && folding.words() <= STATE_WORDS && suits(square, tape, folding, sizes)
 }
 
-/// Whether it pays to split points or right-hand sides of so many components, where so many of each pair are saved.
+/// Whether it pays to split points and right-hand sides of so many components, where so many are saved of each pair.
 fn is_worth(saved: f64, worth: f64, components: f64, sizes: &Sizes) -> bool {
     let (m, n) = (sizes.m as f64, sizes.n as f64);
     let worth = if sizes.batches > 1 { worth.max(WORTH_OF_BATCH) } else { worth };
@@ -148,10 +150,11 @@ pub(super) fn weighed(right: &Right, folding: &Folding, sizes: &Sizes) -> Option
         return None;
     }
     let columns = right.dim as f64;
-    let saved = if right.dim > FEW_COLUMNS { CROWDED * columns } else { columns };
+    let saved = if right.dim > ALL_COLUMNS { CROWDED * columns } else { columns };
+    let split = columns + if narrow { 0.0 } else { f64::from(square.dim(tape)) };
     let pays = folding.monoid() == Monoid::Add
         && !folding.compensated
-        && is_worth(saved, WORTH_OF_COLUMNS, columns, sizes);
+        && is_worth(saved, WORTH_OF_COLUMNS, split, sizes);
     let points = right.difference.is_none_or(|difference| {
         difference.points == [square.x, square.y] && square.is_of_inputs(tape)
     });
@@ -303,8 +306,9 @@ mod tests {
     use super::super::tests::sum_of;
     use super::super::{Forms, Plans};
     use super::*;
+    use tilework_ops::pair_fold::{PairFoldId, PairShape};
 
-    /// By times on an H200, of Gaussians and with right-hand sides: docs/benchmarks has some of them.
+    /// By times on an H200: docs/benchmarks/cuda-pairs.md, section "Thousands of points".
     #[test]
     fn tensor_cores_take_what_pays() {
         for (dim, width, batches, m, n, taken) in [
@@ -315,6 +319,10 @@ mod tests {
             (16, 1, 1, 6000, 6000, false),
             (16, 1, 1, 20_000, 20_000, true),
             (9, 1, 1, 100_000, 100_000, false),
+            (100, 1, 1, 2000, 2000, false),
+            (100, 1, 1, 3000, 3000, true),
+            (784, 1, 1, 700, 700, false),
+            (784, 1, 1, 1200, 1200, true),
             (64, 1, 64, 2000, 2000, false),
             (64, 1, 16, 3000, 3000, true),
             (24, 1, 16, 3000, 3000, false),
@@ -336,6 +344,29 @@ mod tests {
             let plans = Plans::new(&forms, folding, sizes);
             let wide = plans.expanded.is_some_and(|expanded| expanded.plan.tiling.wide.is_some());
             assert_eq!(wide, taken, "{dim} components, {width} columns, {batches} x {m} x {n}");
+        }
+        for (dim, k, n, taken) in [
+            (7, 1, 100_000, false),
+            (16, 1, 5000, false),
+            (16, 1, 10_000, true),
+            (64, 1, 2000, false),
+            (64, 1, 4000, true),
+            (64, 10, 3000, false),
+            (64, 10, 7000, true),
+            // Their ranks would take too much local memory.
+            (64, 16, 100_000, false),
+        ] {
+            let aliases = [("x = Vi", dim), ("y = Vj", dim)];
+            let aliases = aliases.map(|(variable, dim)| format!("{variable}({dim})"));
+            let aliases = aliases.each_ref().map(String::as_str);
+            let (tape, folding) = sum_of("SqDist(x,y)", &aliases);
+            let shape = PairShape { k, ..folding.shape };
+            let folding = Folding { fold: PairFoldId::ArgKMin, shape, ..folding };
+            let (multiprocessors, scheme, capability) = (132, Scheme::Auto, (9, 0));
+            let sizes = Sizes { batches: 1, m: n, n, multiprocessors, scheme, capability };
+            let forms = Forms::new(&tape, &folding);
+            let wide = Plans::new(&forms, folding, sizes).expanded.is_some();
+            assert_eq!(wide, taken, "{k} of {dim} components, {n} x {n}");
         }
     }
 
