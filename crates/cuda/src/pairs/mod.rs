@@ -74,10 +74,15 @@ pub(crate) fn multiplies(cuda: &Cuda, sum: &Tape, [batches, m, n]: [usize; 3]) -
     let Ok(facts) = cuda.facts() else { return false };
     let (multiprocessors, capability) = (facts.multiprocessors as usize, facts.capability);
     let sizes = Sizes { batches, m, n, multiprocessors, scheme: Scheme::Auto, capability };
+    pays_twice(sum, sizes)
+}
+
+fn pays_twice(sum: &Tape, sizes: Sizes) -> bool {
     let folding = Folding::of_sum(sum);
     let right = Right::sliced(sum, &folding);
     right.is_some_and(|(right, slices)| {
-        m as f64 * n as f64 * right.dim as f64 >= SECOND_PASS
+        let columns = right.columns().max(right.dim);
+        sizes.m as f64 * sizes.n as f64 * columns as f64 >= SECOND_PASS
             && wide::weighed(&right, &folding.sliced(slices.as_ref()), &sizes).is_some()
     })
 }

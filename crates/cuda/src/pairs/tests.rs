@@ -522,3 +522,18 @@ fn short_inner_products_are_as_they_are_written() {
         assert_eq!(Plans::new(&forms, folding, sizes).expanded.is_some(), expanded, "{text}");
     }
 }
+
+/// Of soft means with many weights, by what they took in one pass and in two.
+#[test]
+fn second_passes_pay_for_many_weights() {
+    let text = "Concat(Exp((x|y) * s), Exp((x|y) * s) * b)";
+    for (width, m, n, pays) in
+        [(64, 16_131, 1300, true), (64, 4000, 4000, false), (12, 8000, 8000, false)]
+    {
+        let b = format!("b = Vj({width})");
+        let (tape, _) = sum_of(text, &["x = Vi(64)", "y = Vj(64)", "s = Pm(1)", &b]);
+        let (multiprocessors, scheme) = (cases::MULTIPROCESSORS, Scheme::Auto);
+        let sizes = Sizes { batches: 1, m, n, multiprocessors, scheme, capability: HOPPER };
+        assert_eq!(super::pays_twice(&tape, sizes), pays, "{width} weights, {m} x {n}");
+    }
+}
