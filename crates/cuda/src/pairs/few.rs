@@ -6,7 +6,7 @@
 use tilework_tape::Per;
 
 use super::folding::Folding;
-use super::plan::Sizes;
+use super::plan::{Plan, Sizes};
 use super::sections::{LONG, Sections};
 use super::tiling::Tiling;
 
@@ -18,7 +18,7 @@ const TILE: usize = 64;
 const TILE_OF_LONG: usize = 16;
 
 /// Bytes of shared memory for the rows of a block and a tile of j, of which there is room for two.
-const BYTES: usize = 40 << 10;
+const BYTES: usize = 46 << 10;
 
 /// The length of vectors whose loops are unrolled.
 const SHORT: u32 = 16;
@@ -28,7 +28,15 @@ const STEPS: f64 = 2e7;
 const MOST_J: usize = 1024;
 
 /// Steps of all pairs of a row, the same where vectors are loops, in which every number waits for the one before.
-const STEPS_OF_LOOPS: usize = 1500;
+const STEPS_OF_LOOPS: usize = 2000;
+
+/// Launches of slices that a call of few pairs may have.
+const MOST_LAUNCHES: usize = 6;
+
+/// Whether rows have so few j that loops along vectors may do.
+pub(super) fn may_loop(sizes: &Sizes) -> bool {
+    sizes.n * SHORT as usize <= STEPS_OF_LOOPS
+}
 
 /// Whether a call is of few pairs, of so many steps each, with rows of teams of so many threads.
 pub(super) fn are(
@@ -46,6 +54,15 @@ pub(super) fn are(
     };
     let all = sizes.pairs() * body as f64;
     sections.square.is_none() && sections.together && brief && sizes.n <= MOST_J && all <= STEPS
+}
+
+/// Whether so many components that kernels would have no loops for them are taken in slices of few: where these are few
+/// launches of so few pairs as loops are for.
+pub(super) fn pays_in_slices(parts: &[Plan<'_>]) -> bool {
+    let launches = parts.iter().flat_map(|plan| plan.slices).map(|it| it.firsts().count()).sum();
+    let looped =
+        |plan: &Plan<'_>| plan.tiling.few && loops(&plan.sections, &plan.folding, plan.tiling.team);
+    (1..=MOST_LAUNCHES).contains(&launches) && parts.iter().all(looped)
 }
 
 /// Whether vectors are loops.

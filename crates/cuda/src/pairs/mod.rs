@@ -33,6 +33,8 @@ mod tiling;
 mod wide;
 mod words;
 
+use std::cell::OnceCell;
+
 use smallvec::SmallVec;
 use tilework_backend::{PairReduce, Progress, Scheme, Session, Target, ViewRef};
 use tilework_error::{Error, Result};
@@ -44,7 +46,7 @@ use crate::launch::{MAX_AXES, Nest, too_many_axes};
 use folding::Folding;
 use plan::{Plan, Sizes};
 use right::{Columns, Right};
-use slices::Slices;
+use slices::{MOST_WORDS, Slices};
 use square::Square;
 use tiling::RANKS_OF_TEAM;
 
@@ -182,6 +184,8 @@ struct Forms<'t> {
     few: Option<Slices>,
     ranks: Option<Slices>,
     parts: Vec<Slices>,
+    /// The same of so few components that kernels of few pairs have loops, once that is asked for.
+    little: OnceCell<Vec<Slices>>,
     /// Slices that tensor cores have registers for.
     many: Option<Slices>,
     right: Option<Right>,
@@ -193,10 +197,11 @@ impl<'t> Forms<'t> {
         let few = Slices::of_input(tape, folding, slices::FEW);
         let few = few.or_else(|| Slices::of_weights(tape, folding));
         let ranks = folding.is_ranked().then(|| Slices::of_ranks(folding.shape.k, RANKS_OF_TEAM));
-        let parts = if few.is_none() { Slices::of_parts(tape, folding) } else { Vec::new() };
+        let parts =
+            if few.is_none() { Slices::of_parts(tape, folding, MOST_WORDS) } else { Vec::new() };
         let (right, many) = Right::sliced(tape, folding).unzip();
         let (ranks, many, columns) = (ranks.flatten(), many.flatten(), Columns::new(tape));
-        Forms { tape, few, ranks, parts, many, right, columns }
+        Forms { tape, few, ranks, parts, little: OnceCell::new(), many, right, columns }
     }
 }
 
@@ -285,6 +290,15 @@ impl<'r> Plans<'r> {
         let ranks = forms.ranks.as_ref().map(|ranks| as_written(Some(ranks)));
         if let Some(direct) = ranks.filter(|plan| plan.tiling.team > 1) {
             return Plans { direct, others: Vec::new(), expanded: None, by_block: false };
+        }
+        if forms.few.is_none() && few::may_loop(&sizes) {
+            let little = || Slices::of_parts(forms.tape, &whole, slices::FEW);
+            let little = forms.little.get_or_init(little);
+            let mut parts: Vec<_> = little.iter().map(|part| as_written(Some(part))).collect();
+            if few::pays_in_slices(&parts) {
+                let direct = parts.remove(0);
+                return Plans { direct, others: parts, expanded: None, by_block: false };
+            }
         }
         let slices = forms.few.as_ref().or(forms.parts.first());
         let tape = Slices::tape(slices, forms.tape);

@@ -18,7 +18,7 @@ pub(super) const FEW: usize = 16;
 
 /// Words that all components may take of a thread that has one row, and components of a slice where they take more, in
 /// float32 and in float64.
-const MOST_WORDS: usize = 64;
+pub(super) const MOST_WORDS: usize = 64;
 const SLICE: [usize; 2] = [48, 16];
 
 /// Components of whole rows of an outer product, in float32, which have no place but their sums; and of how many one slice more
@@ -104,20 +104,20 @@ impl Slices {
         Some(Slices::new(Of::Weights, len, all).with(tape, slice))
     }
 
-    /// The parts that many components are put together from, in slices or as they are; none where a thread
-    /// has registers for all, where they are not folded each for itself, or where components of a long part do not stand
+    /// The parts that many components are put together from, in slices or as they are, of at most so many words; none where
+    /// all have no more, where they are not folded each for itself, or where components of a long part do not stand
     /// side by side.
-    pub(super) fn of_parts(tape: &Tape, folding: &Folding) -> Vec<Slices> {
+    pub(super) fn of_parts(tape: &Tape, folding: &Folding, words: usize) -> Vec<Slices> {
         let (size, shape) = (folding.accumulates.size() / 4, folding.shape);
         let (of, fits, most) = match folding.monoid() {
             Monoid::Smallest | Monoid::Largest if shape.k > RANKS_OF_TEAM => return Vec::new(),
             Monoid::Smallest | Monoid::Largest if shape.k > 1 => (Of::Each, FEW_RANKS / shape.k, 1),
             // With their indices.
             Monoid::Smallest | Monoid::Largest => {
-                (Of::Components, MOST_WORDS / (2 * size), MOST_WORDS / (2 * size))
+                (Of::Components, words / (2 * size), words / (2 * size))
             }
             Monoid::Shifted => return Vec::new(),
-            _ => (Of::Components, MOST_WORDS / size, MOST_WORDS / size),
+            _ => (Of::Components, words / size, words / size),
         };
         if shape.dim <= fits.max(1) {
             return Vec::new();

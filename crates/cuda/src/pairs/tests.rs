@@ -197,6 +197,7 @@ fn few_pairs_have_one_kernel_at_all_sizes() {
         ("ArgKMin", Some(10), "SqDist(x,y)", 3),
         ("ArgKMin", Some(100), "SqDist(x,y)", 3),
         ("Max", None, "x * y", 64),
+        ("Sum", None, "Grad(Exp(-SqDist(x,y)) * b, x, b)", 64),
     ] {
         let aliases = [format!("x = Vi({dim})"), format!("y = Vj({dim})"), "b = Vj(1)".to_owned()];
         let aliases = [&aliases[0][..], &aliases[1], &aliases[2]];
