@@ -382,7 +382,8 @@ pub fn wide_gradients(device: Device) {
         "c * Exp(-SqDist(y,x) * s) * (y - x) * e",
     ];
     let rng = Rng::new(17);
-    for (m, n, dim) in [(300, 700, 16), (1030, 257, 37), (260, 600, 131)] {
+    for (m, n, dim) in [(300, 700, 16), (1030, 257, 37), (260, 600, 131), (40, 9, 40), (25, 7, 64)]
+    {
         let draw = |rows: usize, dim: usize, offset: f64| {
             let numbers = rng.normal(&[rows, dim], DType::Float32).and_then(|x| x.add(offset));
             numbers.and_then(|x| x.astype(DType::Float64)).expect("normal")
@@ -410,7 +411,8 @@ pub fn wide_gradients(device: Device) {
                             format!("{text}, {m} x {n}, D = {dim}, {offset}, {odd}, {dtype}");
                         let got = call.call_with(&there.each_ref(), &options).expect(text);
                         agree_finite(&what, &got, &exact, near);
-                        if device == Device::cpu() && odd == 1.0 {
+                        // Few pairs are no product of matrices.
+                        if device == Device::cpu() && odd == 1.0 && n > 100 {
                             let how = call.explain(&there.each_ref(), &options).expect("explain");
                             assert!(how.contains("differences about the centre"), "{what}: {how}");
                         }
