@@ -7,6 +7,7 @@
 #define LOOP(k, n) PRAGMA(unroll 1) for (int k = 0; k < (n); k++)
 // Along vectors: long ones are loops, so that kernels stay short.
 #define ALONG(k, n) PRAGMA(unroll ((n) <= LONG ? LONG : 4)) for (int k = 0; k < (n); k++)
+// Along vectors in shared memory, which loops can count through: as many at once as hide what memory makes them wait.
 #define SOME_ALONG(k, n) PRAGMA(unroll 8) for (int k = 0; k < (n); k++)
 
 FN f32 op_exp2_pair_f32(f32 a) { f32 y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(a)); return y; }

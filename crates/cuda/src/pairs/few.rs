@@ -30,7 +30,7 @@ const MOST_J: usize = 1024;
 /// Steps of all pairs of a row, the same where vectors are loops, in which every number waits for the one before.
 const STEPS_OF_LOOPS: usize = 2000;
 
-/// Launches of slices that a call of few pairs may have.
+/// Launches of slices that a call of few pairs may have: each costs later calls as much as all their pairs.
 const MOST_LAUNCHES: usize = 6;
 
 /// Whether rows have so few j that loops along vectors may do.

@@ -79,6 +79,7 @@ pub(crate) fn multiplies(cuda: &Cuda, sum: &Tape, [batches, m, n]: [usize; 3]) -
     pays_twice(sum, sizes)
 }
 
+/// The same by sizes alone, so that it needs no card.
 fn pays_twice(sum: &Tape, sizes: Sizes) -> bool {
     let folding = Folding::of_sum(sum);
     let right = Right::sliced(sum, &folding);
