@@ -1,4 +1,5 @@
-//! Work that threads of their own do while whoever asked for it goes on: kernels that a call may not need are compiled so.
+//! Work that is done once, however many threads ask for it, and perhaps by threads of their own while whoever asked goes
+//! on: kernels are compiled so, and those that a call may not need behind it.
 //!
 //! A piece of work is known by a key; whoever comes to need it waits for that one. A process does not end before its
 //! compilers have: their library clears itself away then, which they would not survive. A forked child has none of these
@@ -50,18 +51,24 @@ impl Behind {
         });
     }
 
-    /// Waits for work that is under way, if there is any.
-    pub(crate) fn wait(&self, key: &[u8]) {
+    /// Says that this thread does the work, as long as it holds what it gets; none if another was at it, which is
+    /// waited for.
+    pub(crate) fn claim(self: &Arc<Behind>, key: &[u8]) -> Option<UnderWay> {
         let here = State::UnderWay(std::process::id());
         let mut keys = locked(&self.keys);
+        if keys.get(key) != Some(&here) {
+            keys.insert(key.to_vec(), here);
+            return Some(UnderWay { behind: self.clone(), key: key.to_vec(), failed: false });
+        }
         while keys.get(key) == Some(&here) {
             keys = self.done.wait(keys).unwrap_or_else(PoisonError::into_inner);
         }
+        None
     }
 }
 
 /// Held by a thread while it works, also where that panics.
-struct UnderWay {
+pub(crate) struct UnderWay {
     behind: Arc<Behind>,
     key: Vec<u8>,
     failed: bool,
@@ -159,10 +166,10 @@ mod tests {
         behind.begin(b"key", move || gone.recv().is_ok() && first());
         // It is under way.
         behind.begin(b"key", count(10));
-        behind.wait(b"another");
+        drop(behind.claim(b"another").unwrap());
         assert_eq!(done.load(Ordering::Acquire), 0);
         go.send(()).unwrap();
-        behind.wait(b"key");
+        assert!(behind.claim(b"key").is_none_or(|_| done.load(Ordering::Acquire) == 1));
         assert_eq!(done.load(Ordering::Acquire), 1);
         // What was done is forgotten, what failed is not tried again.
         behind.begin(b"key", count(100));
@@ -186,10 +193,10 @@ mod tests {
         if child == 0 {
             // SAFETY: asks for a signal.
             unsafe { libc::alarm(20) };
-            behind.wait(b"key");
+            drop(behind.claim(b"key"));
             wait_for_all();
             behind.begin(b"key", || true);
-            behind.wait(b"key");
+            drop(behind.claim(b"key"));
             wait_for_all();
             // SAFETY: ends the child.
             unsafe { libc::_exit(0) };
@@ -199,7 +206,28 @@ mod tests {
         assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
         assert_eq!(status, 0);
         go.send(()).unwrap();
-        behind.wait(b"key");
+        drop(behind.claim(b"key"));
+    }
+
+    #[test]
+    fn of_many_threads_one_does_it() {
+        let (behind, done) = (Arc::new(Behind::default()), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    // As a module is looked for.
+                    while done.load(Ordering::Acquire) == 0 {
+                        let Some(_own) = behind.claim(b"key") else { continue };
+                        if done.load(Ordering::Acquire) == 0 {
+                            thread::sleep(std::time::Duration::from_millis(5));
+                            done.fetch_add(1, Ordering::AcqRel);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(done.into_inner(), 1);
+        assert!(locked(&behind.keys).is_empty());
     }
 
     #[test]
@@ -209,7 +237,7 @@ mod tests {
             wait_for_all();
             true
         });
-        behind.wait(b"key");
+        drop(behind.claim(b"key"));
         assert!(locked(&behind.keys).is_empty());
     }
 }

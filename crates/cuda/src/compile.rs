@@ -207,7 +207,7 @@ impl Cuda {
         loaded.recent.contains_key(key) || loaded.former.contains_key(key)
     }
 
-    /// The module known as `key`, compiled from `source` if nobody has.
+    /// The module known as `key`, compiled from `source` if nobody has, by one thread of those that ask.
     pub(crate) fn module(
         &self,
         operation: &str,
@@ -219,10 +219,15 @@ impl Cuda {
             return Ok(module);
         }
         before_long_work(operation)?;
-        kernels.behind.wait(key);
-        if let Some(module) = kernels.get(key) {
-            return Ok(module);
-        }
+        let _own = loop {
+            let own = kernels.behind.claim(key);
+            if let Some(module) = kernels.get(key) {
+                return Ok(module);
+            }
+            if own.is_some() {
+                break own;
+            }
+        };
         let code = kernels.code(self.platform(), self.facts()?.capability, &source()?);
         let code = code.map_err(|log| {
             Error::driver(operation, format!("a kernel for {self} does not compile: {log}"))
@@ -243,7 +248,9 @@ impl Cuda {
             let Ok(code) = kernels.code(platform, capability, &source) else { return false };
             // SAFETY: the code comes from there.
             let module = unsafe { Module::load(&home, &code) };
-            module.map(|module| kernels.keep(&key, module)).is_ok()
+            // What does not load now, for want of memory, may do so later.
+            drop(module.map(|module| kernels.keep(&key, module)));
+            true
         });
         Ok(())
     }
