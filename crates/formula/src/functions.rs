@@ -304,6 +304,16 @@ pub fn takes_variable(name: &str) -> bool {
     function.is_some_and(|function| function.takes.get(1) == Some(&Takes::Variable))
 }
 
+/// Whether a function is one of a formula as a linear map of its variable, which then is in it no more.
+///
+/// ```
+/// use tilework_formula::functions::is_of_linear;
+/// assert!(is_of_linear("TraceOperator") && !is_of_linear("Grad"));
+/// ```
+pub fn is_of_linear(name: &str) -> bool {
+    matches!(name, "TraceOperator" | "AdjointOperator" | "SumLinOperator")
+}
+
 fn check(function: &Function, arguments: &[Argument]) -> Result<()> {
     check_all(function.name, function.takes, arguments)
 }

@@ -307,3 +307,24 @@ except KeyboardInterrupt:
 def test_ctrl_c_stops_everything(work: str) -> None:
     took, said = stop(ENDLESS, work)
     assert took < 5 and not said
+
+
+def test_what_a_map_is_linear_in_is_no_argument() -> None:
+    x, y, u = Vi(0, 3), Vj(1, 3), Vi(2, 3)
+    k = (-x.sqdist(y)).exp()
+    laplacian = k.grad(x, 1).grad(x, u).trace_operator(u).sum_reduction(axis=1)
+    expected = ((4 * D2 - 2 * D) * np.exp(-D2)).sum(1, keepdims=True)
+    close(laplacian(X, Y), expected)
+    a, c, v = Vi(X), Vj(Y), Vi(0, 3)
+    close((-a.sqdist(c)).exp().grad(a, 1).grad(a, v).trace_operator(v).sum(axis=1), expected)
+
+
+def test_an_argument_is_one_thing() -> None:
+    for other in [Vj(0, 3), Vi(0, 1), Pm(0, 3)]:
+        with pytest.raises(ValueError, match="argument 0 is used both as Vi"):
+            Vi(0, 3) - other
+    later = Vi(0, 3).sqdist(Vj(1, 3)).sum(axis=1)
+    with pytest.raises(TypeError, match=r"sum: takes 2 arrays, for Vi\(0,3\), Vj\(1,3\), not 1"):
+        later(X)
+    with pytest.raises(TypeError, match="no array before it is called with 2 arrays"):
+        np.asarray(later)

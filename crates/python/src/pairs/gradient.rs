@@ -17,8 +17,9 @@ use crate::array::PyArray;
 #[pymethods]
 impl PyLazy {
     /// The gradient of a reduction towards a variable of this formula: how the sum of `e` times
-    /// the result changes with it. `e` has the shape of the result; the gradient has that of the
-    /// variable's array. Keywords are those of the reduction.
+    /// the result changes with it. `e` has the shape of the result, the gradient that of the variable's
+    /// array as rows: `(..., M, D)` of i, `(..., N, D)` of j, `(..., D)` of a parameter, also where a tensor
+    /// was made of `x[:, None, :]`. Keywords are those of the reduction.
     ///
     /// >>> import tilework as tw
     /// >>> x, y = tw.Vi(tw.asarray([[1.0], [2.0]])), tw.Vj(tw.asarray([[0.0], [5.0], [7.0]]))

@@ -304,6 +304,20 @@ pub struct PyReduced {
 
 #[pymethods]
 impl PyReduced {
+    // NumPy would wrap it as one object, and go on with that.
+    #[pyo3(signature = (dtype=None, *, copy=None))]
+    fn __array__(&self, dtype: Option<Bound<'_, PyAny>>, copy: Option<bool>) -> PyResult<()> {
+        let _ = (dtype, copy);
+        let mut symbols = self.tensor.symbols();
+        symbols.extend(self.asked.weight.iter().flat_map(LazyTensor::symbols));
+        let message = format!(
+            "asarray: this reduction has symbolic variables, and so is no array before it is called \
+             with {}",
+            LazyTensor::wanted(&symbols)
+        );
+        Err(PyTypeError::new_err(message))
+    }
+
     /// Computes it with arrays for the symbolic variables, in the order of their indices.
     #[pyo3(signature = (*arrays, **options))]
     fn __call__(
@@ -317,7 +331,12 @@ impl PyReduced {
         symbols.sort_unstable();
         symbols.dedup();
         if symbols.len() != arrays.len() {
-            let message = format!("takes {} arrays, not {}", symbols.len(), arrays.len());
+            let message = format!(
+                "{}: takes {}, not {}",
+                method_name(self.asked.row),
+                LazyTensor::wanted(&symbols),
+                arrays.len()
+            );
             return Err(PyTypeError::new_err(message));
         }
         let like = match self.tensor.dtype() {

@@ -31,7 +31,8 @@ fn counting(dtype: DType, count: usize) -> Result<DType> {
 
 impl LazyTensor {
     /// The gradient of a reduction towards a variable: what the sum of `e` times the result changes
-    /// with it. `e` has the shape of the result; the gradient has that of the variable's array.
+    /// with it. `e` has the shape of the result, the gradient that of the variable's array as rows: `(..., M, D)` of i,
+    /// `(..., N, D)` of j, `(..., D)` of a parameter, also where a tensor was made of `(..., M, 1, D)` and the like.
     ///
     /// Extremes pass the gradient to the selected elements. `k` and sums are those of the options.
     ///

@@ -176,11 +176,22 @@ impl LazyTensor {
         symbols
     }
 
+    /// The arrays that a call with these symbolic variables takes, for messages.
+    #[doc(hidden)]
+    pub fn wanted(symbols: &[Variable]) -> String {
+        let names: Vec<String> = symbols.iter().map(Variable::to_string).collect();
+        match &names[..] {
+            [] => "no arrays".to_owned(),
+            [one] => format!("one array, for {one}"),
+            all => format!("{} arrays, for {}", all.len(), all.join(", ")),
+        }
+    }
+
     /// The tensor with arrays for its symbolic variables, in the order of their positions.
     pub fn fill(&self, arrays: &[&Array]) -> Result<LazyTensor> {
         let symbols = self.symbols();
         if symbols.len() != arrays.len() {
-            let message = format!("takes {} arrays, not {}", symbols.len(), arrays.len());
+            let message = format!("takes {}, not {}", LazyTensor::wanted(&symbols), arrays.len());
             return Err(Error::value("call", message));
         }
         let mut filled = self.clone();
@@ -363,7 +374,14 @@ impl LazyTensor {
         arguments.extend(lists.iter().map(list));
         let expr = functions::call(name, &arguments)
             .unwrap_or_else(|| Err(Error::formula(format!("there is no function {name}"), None)))?;
-        let joined = joined.unwrap_or_else(|| LazyTensor::constant(0.0));
+        let mut joined = joined.unwrap_or_else(|| LazyTensor::constant(0.0));
+        if let [_, LazyArg::Tensor(v), ..] = operands
+            && functions::is_of_linear(name)
+        {
+            // What it was linear in stands for the argument of a map, of which the map's trace has none.
+            let gone = v.expr.as_variable().filter(|_| !expr.contains(&v.expr));
+            joined.bound.retain(|own| own.array.is_some() || Some(own.variable) != gone);
+        }
         Ok(LazyTensor { expr, ..joined })
     }
 
@@ -376,6 +394,16 @@ impl LazyTensor {
     pub(super) fn join(&mut self, name: &str, other: &LazyTensor) -> Result<()> {
         self.extent = self.extent.union(name, &other.extent)?;
         for bound in &other.bound {
+            let is_at = |own: &&Bound| own.variable.position == bound.variable.position;
+            if let Some(own) = self.bound.iter().find(is_at)
+                && own.array.is_none()
+                && own.variable != bound.variable
+            {
+                let [own, other] = [own.variable, bound.variable];
+                let message =
+                    format!("argument {} is used both as {own} and as {other}", own.position);
+                return Err(Error::value(name, message));
+            }
             if !self.bound.iter().any(|known| known.variable == bound.variable) {
                 self.bound.push(bound.clone());
             }
