@@ -303,6 +303,62 @@ pub fn ranges(device: Device, sizes: [(usize, usize, usize); 2]) {
     }
 }
 
+/// Numbers that are near the end of the range or beyond it on the way to a sum: weights and right-hand sides. Forms that
+/// scale sums at their end, or split what they multiply, give what the formula as it is written gives; in first calls, too.
+pub fn near_overflow(device: Device) {
+    let rng = Rng::new(29);
+    for (m, n, dim, width) in [
+        (12_001, 21_003, 3, 1),
+        (3_001, 9_003, 70, 1),
+        (6_001, 7_003, 3, 20),
+        (3_001, 5_003, 70, 64),
+    ] {
+        let aliases =
+            [format!("x = Vi({dim})"), format!("y = Vj({dim})"), format!("b = Vj({width})")];
+        let aliases = [&aliases[0][..], &aliases[1], "s = Pm(1)", &aliases[2]];
+        let normal = |rows: usize, dim: usize| rng.normal(&[rows, dim], DType::Float32);
+        let (x, y) = (normal(m, dim).expect("x"), normal(n, dim).expect("y"));
+        // Neighbours at no distance, beside one of the largest numbers that there are.
+        let few = s![..7];
+        let same = x.slice(&few).and_then(|to| to.assign(&y.slice(&few)?));
+        same.expect("assign");
+        let alone = |number: f64| {
+            let b = Array::zeros(&[n, width], DType::Float32)?;
+            b.slice(&s![..2])?.fill(number)?;
+            Ok::<Array, tilework::Error>(b)
+        };
+        let ones = Array::full(&[n, width], 1.0, DType::Float32).expect("full");
+        for (text, scale, b) in [
+            // More than there is before |x|^2 is taken out of it.
+            ("Exp(-SqDist(x,y) * s) * b", 3.0, alone(1.5e38)),
+            ("Exp(-SqDist(x,y) * s) * b", 0.9, alone(1.5e38)),
+            ("Exp(-SqDist(x,y) * s) * b", 0.9, alone(f64::INFINITY)),
+            // Weights that are infinite.
+            ("Exp((x|y) * s) * b", 40.0 * dim as f64, Ok(ones.clone())),
+            ("Exp(200 * s - SqDist(x,y) * s) * b", dim as f64, Ok(ones.clone())),
+            ("Exp(-SqDist(x,y) * s) * b", 0.9, Ok(ones.clone())),
+        ] {
+            let s = Array::full(&[1], scale / dim as f64, DType::Float32).expect("full");
+            let arrays = [x.clone(), y.clone(), s, b.expect("b")];
+            let arrays = arrays.map(|x| x.to_device(device).expect("to_device"));
+            let call = Genred::new(text, &aliases, "Sum", 1).expect(text);
+            let of = |accuracy: Accuracy| {
+                let options = Options { accuracy, ..Options::default() };
+                let got = call.call_with(&arrays.each_ref(), &options);
+                floats(&got.and_then(|sums| sums.only()).expect(text))
+            };
+            let pairs = of(Accuracy::Declared).into_iter().zip(of(Accuracy::Strict));
+            for (k, (a, b)) in pairs.enumerate() {
+                let near = a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= 3e-5 * b.abs();
+                assert!(
+                    near,
+                    "{text}, {scale}, {m} x {n}, D = {dim}, {width}: {k} is {a}, not {b}"
+                );
+            }
+        }
+    }
+}
+
 /// Squares that are not alone in their exponent, of either sign and with whatever is added before and behind, and inner
 /// products: float32 and float64 against float64 as it is written, and some of all biases infinite, which mask their pairs.
 pub fn exponents(device: Device) {

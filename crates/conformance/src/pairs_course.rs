@@ -15,15 +15,18 @@ enum Points {
     OneIsFar,
     /// All are the same, so that a filter gives up on its way.
     Equal,
+    /// A number of b is so large that tensor cores leave it to others.
+    Wild,
 }
 
 /// Reduction, K, formula, components of x and y, columns of b, points.
 type Case = (&'static str, Option<usize>, &'static str, usize, usize, Points);
 
-const CASES: [Case; 5] = [
+const CASES: [Case; 6] = [
     ("Sum", None, "Exp(-SqDist(x,y) * s) * b", 64, 1, Points::Near),
     ("Sum", None, "Exp(-SqDist(x,y) * s) * b", 64, 1, Points::OneIsFar),
     ("Sum", None, "Exp(-SqDist(x,y) * s) * b", 3, 128, Points::Near),
+    ("Sum", None, "Exp(-SqDist(x,y) * s) * b", 3, 20, Points::Wild),
     ("ArgKMin", Some(3), "SqDist(x,y)", 64, 1, Points::Near),
     ("ArgKMin", Some(3), "SqDist(x,y)", 64, 1, Points::Equal),
 ];
@@ -67,6 +70,7 @@ fn check(device: Device, n: usize, case: Case, options: &Options<'_>) -> Result<
         Points::Near => {}
         Points::OneIsFar => y.slice(&s![n as isize / 2])?.assign(1e6)?,
         Points::Equal => y.assign(0.5)?,
+        Points::Wild => b.slice(&s![n as isize / 2])?.assign(1e17)?,
     }
     let aliases = [format!("x = Vi({dim})"), format!("y = Vj({dim})"), format!("b = Vj({width})")];
     let aliases = [&aliases[0][..], &aliases[1], "s = Pm(1)", &aliases[2]];

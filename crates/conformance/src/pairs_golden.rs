@@ -1,5 +1,5 @@
 //! The kernels whose text is in golden files compute what they should: the source of each call is its file, byte
-//! for byte, and the numbers are those of the float64 evaluator.
+//! for byte, and the numbers are those of the CPU, and of the float64 evaluator in two rows.
 //!
 //! What is called is the cuda crate's table, by which its own tests hold the printed text against the same files
 //! without a card.
@@ -10,6 +10,7 @@ use tilework::{Array, DType, Device, Rng};
 
 use crate::each;
 use crate::pairs::{allowances, floats, oracle, within};
+use crate::pairs_sizes::agree;
 use cases::{ALIASES, CASES, Case, File};
 
 #[path = "../../cuda/golden/cases.rs"]
@@ -73,6 +74,14 @@ fn right(device: Device, name: &str, case: &Case, file: &File) -> String {
     let there = arrays.each_ref().map(|x| x.to_device(device).expect(name));
     let there: Vec<&Array> = there.iter().collect();
     let got = call.call_with(&there, &options).expect(name);
+    let here: Vec<&Array> = arrays.iter().collect();
+    let expected = call.call_with(&here, &options).expect(name);
+    let tolerance = match case.dtype {
+        DType::Float64 => 1e-12,
+        DType::Float32 => 2e-5,
+        _ => 5e-3,
+    };
+    agree(name, &got, &expected, tolerance);
     // A row of either cloud.
     for row in [0, file.m as isize - 1] {
         let row = tilework::s![row..row + 1];

@@ -433,3 +433,76 @@ fn agree_finite(what: &str, got: &Reduced, expected: &Reduced, tolerance: f64) {
         assert!(near, "{what}: element {k} is {a}, not {b}, of {size}");
     }
 }
+
+/// Many problems at once that each are too small for tensor cores: sums, nearest points, right-hand sides and gradients,
+/// with a side that all problems share, against the CPU.
+pub fn batches_of_wide_points(device: Device) {
+    let rng = Rng::new(37);
+    for (batches, m, n, dim) in
+        [(150, 301, 350, 64), (120, 333, 390, 200), (7, 1_500, 2_003, 24), (60, 700, 650, 3)]
+    {
+        let gauss = "Exp(-SqDist(x,y) * s) * b";
+        let gradient = format!("Grad({gauss}, x, b)");
+        for (text, name, k, width) in [
+            (gauss, "Sum", None, 1),
+            (gauss, "Sum", None, 20),
+            (&gradient[..], "Sum", None, 1),
+            ("b - SqDist(x,y) * s", "LogSumExp", None, 1),
+            ("SqDist(x,y)", "ArgMin", None, 1),
+            ("SqDist(x,y)", "KMin_ArgKMin", Some(3), 1),
+        ] {
+            let aliases =
+                [format!("x = Vi({dim})"), format!("y = Vj({dim})"), format!("b = Vj({width})")];
+            let aliases = [&aliases[0][..], &aliases[1], "s = Pm(1)", &aliases[2]];
+            let call = Genred::with(text, &aliases, name, 1, k, None).expect(text);
+            let draw = |shape: &[usize]| rng.normal(shape, DType::Float32).expect("normal");
+            // All problems have the same rows, or each its own.
+            for shared in [false, true] {
+                let x = draw(&[if shared { 1 } else { batches }, m, dim]);
+                let (y, b) = (draw(&[batches, n, dim]), draw(&[batches, n, width]));
+                let s = Array::full(&[1], 0.9 / dim as f64, DType::Float32).expect("full");
+                let here = [x, y, s, b];
+                let there = here.each_ref().map(|x| x.to_device(device).expect("to_device"));
+                let of = |arrays: &[Array; 4]| {
+                    call.call_with(&arrays.each_ref(), &Options::default()).expect(text)
+                };
+                let what = format!("{name} of {text}, {batches} x {m} x {n}, D = {dim}, {shared}");
+                agree(&what, &of(&there), &of(&here), 3e-5);
+                if is_card(device) && dim > 20 && text == gauss && width == 1 {
+                    let there: Vec<&Array> = there.iter().collect();
+                    let said = call.explain(&there, &Options::default()).expect("explain");
+                    let line = said.lines().find(|line| line.starts_with("scheme"));
+                    assert!(
+                        line.is_some_and(|line| line.contains("batches at once")),
+                        "{what}: {line:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// What belongs to a j has numbers of several sizes: choices beside those that are chosen by.
+pub fn choices_of_j(device: Device) {
+    let rng = Rng::new(41);
+    for (m, n, dim) in [(3_001, 4_003, 64), (2_001, 1_503, 3)] {
+        let draw =
+            |rows: usize, dim: usize| rng.normal(&[rows, dim], DType::Float32).expect("normal");
+        let s = Array::full(&[1], 0.9 / dim as f64, DType::Float32).expect("full");
+        let here = [draw(m, dim), draw(n, dim), s, draw(n, 1), draw(n, 1), draw(m, 1)];
+        let there = here.each_ref().map(|x| x.to_device(device).expect("to_device"));
+        let aliases = [format!("x = Vi({dim})"), format!("y = Vj({dim})")];
+        let aliases =
+            [&aliases[0][..], &aliases[1], "s = Pm(1)", "b = Vj(1)", "c = Vj(1)", "e = Vi(1)"];
+        for (name, text) in [
+            ("Sum", "Exp(-SqDist(x,y) * s) * IfElse(b, e, Sin(b)) * IfElse(c, e, Sin(c))"),
+            ("LogSumExp", "IfElse(b, e, Sin(b)) + IfElse(c, e, Sin(c)) - SqDist(x,y) * s"),
+        ] {
+            let call = Genred::with(text, &aliases, name, 1, None, None).expect(text);
+            let of = |arrays: &[Array; 6]| {
+                call.call_with(&arrays.each_ref(), &Options::default()).expect(text)
+            };
+            agree(&format!("{name} of {text}, D = {dim}"), &of(&there), &of(&here), 3e-5);
+        }
+    }
+}

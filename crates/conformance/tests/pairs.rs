@@ -147,6 +147,16 @@ fn many_weights() {
 }
 
 #[test]
+fn batches_of_wide_points() {
+    on(Device::parse("cuda:0"), pairs_shapes::batches_of_wide_points);
+}
+
+#[test]
+fn choices_of_j() {
+    on(Device::parse("cuda:0"), pairs_shapes::choices_of_j);
+}
+
+#[test]
 fn wide_gradients() {
     pairs_shapes::wide_gradients(Device::cpu());
     on(Device::parse("cuda:0"), pairs_shapes::wide_gradients);
@@ -241,6 +251,11 @@ fn ranges() {
     pairs_bounds::ranges(Device::cpu(), [(1031, 1100, 3), (300, 700, 70)]);
     let large = [(12_001, 21_003, 3), (2_999, 12_007, 70)];
     on(Device::parse("cuda:0"), |device| pairs_bounds::ranges(device, large));
+}
+
+#[test]
+fn near_overflow() {
+    on(Device::parse("cuda:0"), pairs_bounds::near_overflow);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 3, KEPT = 1, WEIGHTS = 0, VALUES = 3, INDICES = 0, WIDTH = 3, OPERANDS = 5, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, ROWS = 4, SLICES = 1, TILE = 128, GROUP = 2, AHEAD = 1, CHOOSES = 0, RESIDENT_BLOCKS = 0 };
+enum { DIM = 3, KEPT = 1, WEIGHTS = 0, VALUES = 3, INDICES = 0, WIDTH = 3, OPERANDS = 5, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, ROWS = 4, SLICES = 1, TILE = 128, GROUP = 2, AHEAD = 1, CHOOSES = 0, SCALED = 0, RESIDENT_BLOCKS = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };
 // [pair_math.cu
@@ -20,6 +20,7 @@ FN bool op_less_f32(f32 a, f32 b) { return (bool)(a < b); }
 struct Once { f32 s2[1]; f32 s3[1]; };
 struct OfI { f32 s0[3]; f32 s5[3]; };
 struct alignas(16) OfJ { f32 s1[3]; f32 s9[1]; };
+static_assert(sizeof(OfJ) == 16, "as room is made for it");
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
     ALONG(k, 1) p.s2[k] = ((const f32*)in.at[2].base)[(i64)at[2] + k * in.at[2].component];
     ALONG(k, 1) p.s3[k] = __uint_as_float((u32)in.numbers[0]);
@@ -55,6 +56,7 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
 }
+FN bool overflows(const State&) { return false; }
 FN void prepare() {}
 // [pairs_ends.cu
 // [pairs_origin.cu

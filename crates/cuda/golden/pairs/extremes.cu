@@ -4,7 +4,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 20, WEIGHTS = 0, VALUES = 20, INDICES = 20, WIDTH = 20, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 32, THREADS = 128, ROWS = 2, SLICES = 1, TILE = 64, GROUP = 2, AHEAD = 0, CHOOSES = 0, RESIDENT_BLOCKS = 0, DEPTH_AT = 0, DEPTHS = 32, CHUNK_BYTES = 64 };
+enum { DIM = 1, KEPT = 20, WEIGHTS = 0, VALUES = 20, INDICES = 20, WIDTH = 20, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 32, THREADS = 128, ROWS = 2, SLICES = 1, TILE = 64, GROUP = 2, AHEAD = 0, CHOOSES = 0, SCALED = 0, RESIDENT_BLOCKS = 0, DEPTH_AT = 0, DEPTHS = 32, CHUNK_BYTES = 64 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[4]; u64 numbers[1]; };
 #define DEPTH ((u32)in.numbers[DEPTH_AT])
@@ -24,6 +24,7 @@ FN f32 op_sqrt_flat_f32(f32 a) { return (f32)(sqrt(a)); }
 struct Once { f32 s1[1]; };
 struct OfI { f32 s5[1]; };
 struct alignas(16) OfJ { };
+static_assert(sizeof(OfJ) == 16, "as room is made for it");
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
     ALONG(k, 1) p.s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + k * in.at[1].component];
 }
@@ -53,6 +54,7 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, const N
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
 }
+FN bool overflows(const State&) { return false; }
 FN void prepare() {}
 enum { SUMS_OF_J = 0, OF_ROWS = 1, SCALED_J = 0, VANISHES = 0 };
 FN T long_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const OfI& x, i64 i, u32 k) { f32 e6 = narrow<f32>(op_multiply_f32(widen(((const f32*)in.at[2].base)[(i64)at[2] + i * in.at[2].row + k * in.at[2].component]), widen(x.s5[0]))); return widen(e6); }

@@ -3,7 +3,7 @@
 typedef f64 T;
 typedef f64 A;
 typedef f64 R;
-enum { DIM = 1, KEPT = 100, WEIGHTS = 0, VALUES = 100, INDICES = 100, WIDTH = 100, OPERANDS = 4, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 32, THREADS = 128, ROWS = 2, SLICES = 1, TILE = 128, GROUP = 2, AHEAD = 1, CHOOSES = 0, RESIDENT_BLOCKS = 0 };
+enum { DIM = 1, KEPT = 100, WEIGHTS = 0, VALUES = 100, INDICES = 100, WIDTH = 100, OPERANDS = 4, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 32, THREADS = 128, ROWS = 2, SLICES = 1, TILE = 128, GROUP = 2, AHEAD = 1, CHOOSES = 0, SCALED = 0, RESIDENT_BLOCKS = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[2]; u64 numbers[1]; };
 // [pair_math.cu
@@ -17,6 +17,7 @@ FN f64 op_subtract_f64(f64 a, f64 b) { return (f64)(a - b); }
 struct Once { };
 struct OfI { f64 s0[3]; };
 struct alignas(16) OfJ { f64 s1[3]; };
+static_assert(sizeof(OfJ) == 32, "as room is made for it");
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
 }
 FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
@@ -37,6 +38,7 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
 }
+FN bool overflows(const State&) { return false; }
 FN void prepare() {}
 // [pairs_ends.cu
 // [pairs_origin.cu

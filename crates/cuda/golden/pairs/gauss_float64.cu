@@ -3,7 +3,7 @@
 typedef f64 T;
 typedef f64 A;
 typedef f64 R;
-enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, ROWS = 4, SLICES = 1, TILE = 128, GROUP = 2, AHEAD = 1, CHOOSES = 0, RESIDENT_BLOCKS = 0 };
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, ROWS = 4, SLICES = 1, TILE = 128, GROUP = 2, AHEAD = 1, CHOOSES = 0, SCALED = 0, RESIDENT_BLOCKS = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[4]; u64 numbers[1]; };
 // [pair_math.cu
@@ -17,6 +17,7 @@ FN f64 op_multiply_f64(f64 a, f64 b) { return (f64)(a * b); }
 struct Once { f64 s7[1]; };
 struct OfI { f64 s0[3]; };
 struct alignas(16) OfJ { f64 s1[3]; f64 s3[2]; };
+static_assert(sizeof(OfJ) == 48, "as room is made for it");
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
     f64 s2[1]; 
     ALONG(k, 1) s2[k] = ((const f64*)in.at[2].base)[(i64)at[2] + k * in.at[2].component];
@@ -43,6 +44,7 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
 }
+FN bool overflows(const State&) { return false; }
 FN void prepare() { bring_roots(THREADS); }
 // [pairs_ends.cu
 // [pairs_origin.cu

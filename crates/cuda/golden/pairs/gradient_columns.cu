@@ -3,7 +3,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 3, KEPT = 1, WEIGHTS = 0, VALUES = 3, INDICES = 0, WIDTH = 3, OPERANDS = 5, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, ROWS = 6, SLICES = 1, TILE = 128, GROUP = 4, AHEAD = 1, CHOOSES = 0, RESIDENT_BLOCKS = 0, POINT = 3, ERROR = 13, ERROR_ABOUT = 17 };
+enum { DIM = 3, KEPT = 1, WEIGHTS = 0, VALUES = 3, INDICES = 0, WIDTH = 3, OPERANDS = 5, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, ROWS = 6, SLICES = 1, TILE = 128, GROUP = 4, AHEAD = 1, CHOOSES = 0, SCALED = 1, RESIDENT_BLOCKS = 0, POINT = 3, ERROR = 13, ERROR_ABOUT = 17 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };
 // [pair_math.cu
@@ -17,6 +17,7 @@ FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
 struct Once { const T* centre; };
 struct OfI { T product[3]; T norm; };
 struct alignas(16) OfJ { f32 s6[1]; f32 s13[3]; f32 s11[3]; T norm; };
+static_assert(sizeof(OfJ) == 32, "as room is made for it");
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
 }
 FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
@@ -65,6 +66,11 @@ FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64
     s.sums.scale(op_exp2_pair_f32(x.norm));
     A q = s.sums.total(DIM);
     ALONG(k, 3) s.sums.become(0 + k, fma((A)(((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component] - p.centre[k]), q, -s.sums.total(0 + k)));
+}
+FN bool overflows(const State& s) {
+    bool wild = false;
+    ALONG(k, DIM) wild |= !(fabs(s.value(k)) < infinity<A>());
+    return wild;
 }
 FN void prepare() {}
 // [pairs_ends.cu

@@ -3,7 +3,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 100, WEIGHTS = 0, VALUES = 100, INDICES = 100, WIDTH = 100, OPERANDS = 4, LONG = 16, FEW = 16, IN_REGISTERS = 8, LANES = 32, THREADS = 32, ROWS = 1, SLICES = 1, TILE = 64, GROUP = 1, AHEAD = 0, CHOOSES = 0, RESIDENT_BLOCKS = 0 };
+enum { DIM = 1, KEPT = 100, WEIGHTS = 0, VALUES = 100, INDICES = 100, WIDTH = 100, OPERANDS = 4, LONG = 16, FEW = 16, IN_REGISTERS = 8, LANES = 32, THREADS = 32, ROWS = 1, SLICES = 1, TILE = 64, GROUP = 1, AHEAD = 0, CHOOSES = 0, SCALED = 0, RESIDENT_BLOCKS = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[2]; u64 numbers[1]; };
 // [pair_math.cu
@@ -17,6 +17,7 @@ FN f32 op_subtract_f32(f32 a, f32 b) { return (f32)(a - b); }
 struct Once { };
 struct OfI { f32 s0[3]; };
 struct alignas(16) OfJ { f32 s1[3]; };
+static_assert(sizeof(OfJ) == 16, "as room is made for it");
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
 }
 FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
@@ -37,6 +38,7 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
 }
+FN bool overflows(const State&) { return false; }
 FN void prepare() {}
 // [pairs_ends.cu
 // [pairs_origin.cu

@@ -3,7 +3,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 1, WIDTH = 1, OPERANDS = 4, LONG = 16, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 32, ROWS = 1, SLICES = 1, TILE = 16, GROUP = 1, AHEAD = 0, CHOOSES = 0, RESIDENT_BLOCKS = 0, DEPTH_AT = 0, DEPTHS = 32, CHUNK_BYTES = 64 };
+enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 1, WIDTH = 1, OPERANDS = 4, LONG = 16, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 32, ROWS = 1, SLICES = 1, TILE = 16, GROUP = 1, AHEAD = 0, CHOOSES = 0, SCALED = 0, RESIDENT_BLOCKS = 0, DEPTH_AT = 0, DEPTHS = 32, CHUNK_BYTES = 64 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[2]; u64 numbers[1]; };
 #define DEPTH ((u32)in.numbers[DEPTH_AT])
@@ -17,6 +17,7 @@ FN f32 op_subtract_f32(f32 a, f32 b) { return (f32)(a - b); }
 struct Once { };
 struct OfI { };
 struct alignas(16) OfJ { };
+static_assert(sizeof(OfJ) == 16, "as room is made for it");
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
 }
 FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
@@ -35,6 +36,7 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, const N
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
 }
+FN bool overflows(const State&) { return false; }
 FN void prepare() {}
 enum { SUMS_OF_J = 0, OF_ROWS = 0, SCALED_J = 0, VANISHES = 1 };
 FN T long_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const OfI& x, i64 i, u32 k) { return widen(((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component]); }

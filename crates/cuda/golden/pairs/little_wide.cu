@@ -3,7 +3,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 1, OPERANDS = 5, LONG = 16, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 32, ROWS = 1, SLICES = 1, TILE = 64, GROUP = 1, AHEAD = 0, CHOOSES = 0, RESIDENT_BLOCKS = 0 };
+enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 1, OPERANDS = 5, LONG = 16, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 32, ROWS = 1, SLICES = 1, TILE = 64, GROUP = 1, AHEAD = 0, CHOOSES = 0, SCALED = 0, RESIDENT_BLOCKS = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };
 // [pair_math.cu
@@ -18,6 +18,7 @@ FN f32 op_negative_f32(f32 a) { return (f32)(-a); }
 struct Once { f32 s5[1]; };
 struct OfI { f32 s1[40]; };
 struct alignas(16) OfJ { f32 s2[40]; };
+static_assert(sizeof(OfJ) == 160, "as room is made for it");
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
     f32 s0[1]; 
     ALONG(k, 1) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + k * in.at[0].component];
@@ -43,6 +44,7 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
 }
+FN bool overflows(const State&) { return false; }
 FN void prepare() {}
 // [pairs_ends.cu
 // [pairs_origin.cu

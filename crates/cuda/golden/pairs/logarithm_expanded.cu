@@ -3,7 +3,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 1, OPERANDS = 5, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, ROWS = 4, SLICES = 1, TILE = 128, GROUP = 8, AHEAD = 1, CHOOSES = 1, RESIDENT_BLOCKS = 5 };
+enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 1, OPERANDS = 5, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, ROWS = 4, SLICES = 1, TILE = 128, GROUP = 8, AHEAD = 1, CHOOSES = 1, SCALED = 0, RESIDENT_BLOCKS = 5 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };
 // [pair_math.cu
@@ -18,6 +18,7 @@ FN f32 op_negative_f32(f32 a) { return (f32)(-a); }
 struct Once { f32 s5[1]; };
 struct OfI { T product[3]; T norm; };
 struct alignas(16) OfJ { f32 s1[3]; T norm; };
+static_assert(sizeof(OfJ) == 16, "as room is made for it");
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
     f32 s2[1]; 
     ALONG(k, 1) s2[k] = ((const f32*)in.at[2].base)[(i64)at[2] + k * in.at[2].component];
@@ -50,6 +51,7 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
     s.moved = x.norm;
 }
+FN bool overflows(const State&) { return false; }
 FN void prepare() {}
 // [pairs_ends.cu
 // [pairs_origin.cu

@@ -3,7 +3,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 42, KEPT = 1, WEIGHTS = 0, VALUES = 42, INDICES = 0, WIDTH = 42, OPERANDS = 5, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 384, ROWS = 2, SLICES = 1, TILE = 64, GROUP = 2, AHEAD = 0, CHOOSES = 0, RESIDENT_BLOCKS = 0, GROUPS = 2, COLUMNS = 64, STAGES = 4, RESIDENT = 1, DEPTHS = 64, SHALLOW = 1, PARTS = 3, LEAVE = 16, OUTSIDE = 1, PRODUCT = 0, POINT_X = 1, POINT_Y = 2, RIGHT = 48, WAITING = 6, EIGHT = 8, SIDES = 3, FROM = 2, ALIKE = 40 };
+enum { DIM = 42, KEPT = 1, WEIGHTS = 0, VALUES = 42, INDICES = 0, WIDTH = 42, OPERANDS = 5, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 384, ROWS = 2, SLICES = 1, TILE = 64, GROUP = 2, AHEAD = 0, CHOOSES = 0, SCALED = 1, RESIDENT_BLOCKS = 0, GROUPS = 2, COLUMNS = 64, STAGES = 4, RESIDENT = 1, DEPTHS = 64, SHALLOW = 1, PARTS = 3, LEAVE = 16, OUTSIDE = 1, PRODUCT = 0, POINT_X = 1, POINT_Y = 2, RIGHT = 48, WAITING = 6, EIGHT = 8, SIDES = 3, FROM = 2, ALIKE = 40 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };
 // [hopper.cu
@@ -18,13 +18,12 @@ FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
 struct Once { };
 struct OfI { T norm; };
 struct alignas(8) OfJ { T norm; };
+static_assert(sizeof(OfJ) == 8, "as room is made for it");
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
 }
 FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
 }
 FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
-    f32 s0[2]; 
-    ALONG(k, 2) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + j * in.at[0].row + k * in.at[0].component];
 }
 FN f64 scale(const Once& p) { return (f64)__uint_as_float(3216550459u); }
 template <int G> FN void weigh(const Once& p, const OfI& x, const OfJ* y, const T (&square)[G], T (&w)[G]) {
@@ -39,17 +38,14 @@ FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
 struct Once { };
 struct OfI { };
 struct alignas(8) OfJ { f32 s6[3]; };
+static_assert(sizeof(OfJ) == 16, "as room is made for it");
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
 }
 FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
-    f32 s1[40]; 
-    ALONG(k, 40) s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + i * in.at[1].row + k * in.at[1].component];
 }
 FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
     f32 s0[2]; 
     ALONG(k, 2) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + j * in.at[0].row + k * in.at[0].component];
-    f32 s2[40]; 
-    ALONG(k, 40) s2[k] = ((const f32*)in.at[2].base)[(i64)at[2] + j * in.at[2].row + k * in.at[2].component];
     f32 s4[1]; 
     s4[0] = 0;
     ALONG(k, 2) { s4[0] = fma(widen(s0[k]), widen(s0[k]), s4[0]); }

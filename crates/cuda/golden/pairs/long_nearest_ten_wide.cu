@@ -3,7 +3,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 10, WEIGHTS = 0, VALUES = 10, INDICES = 10, WIDTH = 10, OPERANDS = 4, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 384, ROWS = 2, SLICES = 1, TILE = 64, GROUP = 4, AHEAD = 0, CHOOSES = 0, RESIDENT_BLOCKS = 0, GROUPS = 2, COLUMNS = 64, STAGES = 4, RESIDENT = 1, DEPTHS = 64, SHALLOW = 0, PARTS = 1, LEAVE = 64, OUTSIDE = 1, PRODUCT = 0, POINT_X = 0, POINT_Y = 1, RIGHT = 0, WAITING = 6, EIGHT = 8, SIDES = 0, FROM = 1, ALIKE = 0 };
+enum { DIM = 1, KEPT = 10, WEIGHTS = 0, VALUES = 10, INDICES = 10, WIDTH = 10, OPERANDS = 4, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 384, ROWS = 2, SLICES = 1, TILE = 64, GROUP = 4, AHEAD = 0, CHOOSES = 0, SCALED = 0, RESIDENT_BLOCKS = 0, GROUPS = 2, COLUMNS = 64, STAGES = 4, RESIDENT = 1, DEPTHS = 64, SHALLOW = 0, PARTS = 1, LEAVE = 64, OUTSIDE = 1, PRODUCT = 0, POINT_X = 0, POINT_Y = 1, RIGHT = 0, WAITING = 6, EIGHT = 8, SIDES = 0, FROM = 1, ALIKE = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[2]; u64 numbers[1]; };
 // [hopper.cu
@@ -17,6 +17,7 @@ FN f32 op_subtract_f32(f32 a, f32 b) { return (f32)(a - b); }
 struct Once { };
 struct OfI { T norm; };
 struct alignas(8) OfJ { T norm; };
+static_assert(sizeof(OfJ) == 8, "as room is made for it");
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
 }
 FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {

@@ -3,7 +3,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 5, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 384, ROWS = 2, SLICES = 1, TILE = 128, GROUP = 4, AHEAD = 0, CHOOSES = 0, RESIDENT_BLOCKS = 0, GROUPS = 2, COLUMNS = 128, STAGES = 4, RESIDENT = 1, DEPTHS = 64, SHALLOW = 0, PARTS = 2, LEAVE = 32, OUTSIDE = 1, PRODUCT = 0, POINT_X = 1, POINT_Y = 2, RIGHT = 0, WAITING = 6, EIGHT = 8, SIDES = 0, FROM = 2, ALIKE = 0 };
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 5, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 384, ROWS = 2, SLICES = 1, TILE = 128, GROUP = 4, AHEAD = 0, CHOOSES = 0, SCALED = 1, RESIDENT_BLOCKS = 0, GROUPS = 2, COLUMNS = 128, STAGES = 4, RESIDENT = 1, DEPTHS = 64, SHALLOW = 0, PARTS = 2, LEAVE = 32, OUTSIDE = 1, PRODUCT = 0, POINT_X = 1, POINT_Y = 2, RIGHT = 0, WAITING = 6, EIGHT = 8, SIDES = 0, FROM = 2, ALIKE = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };
 // [hopper.cu
@@ -18,6 +18,7 @@ FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
 struct Once { };
 struct OfI { T norm; };
 struct alignas(8) OfJ { f32 s0[2]; T norm; };
+static_assert(sizeof(OfJ) == 16, "as room is made for it");
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
 }
 FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
@@ -35,6 +36,11 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, const T
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
     s.sums.scale(op_exp2_pair_f32(x.norm));
+}
+FN bool overflows(const State& s) {
+    bool wild = false;
+    ALONG(k, DIM) wild |= !(fabs(s.value(k)) < infinity<A>());
+    return wild;
 }
 FN void prepare() {}
 // [pairs_ends.cu

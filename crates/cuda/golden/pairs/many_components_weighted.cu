@@ -3,7 +3,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 100, KEPT = 1, WEIGHTS = 0, VALUES = 100, INDICES = 0, WIDTH = 100, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 384, ROWS = 2, SLICES = 1, TILE = 64, GROUP = 2, AHEAD = 0, CHOOSES = 0, RESIDENT_BLOCKS = 0, GROUPS = 2, COLUMNS = 64, STAGES = 3, RESIDENT = 1, DEPTHS = 0, SHALLOW = 1, PARTS = 0, LEAVE = 64, OUTSIDE = 1, PRODUCT = 0, POINT_X = 0, POINT_Y = 1, RIGHT = 104, WAITING = 6, EIGHT = 8, SIDES = 100, FROM = 100, ALIKE = 0 };
+enum { DIM = 100, KEPT = 1, WEIGHTS = 0, VALUES = 100, INDICES = 0, WIDTH = 100, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 384, ROWS = 2, SLICES = 1, TILE = 64, GROUP = 2, AHEAD = 0, CHOOSES = 0, SCALED = 1, RESIDENT_BLOCKS = 0, GROUPS = 2, COLUMNS = 64, STAGES = 3, RESIDENT = 1, DEPTHS = 0, SHALLOW = 1, PARTS = 0, LEAVE = 64, OUTSIDE = 1, PRODUCT = 0, POINT_X = 0, POINT_Y = 1, RIGHT = 104, WAITING = 6, EIGHT = 8, SIDES = 100, FROM = 100, ALIKE = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[4]; u64 numbers[1]; };
 // [hopper.cu
@@ -18,6 +18,7 @@ FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
 struct Once { f32 s7[1]; };
 struct OfI { T product[3]; T norm; };
 struct alignas(8) OfJ { f32 s1[3]; T norm; };
+static_assert(sizeof(OfJ) == 16, "as room is made for it");
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
     f32 s2[1]; 
     ALONG(k, 1) s2[k] = ((const f32*)in.at[2].base)[(i64)at[2] + k * in.at[2].component];
@@ -33,8 +34,6 @@ FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, 
 }
 FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
     ALONG(k, 3) y.s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
-    f32 s3[100]; 
-    ALONG(k, 100) s3[k] = ((const f32*)in.at[3].base)[(i64)at[3] + j * in.at[3].row + k * in.at[3].component];
     SquaredNorm<T> norm;
     ALONG(k, 3) norm.add(widen(y.s1[k]));
     y.norm = norm.times((f64)p.s7[0]);
@@ -52,17 +51,12 @@ namespace right {
 struct Once { };
 struct OfI { };
 struct alignas(8) OfJ { f32 s3[100]; };
+static_assert(sizeof(OfJ) == 400, "as room is made for it");
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
-    f32 s2[1]; 
-    ALONG(k, 1) s2[k] = ((const f32*)in.at[2].base)[(i64)at[2] + k * in.at[2].component];
 }
 FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
-    f32 s0[3]; 
-    ALONG(k, 3) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component];
 }
 FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
-    f32 s1[3]; 
-    ALONG(k, 3) s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
     ALONG(k, 100) y.s3[k] = ((const f32*)in.at[3].base)[(i64)at[3] + j * in.at[3].row + k * in.at[3].component];
 }
 FN const f32* side(const OfJ& y) { return y.s3; }

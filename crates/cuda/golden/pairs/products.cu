@@ -3,7 +3,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, ROWS = 1, SLICES = 1, TILE = 64, GROUP = 4, AHEAD = 0, CHOOSES = 0, RESIDENT_BLOCKS = 0, DEPTH_AT = 0, DEPTHS = 32, CHUNK_BYTES = 64 };
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, ROWS = 1, SLICES = 1, TILE = 64, GROUP = 4, AHEAD = 0, CHOOSES = 0, SCALED = 0, RESIDENT_BLOCKS = 0, DEPTH_AT = 0, DEPTHS = 32, CHUNK_BYTES = 64 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[4]; u64 numbers[1]; };
 #define DEPTH ((u32)in.numbers[DEPTH_AT])
@@ -17,6 +17,7 @@ FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
 struct Once { f32 s6[1]; };
 struct OfI { };
 struct alignas(16) OfJ { f32 s1[2]; };
+static_assert(sizeof(OfJ) == 16, "as room is made for it");
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
     f32 s0[1]; 
     ALONG(k, 1) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + k * in.at[0].component];
@@ -41,6 +42,7 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, const N
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
 }
+FN bool overflows(const State&) { return false; }
 FN void prepare() {}
 enum { SUMS_OF_J = 0, OF_ROWS = 0, SCALED_J = 0, VANISHES = 1 };
 FN T long_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const OfI& x, i64 i, u32 k) { return widen(((const f32*)in.at[2].base)[(i64)at[2] + i * in.at[2].row + k * in.at[2].component]); }

@@ -3,7 +3,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 20, WEIGHTS = 0, VALUES = 20, INDICES = 20, WIDTH = 20, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 32, THREADS = 128, ROWS = 2, SLICES = 1, TILE = 128, GROUP = 2, AHEAD = 1, CHOOSES = 0, RESIDENT_BLOCKS = 0 };
+enum { DIM = 1, KEPT = 20, WEIGHTS = 0, VALUES = 20, INDICES = 20, WIDTH = 20, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 32, THREADS = 128, ROWS = 2, SLICES = 1, TILE = 128, GROUP = 2, AHEAD = 1, CHOOSES = 0, SCALED = 0, RESIDENT_BLOCKS = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[4]; u64 numbers[1]; };
 // [pair_math.cu
@@ -17,16 +17,13 @@ FN f32 op_subtract_f32(f32 a, f32 b) { return (f32)(a - b); }
 struct Once { };
 struct OfI { f32 s2[1]; };
 struct alignas(16) OfJ { f32 s3[1]; };
+static_assert(sizeof(OfJ) == 16, "as room is made for it");
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
 }
 FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
-    f32 s0[1]; 
-    ALONG(k, 1) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component];
     ALONG(k, 1) x.s2[k] = ((const f32*)in.at[2].base)[(i64)at[2] + i * in.at[2].row + k * in.at[2].component];
 }
 FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
-    f32 s1[1]; 
-    ALONG(k, 1) s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
     ALONG(k, 1) y.s3[k] = ((const f32*)in.at[3].base)[(i64)at[3] + j * in.at[3].row + k * in.at[3].component];
 }
 FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count, OfJ* tile) {
@@ -40,6 +37,7 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
 }
+FN bool overflows(const State&) { return false; }
 FN void prepare() {}
 // [pairs_ends.cu
 // [pairs_origin.cu

@@ -3,7 +3,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 1, WEIGHTS = 15, VALUES = 17, INDICES = 0, WIDTH = 15, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, ROWS = 2, SLICES = 1, TILE = 128, GROUP = 2, AHEAD = 0, CHOOSES = 0, RESIDENT_BLOCKS = 0 };
+enum { DIM = 1, KEPT = 1, WEIGHTS = 15, VALUES = 17, INDICES = 0, WIDTH = 15, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, ROWS = 2, SLICES = 1, TILE = 128, GROUP = 2, AHEAD = 0, CHOOSES = 0, SCALED = 0, RESIDENT_BLOCKS = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[4]; u64 numbers[1]; };
 // [pair_math.cu
@@ -15,6 +15,7 @@ template <class S> FN A result(const S& s, int k, A count) { return s.value(2 + 
 struct Once { };
 struct OfI { f32 s0[3]; };
 struct alignas(16) OfJ { f32 s1[3]; f32 s3[15]; };
+static_assert(sizeof(OfJ) == 80, "as room is made for it");
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
 }
 FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
@@ -22,8 +23,6 @@ FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, 
 }
 FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
     ALONG(k, 3) y.s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
-    f32 s2[1]; 
-    ALONG(k, 1) s2[k] = ((const f32*)in.at[2].base)[(i64)at[2] + j * in.at[2].row + k * in.at[2].component];
     ALONG(k, 15) y.s3[k] = ((const f32*)in.at[3].base)[(i64)at[3] + j * in.at[3].row + k * in.at[3].component];
 }
 FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count, OfJ* tile) {
@@ -39,6 +38,7 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
 }
+FN bool overflows(const State&) { return false; }
 FN void prepare() {}
 // [pairs_ends.cu
 // [pairs_origin.cu

@@ -3,7 +3,7 @@
 // rows than a block has threads for, it takes SLICES ranges at once, with threads for all rows each. Where a state
 // is large, LANES threads own rows together, as a team. Declared
 // before, with `pairs_ends.cu`: the sections of the formula (`Once`, `OfI`, `OfJ`, `once`, `of_i`, `of_j`,
-// `bring_long`, `fold`, `complete`), the centre of its points (`find_centre`, `about`, `share`), what pairs need in shared memory (`prepare`), the state (`State`), and `go_over`, of short or of
+// `bring_long`, `fold`, `complete`; SCALED, whether sums are scaled at their end, with `overflows`), the centre of its points (`find_centre`, `about`, `share`), what pairs need in shared memory (`prepare`), the state (`State`), and `go_over`, of short or of
 // long vectors, by threads or by teams, or of few pairs, with where rows are (`OWN_ROWS`) and whether there may be another form (`CHOICES`).
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS) reduce(
@@ -56,10 +56,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS) reduce(
     bool done = go_over(in, at, p, shape, own, x, s, choice);
     if (CHOOSES && refused && threadIdx.x == 0) *refused = !done;
     if (!done) return;
+    if constexpr (SCALED != 0) {
+        bool wild = false;
+        EACH(r, ROWS) {
+            i64 i = own.first + r * wide;
+            s[r].end();
+            complete(in, at, p, i < shape.m ? i : shape.m - 1, x[r], s[r]);
+            wild |= overflows(s[r]);
+        }
+        // Perhaps before they were scaled, as the other form's are not.
+        if (!refused) give_up(choice, wild);
+        else if (__syncthreads_or(wild)) {
+            if (threadIdx.x == 0) *refused = 1;
+            return;
+        }
+    }
     EACH(r, ROWS) {
         i64 i = own.first + r * wide;
-        s[r].end();
-        complete(in, at, p, i < shape.m ? i : shape.m - 1, x[r], s[r]);
+        if constexpr (SCALED == 0) {
+            s[r].end();
+            complete(in, at, p, i < shape.m ? i : shape.m - 1, x[r], s[r]);
+        }
         if (i < shape.m) {
             if (shape.ranges == 1) {
                 give(s[r], shape, at, i, shape.start + own.begin, values, indices);

@@ -3,14 +3,15 @@
 
 // About the mean of the j, of a thousand of them: any centre is right, a good one keeps norms small. A component is 0
 // where that is near, beside how far these are apart, since points that are not moved are not rounded.
-// A block has 32 components.
+// A block has 32 components, a layer of blocks a batch.
 #define NEAR 8 // times its square, less than the variance
 extern "C" __global__ void __launch_bounds__(256) centre(
     const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Inputs in,
     const __grid_constant__ Shape shape, f32* to, u32 depth) {
     __shared__ f64 sums[8][32], squares[8][32];
     u64 at[OPERANDS];
-    begin(batches, at);
+    locate(batches, (u64)blockIdx.z, at);
+    to += (i64)blockIdx.z * depth;
     const Input& y = in.at[POINT_Y];
     int lane = threadIdx.x % 32, turn = threadIdx.x / 32, d = blockIdx.x * 32 + lane;
     i64 step = (shape.n + 1023) / 1024;

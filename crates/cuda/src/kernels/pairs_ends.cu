@@ -9,7 +9,9 @@ struct Shape {
     u32 ranges;
     u32 lanes;         // threads that merge a row
     u32 batches;
+    u32 first_batch;
     u32 first, first_range; // the first block and range of this launch
+    u32 unused;
     u64 magic, shift; // for a division by m
 };
 struct Output { void* base; i64 row, component; };
@@ -17,7 +19,7 @@ struct Output { void* base; i64 row, component; };
 // `place` of a slice, and where it is, counted from 2. There is none before the first (0), nor after the last of all (1).
 struct Partial { A* values; i64* indices; A* last; i64* last_at; u64 place; };
 // Which of two forms works, up to what limit of norms squares may be expanded, and whether this is the form
-// that is expanded. Either one form does all, by the largest norms, as bits, with whether a filter gave up; or each block
+// that is expanded. Either one form does all, by the largest norms, as bits, with whether the expanded one gave up; or each block
 // of the expanded form looks at its own norms, tells whether it refused, and blocks of the other do what
 // was refused, `parts` of them for one. Nothing of both where there is no choice.
 struct Choice { const u64* measured; u32* refused; f64 limit; u32 expanded, parts; };
@@ -28,6 +30,11 @@ FN bool is_chosen(const Choice& choice) {
     f64 x = __longlong_as_double(choice.measured[0]), y = __longlong_as_double(choice.measured[1]);
     bool expanded = x <= choice.limit && y <= choice.limit && !choice.measured[2];
     return expanded == (choice.expanded != 0);
+}
+
+// Has the other form do all of the work, where something is wrong that nobody could know before.
+FN void give_up(const Choice& choice, bool wrong) {
+    if (wrong && choice.measured) atomicMax((u64*)choice.measured + 2, (u64)1);
 }
 
 // Whether a state is ranks in registers. It takes others in a loop, from memory: what a loop reads of registers would be

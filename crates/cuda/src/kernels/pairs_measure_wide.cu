@@ -6,12 +6,14 @@ FN f32 to_half_bits(f32 v) {
     return __uint_as_float((bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu);
 }
 
-// The largest norms of a batch's points, a warp for each, as they count against the limit: as in `measure`.
+// The largest norms of all points, a warp for each and a layer of blocks for a batch, as they count against the
+// limit: as in `measure`.
 extern "C" __global__ void __launch_bounds__(256) measure_wide(
     const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Inputs in,
-    const __grid_constant__ Shape shape, const Wide w, u64* measured) {
+    const __grid_constant__ Shape shape, const Wide of_all, u64* measured) {
+    const Wide w = of_all.of(0, blockIdx.z);
     u64 at[OPERANDS];
-    begin(batches, at);
+    locate(batches, (u64)blockIdx.z, at);
     Once p;
     once(in, at, p);
     u32 lane = threadIdx.x % 32;

@@ -1,5 +1,5 @@
-// Parts of a call on Hopper's tensor cores: where a piece of rows and a panel of j have what was made
-// ready for them. The head of `pairs_wide.cu` tells the walk and what is declared before.
+// Parts of a call on Hopper's tensor cores: where a piece of rows and a panel of j of each batch have what was
+// made ready for them. The head of `pairs_wide.cu` tells the walk and what is declared before.
 
 #define SIDE 64                         // rows of a tile
 #define TILE_BYTES (SIDE * DEPTHS * 4)  // a head and a tail of every number
@@ -7,12 +7,13 @@
 #define TAIL 2048.f
 
 struct Wide {
-    u8* rows;            // tiles of this piece's rows: of 64 rows, of DEPTHS of D
-    u8* columns;         // the same of this panel's j
+    u8* rows;            // tiles of a piece's rows: of 64 rows, of DEPTHS of D
+    u8* columns;         // the same of a panel's j
     OfJ* of_columns;
     T* row_norms;        // c |x|^2
-    u8* right;           // tiles of this panel's right-hand sides
-    const f32* centre;   // of this batch
+    u8* right;           // tiles of a panel's right-hand sides
+    const f32* centre;   // of all batches
+    u32 row_count, column_count; // of a piece and of a panel, as they lie here batch after batch
     u32 depth, deep;     // D, and tiles along it
     f32 error, least;    // of a square: relative to the sum of the largest norms, and at least
     // What counts against the limit of norms: the norm; the squares of tails and of rests; the largest square of the
@@ -21,7 +22,25 @@ struct Wide {
     f32 of_norm, of_split, of_largest, of_later, of_centre;
     u32 goes_on, ends;   // whether panels came before, and whether this is the last
     i64 first;           // the result's component that the first column of right-hand sides is of
+
+    // What batch number k of those that are worked on together has, which is number `batch` of all.
+    METHOD Wide of(u32 k, u32 batch) const {
+        Wide own = *this;
+        const i64 rows_before = (i64)k * row_count, columns_before = (i64)k * column_count;
+        own.rows += rows_before / SIDE * deep * TILE_BYTES;
+        own.columns += columns_before / SIDE * deep * TILE_BYTES;
+        own.of_columns += columns_before;
+        own.row_norms += rows_before;
+        own.right += columns_before * (RIGHT * 8);
+        own.centre += (i64)batch * depth;
+        return own;
+    }
 };
+
+// The state of row i of a block's batch in a range, among those of all batches that are worked on together.
+FN i64 state_at(const Shape& shape, u32 range, i64 i) {
+    return ((i64)range * shape.batches + blockIdx.z) * shape.m + i;
+}
 
 // The points of one side.
 struct Points {

@@ -7,21 +7,25 @@ FN u32 place_of(u32 row, u32 chunk, bool tail) {
     return (row * 8 + (chunk ^ row % 8)) * 16 + (DEPTHS == 64 && tail ? HEADS : 0);
 }
 
-// The tiles of 64 rows, or of 64 j, for each block. Zeros beyond the edges.
+// The tiles of 64 rows, or of 64 j, for each block: first those of all rows, `lefts` of them, then those of j. A layer
+// of blocks has a batch. Zeros beyond the edges.
 extern "C" __global__ void __launch_bounds__(256) split(
     const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Inputs in,
-    const __grid_constant__ Shape shape, const Wide w, const Choice choice, u32 left) {
+    const __grid_constant__ Shape shape, const Wide of_all, const Choice choice, u32 lefts) {
     if (!is_chosen(choice)) return;
     __shared__ T norms[SIDE];
     const int lanes = DEPTHS / 8; // threads that read a row of a tile, 8 numbers each
+    const bool left = blockIdx.x < lefts;
+    const u32 number = left ? blockIdx.x : blockIdx.x - lefts, batch = shape.first_batch + blockIdx.z;
+    const Wide w = of_all.of(blockIdx.z, batch);
     u64 at[OPERANDS];
-    begin(batches, at);
+    locate(batches, (u64)batch, at);
     Once p;
     once(in, at, p);
-    i64 first = (i64)blockIdx.x * SIDE, rows = left ? shape.m : shape.n;
+    i64 first = (i64)number * SIDE, rows = left ? shape.m : shape.n;
     f32 factor = (f32)into_range(choice, left ? 0 : 1, scale(p));
     Points points = Points::of(in, at, w, left);
-    u8* to = (left ? w.rows : w.columns) + (i64)blockIdx.x * w.deep * TILE_BYTES;
+    u8* to = (left ? w.rows : w.columns) + (i64)number * w.deep * TILE_BYTES;
 #pragma unroll 1
     for (int q = 0; q < SIDE * lanes / 256; q++) {
         u32 row = (q * 256 + threadIdx.x) / lanes, chunk = threadIdx.x % lanes;

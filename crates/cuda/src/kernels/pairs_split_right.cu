@@ -5,16 +5,18 @@
 // What of a number the tensor core reads, to the nearest.
 FN f32 rounded_head(f32 x) { return __uint_as_float((__float_as_uint(x) + 0x1000) & 0xffffe000); }
 
-// A warp has 32 of j. Numbers whose heads and tails could leave the range of float32 are left to the
+// A warp has 32 of j, a layer of blocks a batch. Numbers whose heads and tails could leave the range of float32 are left to the
 // direct form.
 extern "C" __global__ void __launch_bounds__(128) split_right(
     const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Inputs in,
-    const __grid_constant__ Shape shape, const Wide w, const Choice choice, u32 tiles) {
+    const __grid_constant__ Shape shape, const Wide of_all, const Choice choice, u32 tiles) {
     if (!is_chosen(choice)) return;
     u32 tile = blockIdx.x * 4 + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (tile >= tiles) return;
+    const u32 batch = shape.first_batch + blockIdx.z;
+    const Wide w = of_all.of(blockIdx.z, batch);
     u64 at[OPERANDS];
-    begin(batches, at);
+    locate(batches, (u64)batch, at);
     i64 j = (i64)tile * 32 + lane;
     bool inside = j < shape.n;
     if (DEPTHS == 0) {
@@ -52,5 +54,5 @@ extern "C" __global__ void __launch_bounds__(128) split_right(
         *(f32*)here = head;
         *(f32*)(here + SIDE_BYTES / 2) = rounded_head(v - head);
     }
-    if (wild) atomicMax((u64*)choice.measured + 2, (u64)1);
+    give_up(choice, wild);
 }

@@ -62,7 +62,7 @@ struct Tile {
 FN int column_of(int c) { return c / 2 * 8 + threadIdx.x % 4 * 2 + c % 2; }
 // c |y|^2 - 2c <x, y> of a thread's row r and column c, and c |x|^2 if it belongs there; of inner products no norm.
 FN T square_from(f32 sum, f32 cross, f32 factor, T x, T y) {
-    return fma(fma(cross, 1 / TAIL, sum), factor, PRODUCT ? (T)0 : OUTSIDE ? y : x + y);
+    return fma(SHALLOW ? fma(cross, 1 / TAIL, sum) : sum, factor, PRODUCT ? (T)0 : OUTSIDE ? y : x + y);
 }
 FN T square_of(const f32 (&sum)[PLACES], const f32 (&cross)[PLACES], int r, int c, f32 factor, T x, T y) {
     int place = c / 2 * 4 + r * 2 + c % 2;

@@ -1,8 +1,8 @@
 // Reductions over pairs of points on Hopper's tensor cores: what a formula does with
 // c |x - y|^2 = c |x|^2 + c |y|^2 - 2c <x, y>, the inner products coming from products of tiles.
 //
-// The walk of a part of a call (one batch, a piece of its rows, a panel of its j): `centre` takes a
-// mean of the j, and `measure_wide` the largest norms about it, once for a whole batch; `split` writes
+// The walk of a part of a call (a batch, or several that are small; a piece of the rows, a panel of the j): `centre`
+// takes a mean of the j, and `measure_wide` the largest norms about it, once for whole batches; `split` writes
 // points, centred and scaled by a power of two, as float16 heads and tails (23 bits; tails are scaled
 // up by 2^11) in tiles of 64 x DEPTHS as the tensor cores read them, with what a formula needs of each
 // j beside them; `wide` multiplies heads by heads, and crosswise heads by tails into a second sum, leaves
@@ -28,18 +28,20 @@
 extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1) wide(
     const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Inputs in,
     const __grid_constant__ Shape shape, const Output values, const Output indices,
-    const Partial partial, const Choice choice, const __grid_constant__ Wide w) {
-    // A filter may give up meanwhile: all threads of a block are told the same.
+    const Partial partial, const Choice choice, const __grid_constant__ Wide of_all) {
+    // Some block may give up meanwhile: all threads of a block are told the same.
     if (!__syncthreads_and(is_chosen(choice))) return;
     extern __shared__ unsigned char memory[];
     __shared__ __align__(8) u64 barriers[2 * STAGES + 1];
     u32 resident = shared_address(barriers + 2 * STAGES);
     if (threadIdx.x == 0) barrier_init(resident, 1);
     Ring<STAGES> ring = Ring<STAGES>::make(barriers, 4 * GROUPS);
-    const u32 deep = SHALLOW ? 1 : w.deep;
+    const u32 deep = SHALLOW ? 1 : of_all.deep;
     u32 base = (shared_address(memory) + 1023) & ~1023u;
     u32 first_stage = base + (RESIDENT ? GROUPS * deep * TILE_BYTES : 0);
     u32 group = threadIdx.x / 128;
+    const u32 batch = shape.first_batch + blockIdx.z;
+    const Wide w = of_all.of(blockIdx.z, batch);
     Own own;
     own.range = blockIdx.y;
     own.begin = own.range * shape.range;
@@ -87,7 +89,7 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1) wide(
     }
     more_registers<GROUPS == 2 ? 232 : GROUPS == 3 ? 152 : 104>();
     u64 at[OPERANDS];
-    begin(batches, at);
+    locate(batches, (u64)batch, at);
     Once p;
     once(in, at, p);
     own.first = ((i64)blockIdx.x * GROUPS + group) * SIDE + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4;
@@ -120,9 +122,11 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1) wide(
 #pragma unroll
             for (int part = 0; part < PARTS; part++) {
                 const int along = LEAVE * 2 >> 4;
-                multiply_part(heads, cross, a + part * along, b + part * along, part == 0 && k == 0);
+                multiply_part(heads, cross, a + part * along, b + part * along, part == 0);
                 group_wait<0>();
-                EACH(i, PLACES) sum[i] += heads[i];
+                // Cross products leave with the last heads of a tile; of one tile they are added where pairs are taken.
+                const bool leaves = !SHALLOW && part == PARTS - 1;
+                EACH(i, PLACES) sum[i] += leaves ? fma(cross[i], 1 / TAIL, heads[i]) : heads[i];
             }
             if (k + 1 < deep) leave_stage(ring, step);
         }
@@ -134,5 +138,7 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1) wide(
         leave_stage(ring, step - 1);
         kept.carry(number + 1);
     }
+    // Anew, so that it needs no registers meanwhile.
+    locate(batches, (u64)batch, at);
     kept.end(in, at, own, shape, values, indices, partial, choice, w);
 }

@@ -25,7 +25,7 @@ FN void put_state(const State& s, int r, const Own& own, const Shape& shape, con
         give(s, shape, at, i, shape.start + own.begin, values, indices);
         return;
     }
-    A found[VALUES], *held = partial.values + (own.range * shape.m + i) * VALUES;
+    A found[VALUES], *held = partial.values + state_at(shape, own.range, i) * VALUES;
     EACH(k, VALUES) found[k] = s.value(k);
     Merged all;
     all.init();
@@ -92,7 +92,7 @@ struct Kept {
         if (tiles % (64 / OWN) == 0) EACH(r, 2) s[r].carry(tiles / (64 / OWN));
     }
     METHOD void end(const Inputs& in, const u64 (&at)[OPERANDS], const Own& own, const Shape& shape,
-        const Output& values, const Output& indices, const Partial& partial, const Choice&, const Wide& w) {
+        const Output& values, const Output& indices, const Partial& partial, const Choice& choice, const Wide& w) {
         LOOP(r, 2) {
             State one = s[0];
             OfI x = own.x[0];
@@ -100,6 +100,8 @@ struct Kept {
             join_lanes(one);
             Once nothing; // that would be asked for
             complete(in, at, nothing, r ? own.row[1] : own.row[0], x, one);
+            // Perhaps before they were scaled, as the other form's are not.
+            give_up(choice, SCALED && overflows(one));
             put_state(one, r, own, shape, at, values, indices, partial, w);
         }
     }

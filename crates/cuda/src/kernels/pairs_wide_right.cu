@@ -60,22 +60,25 @@ struct Kept {
         METHOD A value(int) const { return v; }
     };
     METHOD void end(const Inputs& in, const u64 (&at)[OPERANDS], const Own& own, const Shape& shape,
-        const Output& values, const Output&, const Partial& partial, const Choice&, const Wide& w) {
+        const Output& values, const Output&, const Partial& partial, const Choice& choice, const Wide& w) {
         // From memory, so that a loop over columns can be one: unrolled it takes the compiler as long as all else.
         EACH(i, RIGHT / 2) total[i * 128 * GROUPS] += sum[i];
+        // Infinite weights are not so in tails, and sums may overflow before they are scaled: the other form tells.
+        bool wild = false;
         EACH(r, 2) {
             f32 whole = OUTSIDE ? op_exp2_pair_f32(own.x[r].norm) : 1.f, q = 0;
             if (ALIKE > 0) {
                 q = total[(DIM / 8 * 4 + r * 2 + DIM % 2) * 128 * GROUPS];
                 q = __shfl_sync(~0u, q, threadIdx.x % 32 / 4 * 4 + DIM % 8 / 2);
             }
-            i64 i = own.first + r * 8, to = own.range * shape.m + i;
+            i64 i = own.first + r * 8, to = state_at(shape, own.range, i);
             LOOP(c, RIGHT / 4) {
                 int k = column_of(c), of = k + (int)w.first;
                 f32 v = total[(c / 2 * 4 + r * 2 + c % 2) * 128 * GROUPS];
                 if (ALIKE > 0 && of >= FROM && of < FROM + ALIKE) v = fma(Points::of(in, at, w, true).at(own.row[r], of - FROM), q, -v);
                 One one = {v * whole};
                 if (k >= DIM || i >= shape.m) continue;
+                wild |= !(fabsf(one.v) < infinity<f32>());
                 if (shape.ranges == 1 && !w.goes_on && w.ends) {
                     i64 place = (i64)at[OPERANDS - 2] + i * values.row + k * values.component;
                     ((R*)values.base)[place] = cast<R>(result(one, k, (A)shape.n));
@@ -85,5 +88,6 @@ struct Kept {
                 }
             }
         }
+        give_up(choice, wild);
     }
 };

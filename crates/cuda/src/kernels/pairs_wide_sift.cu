@@ -116,7 +116,7 @@ struct Kept {
         EACH(r, 2) {
             LOOP(k, FOUND) { found[r].square[k] = infinity<T>(); found[r].at[k] = -1; }
             // The last of the panels before.
-            i64 last = (own.range * shape.m + own.row[r]) * VALUES + KEPT - 1;
+            i64 last = state_at(shape, own.range, own.row[r]) * VALUES + KEPT - 1;
             bool known = w.goes_on && partial.indices[last] >= 0;
             gate[r] = reach[r] = known ? partial.values[last] - own.x[r].norm + bound : infinity<T>();
         }
@@ -198,7 +198,7 @@ struct Kept {
             const T farthest = found[r].square[FOUND - 1] + (r ? own.x[1].norm : own.x[0].norm);
             put_in_order(found[r], in, at, r ? own.row[1] : own.row[0], own.begin, w.depth, r ? reach[1] : reach[0]);
             const T last = put_joined(found[r], own.first + r * 8, own, shape, at, values, indices, partial, w);
-            if (cut && own.first + r * 8 < shape.m && !(farthest > last + bound)) atomicMax((u64*)choice.measured + 2, (u64)1);
+            give_up(choice, cut && own.first + r * 8 < shape.m && !(farthest > last + bound));
         }
     }
     // What a lane has found, in the order of the direct form, which is almost the one that it has, up to what may be among
@@ -232,7 +232,7 @@ struct Kept {
     // fourth of the smallest. The last of them, which is infinite where there are fewer.
     METHOD T put_joined(const volatile Found& mine, i64 i, const Own& own, const Shape& shape, const u64 (&at)[OPERANDS],
         const Output& values, const Output& indices, const Partial& partial, const Wide& w) {
-        const i64 to = (own.range * shape.m + (i < shape.m ? i : shape.m - 1)) * KEPT;
+        const i64 to = state_at(shape, own.range, i < shape.m ? i : shape.m - 1) * KEPT;
         const int lane = threadIdx.x % 4;
         T held[QUARTER], v = 0;
         i64 where[QUARTER];

@@ -67,10 +67,14 @@ impl Job<'_> {
                         wide.groups, tiling.tile, wide.stages
                     ),
                     format!(
-                        "{}D: pieces of {} i by panels of {} j, {ranges} ranges each",
+                        "{}D: pieces of {} i by panels of {} j{}, {ranges} ranges each",
                         if ranges > 1 { 2 } else { 1 },
                         parts.rows,
-                        parts.columns
+                        parts.columns,
+                        match parts.batches {
+                            1 => String::new(),
+                            batches => format!(" of {batches} batches at once"),
+                        }
                     ),
                 )
             }

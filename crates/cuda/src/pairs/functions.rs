@@ -4,6 +4,7 @@
 //! (`p` once, `x` of i, `y` of j). In the section of pairs every array has one row for each of the
 //! j that are computed together. Called by `print`.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -87,14 +88,13 @@ impl Printer<'_, '_> {
     pub(super) fn of_sections(&self, differences: bool) -> Result<String> {
         let mut text = String::new();
         // Tiles of j are copied with their rows, two at a time: less room for them is better.
-        let of_j = if self.sections.together { "alignas(16) OfJ" } else { "alignas(8) OfJ" };
-        for (per, name) in [(Per::Once, "Once"), (Per::I, "OfI"), (Per::J, of_j)] {
-            let moved = self.sections.square.and_then(|square| square.moved);
-            let members = self.sections.held_by(per).filter(|slot| Some(*slot) != moved);
-            let members: String = members.map(|slot| self.declaration(slot, per)).collect();
-            let [first, last] = [self.first_members(per), self.last_members(per)];
-            text += &format!("struct {name} {{ {first}{members}{last}}};\n");
+        let aligned = if self.sections.together { 16 } else { 8 };
+        let of_j = format!("alignas({aligned}) OfJ");
+        for (per, name) in [(Per::Once, "Once"), (Per::I, "OfI"), (Per::J, &of_j)] {
+            text += &format!("struct {name} {{ {}}};\n", self.members(per));
         }
+        let bytes = self.sections.bytes(Per::J).max(1).next_multiple_of(aligned);
+        text += &format!("static_assert(sizeof(OfJ) == {bytes}, \"as room is made for it\");\n");
         let inputs = "const Inputs& in, const u64 (&at)[OPERANDS]";
         let sums = if self.sections.long.is_some() { "const T* sums, " } else { "" };
         for (per, head) in [
@@ -114,6 +114,29 @@ impl Printer<'_, '_> {
             );
         }
         Ok(text)
+    }
+
+    /// What a section holds, wider numbers first, so that there is nothing between them.
+    fn members(&self, per: Per) -> String {
+        let square = self.sections.square;
+        let size = |slot: SlotId| self.sections.tape.slot(slot).dtype.size();
+        let own = square.map_or(0, |square| size(square.distance));
+        let moved = square.and_then(|square| square.moved);
+        let held = self.sections.held_by(per).filter(|slot| Some(*slot) != moved);
+        let mut held: Vec<SlotId> = held.collect();
+        held.sort_by_key(|&slot| Reverse(size(slot)));
+        let declared = |fits: &dyn Fn(usize) -> bool| -> String {
+            let slots = held.iter().filter(|&&slot| fits(size(slot)));
+            slots.map(|&slot| self.declaration(slot, per)).collect()
+        };
+        [
+            declared(&|size| size > own && own > 0),
+            self.first_members(per),
+            declared(&|size| size == own || own == 0),
+            self.last_members(per),
+            declared(&|size| size < own),
+        ]
+        .concat()
     }
 
     /// An array of a slot.
@@ -236,7 +259,8 @@ impl Printer<'_, '_> {
         let mut text = String::new();
         for (k, input) in self.sections.tape.inputs().iter().enumerate() {
             let slot = k as SlotId;
-            if input.per != per || self.is_long_input(slot) || self.sections.is_point(slot) {
+            let elsewhere = self.is_long_input(slot) || self.sections.is_point(slot);
+            if input.per != per || elsewhere || !self.is_used(slot) {
                 continue;
             }
             if !self.sections.held[k] {
@@ -247,6 +271,14 @@ impl Printer<'_, '_> {
             text += &format!("    {along}(k, {len}) {to}[k] = {};\n", self.load(slot, per));
         }
         text
+    }
+
+    /// Whether anything is made of a slot, or it is given: right-hand sides have the inputs of all of a formula.
+    fn is_used(&self, slot: SlotId) -> bool {
+        let tape = self.sections.tape;
+        self.sections.held[usize::from(slot)]
+            || !tape.users(slot).is_empty()
+            || tape.outputs().contains(&slot)
     }
 
     /// Whether an input goes to shared memory as it is read, where loops can count through it: that of a j which is more than

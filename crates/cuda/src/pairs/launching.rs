@@ -14,8 +14,8 @@ use tilework_error::Result;
 
 use super::choice::Choice;
 use super::course::{Course, STEPS};
-use super::launching_wide::Part;
-use super::plan::{Cut, MERGE_THREADS, PARTIAL_BYTES, Plan, Sizes};
+use super::launching_wide::of_batch;
+use super::plan::{BLOCKS_OF_LAUNCH, Cut, MERGE_THREADS, PARTIAL_BYTES, Plan, Sizes};
 use super::print::Unit;
 use super::slices::Of;
 use super::words::{States, shape};
@@ -56,7 +56,7 @@ struct Missing<'r> {
 
 /// What was measured, on the device.
 pub(super) struct Measured {
-    /// The largest norms of i and of j, as they count against the limit; whether a filter gave up; and whether threads
+    /// The largest norms of i and of j, as they count against the limit; whether the form gave up; and whether threads
     /// move points to a centre.
     pub(super) largest: Block,
     /// What norms were taken about, for each batch; the origin where there is none.
@@ -169,22 +169,19 @@ impl Job<'_> {
         }
         let measured = self.measure(cuda, session, expanded)?;
         let choice = Choice { measured: measured.largest.address, ..Choice::made(limit) };
-        let launch = |choice: Choice| match &measured.centres {
+        let launch = || match &measured.centres {
             Some(centres) => {
-                // Its kernels read norms whoever chooses.
-                let choice = Choice { measured: measured.largest.address, ..choice };
                 self.launch_wide(cuda, session, expanded, choice, centres.address, course)
             }
             None => self.launch_plans(cuda, session, &[&expanded.plan], choice, WHOLE, course),
         };
         if all && !course.is_long() {
-            launch(choice)?;
+            launch()?;
             return self.launch_written(cuda, session, choice, course);
         }
         if self.allows(cuda, choice)? {
-            launch(Choice::made(limit))?;
-            // Only a filter gives up.
-            if !expanded.square.is_filter() || self.allows(cuda, choice)? {
+            launch()?;
+            if !expanded.plan.may_give_up() || self.allows(cuda, choice)? {
                 return Ok(());
             }
             course.begin_anew();
@@ -283,7 +280,7 @@ impl Job<'_> {
         [done, all]: [f64; 2],
         course: &Course<'_>,
     ) -> Result<()> {
-        let (plan, cut, Sizes { batches, m, n, .. }) = (plans[0], plans[0].cut, self.sizes);
+        let (plan, cut, Sizes { batches, m, .. }) = (plans[0], plans[0].cut, self.sizes);
         let span = plan.tiling.span();
         let ranks = plan.slices.filter(|slices| slices.of == Of::Ranks);
         let states = if cut.ranges > 1 { cut.ranges * plan.folding.state_bytes() } else { 0 };
@@ -314,8 +311,8 @@ impl Job<'_> {
                 let (nest, cut) = match piece {
                     None => (nest.encode(Width::Wide), cut),
                     Some([batch, row]) => {
-                        let part = Part { batch, from: [row, 0], rows: m, columns: n };
-                        let nest = self.offsets(plan, nest, &part).encode(Width::Wide);
+                        let nest = self.moved(plan, &of_batch(nest, batch), [row, 0]);
+                        let nest = nest.encode(Width::Wide);
                         (nest, Cut { blocks: m.div_ceil(span), ..cut })
                     }
                 };
@@ -344,8 +341,8 @@ impl Job<'_> {
         // Of a form that has several blocks for one.
         let shape = |first: [usize; 2], parts: usize| {
             let cut = Cut { blocks: cut.blocks * parts, ..cut };
-            let first = [batches, first[0] * parts, first[1]];
-            shape([m, self.sizes.n], self.request.start, cut, first)
+            let first = [first[0] * parts, first[1]];
+            shape([m, self.sizes.n], self.request.start, cut, 0..batches, first)
         };
         let values = plan.folding.monoid().values(plan.folding.shape);
         let value_bytes =
@@ -377,7 +374,8 @@ impl Job<'_> {
         // Of a block of i and one of j.
         let steps = self.sizes.m as f64 * self.sizes.n as f64 * plan.body as f64;
         let steps = steps / (plan.cut.blocks * strips) as f64;
-        let [piece, few] = piece(steps, blocks, strips);
+        let least = self.sizes.multiprocessors * BLOCKS_OF_LAUNCH;
+        let [piece, few] = piece(steps, blocks, strips, least);
         let launch = |forms: &[Form<'_>]| -> Result<()> {
             let firsts = (0..blocks).step_by(piece);
             for first in firsts.flat_map(|first| (0..strips).step_by(few).map(move |k| [first, k]))
@@ -424,9 +422,10 @@ impl Job<'_> {
 }
 
 /// How many blocks of i and of j a launch has, of these in all, each of so many steps: all of them unless the work is
-/// long, and then some blocks of i, or one and some of its blocks of j. So cut, no bit of a result changes.
-fn piece(steps: f64, blocks: usize, strips: usize) -> [usize; 2] {
-    let most = (STEPS / steps.max(1.0)) as usize;
+/// long, and then some blocks of i, or one and some of its blocks of j, and never fewer than the `least` that a card
+/// needs to be busy. So cut, no bit of a result changes.
+fn piece(steps: f64, blocks: usize, strips: usize, least: usize) -> [usize; 2] {
+    let most = ((STEPS / steps.max(1.0)) as usize).max(least);
     [(most / strips).clamp(1, blocks.max(1)), most.clamp(1, strips)]
 }
 

@@ -1,10 +1,10 @@
-//! Launches of plans whose inner products are products of tiles: batch by batch, a piece of rows and a
-//! panel of j at a time, within a scratch that does not grow with the call.
+//! Launches of plans whose inner products are products of tiles: a piece of rows and a panel of j at a time, of as many
+//! batches as there is room for, within a scratch that does not grow with the call.
 //!
-//! A part of a call is the same kernels with other offsets: its batch, its first row and its first j
-//! are added to where operands begin. States of a piece go on from panel to panel and are merged after
-//! the last. Called by `launching`.
+//! A part of a call is the same kernels with other offsets: its first row and its first j are added to where
+//! operands begin. States of a piece go on from panel to panel and are merged after the last. Called by `launching`.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -14,7 +14,7 @@ use tilework_tape::Per;
 
 use super::choice::Choice;
 use super::course::Course;
-use super::plan::{Cut, MERGE_THREADS, Plan, lanes};
+use super::plan::{Cut, MERGE_THREADS, Plan, Sizes, lanes};
 use super::print::Unit;
 use super::slices::Of;
 use super::wide::{Parts, RIGHT_BYTES, SIDE};
@@ -46,13 +46,13 @@ struct Scratch {
 }
 
 /// A part of a call.
-#[derive(Clone, Copy)]
-pub(super) struct Part {
-    pub(super) batch: usize,
+#[derive(Clone)]
+struct Part {
+    batches: Range<usize>,
     /// The first row and the first j.
-    pub(super) from: [usize; 2],
-    pub(super) rows: usize,
-    pub(super) columns: usize,
+    from: [usize; 2],
+    rows: usize,
+    columns: usize,
 }
 
 impl Job<'_> {
@@ -72,17 +72,13 @@ impl Job<'_> {
         }
         let module = self.module(cuda, plan, Unit::Measure)?;
         let find = cuda.function(self.name, &module, c"centre")?;
-        let nest = self.first_nest(plan);
-        for batch in 0..self.sizes.batches {
-            let part = Part { batch, from: [0, 0], rows: self.sizes.m, columns: self.sizes.n };
-            let centre = centres.address + (batch * depth * size_of::<f32>()) as u64;
-            let args = self.begin(session, plan, &nest, &part, plan.cut);
-            let args = args.pointer(centre).number(depth as u64);
-            let grid = launch::grid(self.name, [depth.div_ceil(CENTRED), 1], THREADS)?;
-            // SAFETY: the source declares these arguments; rows are those of checked layouts, and the
-            // block has room for the centre of every batch.
-            unsafe { cuda.launch(self.name, find, grid, args)? };
-        }
+        let args = self.begin(session, plan, &self.first_nest(plan), &self.whole(), plan.cut);
+        let args = args.pointer(centres.address).number(depth as u64);
+        let blocks = [depth.div_ceil(CENTRED), 1, self.sizes.batches];
+        let grid = Grid::new(self.name, blocks, THREADS, 0)?;
+        // SAFETY: the source declares these arguments; rows are those of checked layouts, and the
+        // block has room for the centre of every batch.
+        unsafe { cuda.launch(self.name, find, grid, args)? };
         Ok(centres)
     }
 
@@ -96,23 +92,22 @@ impl Job<'_> {
     ) -> Result<()> {
         let plan = &expanded.plan;
         let module = self.module(cuda, plan, Unit::Measure)?;
-        let depth = expanded.square.dim(plan.sections.tape) as usize;
-        let (m, n) = (self.sizes.m, self.sizes.n);
+        let Sizes { batches, m, n, multiprocessors, .. } = self.sizes;
         let measure = cuda.function(self.name, &module, c"measure_wide")?;
-        let nest = self.first_nest(plan);
-        for batch in 0..self.sizes.batches {
-            let part = Part { batch, from: [0, 0], rows: m, columns: n };
-            let centre = centres + (batch * depth * size_of::<f32>()) as u64;
-            let blocks = (m + n).div_ceil(THREADS / 32).min(8 * self.sizes.multiprocessors);
-            let wide = self.wide(expanded, None, centre, [false, false]);
-            let args = self.begin(session, plan, &nest, &part, plan.cut);
-            let args = args.bytes(&wide).pointer(largest);
-            let grid = launch::grid(self.name, [blocks, 1], THREADS)?;
-            // SAFETY: the source declares these arguments; rows are those of checked layouts, and the
-            // block has room for four numbers.
-            unsafe { cuda.launch(self.name, measure, grid, args)? };
-        }
-        Ok(())
+        let most = (8 * multiprocessors).div_ceil(batches);
+        let blocks = (m + n).div_ceil(THREADS / 32).min(most);
+        let wide = self.wide(expanded, None, centres, [false, false]);
+        let args = self.begin(session, plan, &self.first_nest(plan), &self.whole(), plan.cut);
+        let args = args.bytes(&wide).pointer(largest);
+        let grid = Grid::new(self.name, [blocks, 1, batches], THREADS, 0)?;
+        // SAFETY: the source declares these arguments; rows are those of checked layouts, and the
+        // block has room for four numbers.
+        unsafe { cuda.launch(self.name, measure, grid, args) }
+    }
+
+    fn whole(&self) -> Part {
+        let Sizes { batches, m, n, .. } = self.sizes;
+        Part { batches: 0..batches, from: [0, 0], rows: m, columns: n }
     }
 
     /// All of the call, unless the work is long and the form gave up meanwhile.
@@ -126,8 +121,7 @@ impl Job<'_> {
         course: &Course<'_>,
     ) -> Result<()> {
         let plan = &expanded.plan;
-        let depth = expanded.square.dim(plan.sections.tape) as usize;
-        let (m, n, tiling) = (self.sizes.m, self.sizes.n, &plan.tiling);
+        let (Sizes { batches, m, n, .. }, tiling) = (self.sizes, &plan.tiling);
         let parts = self.parts(expanded);
         let scratch = self.scratch(cuda, expanded, &parts)?;
         let of = |unit| self.module(cuda, plan, unit);
@@ -139,31 +133,33 @@ impl Job<'_> {
         let columns = plan.slices.filter(|slices| slices.of == Of::Columns);
         let firsts: Vec<usize> = columns.map_or(vec![0; nests.len()], |it| it.firsts().collect());
         // Rows of all slices and batches.
-        let batches = self.sizes.batches;
         let all = (nests.len() * batches * m) as f64;
+        let groups = (0..batches).step_by(parts.batches);
+        let groups = groups.map(|first| first..batches.min(first + parts.batches));
         // The panel whose tiles are there.
         let mut held = None;
-        for number in 0..nests.len() * batches {
-            let (slice, batch) = (number / batches, number % batches);
-            let centre = centres + (batch * depth * size_of::<f32>()) as u64;
+        for (slice, group) in (0..nests.len()).flat_map(|k| groups.clone().map(move |it| (k, it))) {
             for row in (0..m).step_by(parts.rows) {
                 let rows = parts.rows.min(m - row);
                 let cut = parts.cut(tiling, rows, expanded.square.is_filter(), &self.sizes);
                 for column in (0..n).step_by(parts.columns) {
                     let columns = parts.columns.min(n - column);
-                    if course.is_due(rows as f64 * columns as f64 * plan.body as f64) {
+                    let pairs = (group.len() * rows) as f64 * columns as f64;
+                    if course.is_due(pairs * plan.body as f64) {
                         // Kernels of a form that gave up have nothing to do.
                         if !self.allows(cuda, choice)? {
                             return Ok(());
                         }
-                        let done = rows as f64 * column as f64 / n as f64;
-                        let done = (number * m + row) as f64 + done;
+                        let before = (slice * batches + group.start) * m + group.len() * row;
+                        let here = (group.len() * rows) as f64 * column as f64 / n as f64;
+                        let done = before as f64 + here;
                         course.go_on(cuda, self.name, done / all)?;
                     }
-                    let part = Part { batch, from: [row, column], rows, columns };
+                    let part = Part { batches: group.clone(), from: [row, column], rows, columns };
                     let ends = column + columns == n;
                     let flags = [column > 0, ends];
-                    let wide = self.wide(expanded, Some((&scratch, firsts[slice])), centre, flags);
+                    let at = Some((&scratch, &parts, firsts[slice]));
+                    let wide = self.wide(expanded, at, centres, flags);
                     let modules = &modules;
                     let nest = &nests[slice];
                     let launch = Launch {
@@ -178,18 +174,16 @@ impl Job<'_> {
                         wide,
                         choice,
                     };
-                    if column == 0 && by_tiles {
-                        launch.split(rows, true)?;
+                    let here = Some((slice, group.start, column));
+                    if by_tiles {
+                        let of_rows = if column == 0 { rows } else { 0 };
+                        let of_columns = if held == here { 0 } else { columns };
+                        launch.split(of_rows, of_columns)?;
                     }
-                    if held != Some((slice, batch, column)) {
-                        if by_tiles {
-                            launch.split(columns, false)?;
-                        }
-                        if right {
-                            launch.split_right(columns)?;
-                        }
-                        held = Some((slice, batch, column));
+                    if right && held != here {
+                        launch.split_right(columns)?;
                     }
+                    held = here;
                     launch.multiply(&scratch)?;
                     if ends && (cut.ranges > 1 || column > 0) {
                         launch.merge(&scratch)?;
@@ -209,13 +203,14 @@ impl Job<'_> {
         let states = [parts.rows.min(self.sizes.m), last].map(|rows| {
             rows * parts.cut(&plan.tiling, rows, square.is_filter(), &self.sizes).ranges
         });
-        let states = states.into_iter().max().unwrap_or(0);
+        let states = parts.batches * states.into_iter().max().unwrap_or(0);
+        let (rows, columns) = (parts.batches * parts.rows, parts.batches * parts.columns);
         let sizes = [
-            parts.rows * parts.row,
-            parts.columns * parts.row,
-            parts.columns * beside(plan),
-            parts.rows * size_of::<f32>(),
-            parts.columns * right,
+            rows * parts.row,
+            columns * parts.row,
+            columns * beside(plan),
+            rows * size_of::<f32>(),
+            columns * right,
             states * monoid.values(shape) * plan.folding.accumulates.size(),
             states * monoid.indices(shape) * 8,
         ];
@@ -231,7 +226,7 @@ impl Job<'_> {
         Ok(Scratch { _block: block, rows, columns, of_columns, norms, right, states })
     }
 
-    /// The parts that every batch is worked on in.
+    /// The parts that batches are worked on in.
     pub(super) fn parts(&self, Expanded { plan, square, .. }: &Expanded<'_>) -> Parts {
         let right = plan.tiling.wide.map_or(0, |wide| wide.right) * RIGHT_BYTES;
         let depth = square.dim(plan.sections.tape) as usize;
@@ -243,16 +238,18 @@ impl Job<'_> {
     fn wide(
         &self,
         Expanded { plan, square, .. }: &Expanded<'_>,
-        part: Option<(&Scratch, usize)>,
-        centre: Address,
+        part: Option<(&Scratch, &Parts, usize)>,
+        centres: Address,
         [goes_on, ends]: [bool; 2],
     ) -> Vec<u8> {
         let tape = plan.sections.tape;
         let depth = square.dim(tape);
-        let (scratch, first) = part.unzip();
-        let at = scratch.map_or([0; 5], |s| [s.rows, s.columns, s.of_columns, s.norms, s.right]);
+        let at = part.map_or([0; 5], |(s, ..)| [s.rows, s.columns, s.of_columns, s.norms, s.right]);
+        let counts = part.map_or([0; 2], |(_, parts, _)| [parts.rows, parts.columns]);
+        let first = part.map_or(0, |(.., first)| first);
         let mut bytes = words(&at);
-        bytes.extend(words(&[centre]));
+        bytes.extend(words(&[centres]));
+        bytes.extend(counts.iter().flat_map(|&count| (count as u32).to_le_bytes()));
         let depths = plan.tiling.wide.map_or(0, |wide| wide.depths) as u32;
         let deep = if depths == 0 { 1 } else { depth.div_ceil(depths) };
         bytes.extend([depth, deep].iter().flat_map(|x| x.to_le_bytes()));
@@ -261,7 +258,7 @@ impl Job<'_> {
         bytes.extend(doubt.iter().chain(&shares).flat_map(|x| x.to_le_bytes()));
         bytes.extend([goes_on, ends].iter().flat_map(|&flag| u32::from(flag).to_le_bytes()));
         bytes.extend([0; 4]); // up to a whole word
-        bytes.extend((first.unwrap_or(0) as u64).to_le_bytes());
+        bytes.extend((first as u64).to_le_bytes());
         bytes
     }
 
@@ -276,22 +273,14 @@ impl Job<'_> {
     ) -> Args {
         let start = self.request.start + part.from[1] as i64;
         Args::new()
-            .bytes(&self.offsets(plan, nest, part).encode(Width::Wide))
+            .bytes(&self.moved(plan, nest, part.from).encode(Width::Wide))
             .bytes(&self.inputs(session, plan))
-            .bytes(&shape([part.rows, part.columns], start, cut, [1, 0, 0]))
+            .bytes(&shape([part.rows, part.columns], start, cut, part.batches.clone(), [0, 0]))
     }
 
-    /// A nest of one batch, whose operands begin where the part does.
-    pub(super) fn offsets(&self, plan: &Plan<'_>, nest: &Nest, part: &Part) -> Nest {
-        let mut offsets: SmallVec<[isize; 8]> =
-            nest.offsets.iter().map(|&offset| offset as isize).collect();
-        let mut rest = part.batch;
-        for (len, strides) in nest.lens.iter().zip(&nest.strides).rev() {
-            let index = (rest % len) as isize;
-            rest /= len;
-            offsets.iter_mut().zip(strides).for_each(|(offset, stride)| *offset += index * stride);
-        }
-        let [row, column] = part.from.map(|first| first as isize);
+    /// A nest whose operands begin at a row and a j.
+    pub(super) fn moved(&self, plan: &Plan<'_>, nest: &Nest, from: [usize; 2]) -> Nest {
+        let [row, column] = from.map(|first| first as isize);
         let of_inputs = self.views(plan).map(|(view, per)| match per {
             Per::I => row * steps(view.layout(), true).0,
             Per::J => column * steps(view.layout(), true).0,
@@ -301,16 +290,26 @@ impl Job<'_> {
         let of_outputs = outputs.map(|target: &Option<Target<'_>>| {
             target.as_ref().map_or(0, |target| row * steps(target.layout(), true).0)
         });
-        for (offset, moved) in offsets.iter_mut().zip(of_inputs.chain(of_outputs)) {
-            *offset += moved;
+        let mut nest = nest.clone();
+        for (offset, moved) in nest.offsets.iter_mut().zip(of_inputs.chain(of_outputs)) {
+            *offset = offset.wrapping_add_signed(moved);
         }
-        Nest {
-            lens: SmallVec::from_elem(1, 1),
-            strides: SmallVec::from_elem(SmallVec::from_elem(0, offsets.len()), 1),
-            // Elements of checked layouts: none is before its block.
-            offsets: offsets.iter().map(|&offset| offset as usize).collect(),
+        nest
+    }
+}
+
+/// The nest of one batch of several.
+pub(super) fn of_batch(nest: &Nest, batch: usize) -> Nest {
+    let (mut rest, mut offsets) = (batch, nest.offsets.clone());
+    for (len, strides) in nest.lens.iter().zip(&nest.strides).rev() {
+        let index = (rest % len) as isize;
+        rest /= len;
+        for (offset, stride) in offsets.iter_mut().zip(strides) {
+            *offset = offset.wrapping_add_signed(index * stride);
         }
     }
+    let still = SmallVec::from_elem(0, offsets.len());
+    Nest { lens: SmallVec::from_elem(1, 1), strides: SmallVec::from_elem(still, 1), offsets }
 }
 
 /// Bytes of what belongs to a j beside its point.
@@ -340,13 +339,16 @@ struct Launch<'a, 's> {
 }
 
 impl Launch<'_, '_> {
-    /// Makes the tiles of so many rows, or of so many j.
-    fn split(&self, count: usize, left: bool) -> Result<()> {
+    /// Makes the tiles of so many rows and of so many j, if there are any to be made.
+    fn split(&self, rows: usize, columns: usize) -> Result<()> {
         // Rows are tiled up to the edge of the last block, so that whole blocks can be copied.
-        let step = if left { self.plan.tiling.span() } else { self.plan.tiling.tile };
-        let tiles = count.next_multiple_of(step) / SIDE;
+        let lefts = rows.next_multiple_of(self.plan.tiling.span()) / SIDE;
+        let tiles = lefts + columns.next_multiple_of(self.plan.tiling.tile) / SIDE;
+        if tiles == 0 {
+            return Ok(());
+        }
         let choice = self.choice.words(self.plan);
-        let args = self.begin().bytes(&self.wide).bytes(&choice).number(left.into());
+        let args = self.begin().bytes(&self.wide).bytes(&choice).number(lefts as u64);
         self.launch(&self.modules.tiles, c"split", [tiles, 1], [THREADS, 0], args)
     }
 
@@ -375,21 +377,32 @@ impl Launch<'_, '_> {
 
     /// Joins the ranges of the piece; the count of a mean is that of all j.
     fn merge(&self, scratch: &Scratch) -> Result<()> {
-        let (part, job) = (self.part, self.job);
-        let cut = Cut { lanes: lanes(part.rows, self.cut.ranges), ..self.cut };
+        let (part, job) = (&self.part, self.job);
+        let rows = part.batches.len() * part.rows;
+        let cut = Cut { lanes: lanes(rows, self.cut.ranges), ..self.cut };
         let args = Args::new()
-            .bytes(&job.offsets(self.plan, self.nest, &part).encode(Width::Wide))
-            .bytes(&shape([part.rows, job.sizes.n], job.request.start, cut, [1, 0, 0]));
+            .bytes(&job.moved(self.plan, self.nest, part.from).encode(Width::Wide))
+            .bytes(&shape(
+                [part.rows, job.sizes.n],
+                job.request.start,
+                cut,
+                part.batches.clone(),
+                [0, 0],
+            ));
         let args = job.ends(self.session, self.plan, args, scratch.states.into(), self.choice);
         let apart = self.plan.folding.apart();
-        let blocks = (part.rows * cut.lanes * apart).div_ceil(MERGE_THREADS);
-        self.launch(&self.modules.merge, c"merge", [blocks, 1], [MERGE_THREADS, 0], args)
+        let blocks = (rows * cut.lanes * apart).div_ceil(MERGE_THREADS);
+        let grid = launch::grid(job.name, [blocks, 1], MERGE_THREADS)?;
+        let function = self.cuda.function(job.name, &self.modules.merge, c"merge")?;
+        // SAFETY: as in `launch`.
+        unsafe { self.cuda.launch(job.name, function, grid, args) }
     }
 
     fn begin(&self) -> Args {
         self.job.begin(self.session, self.plan, self.nest, &self.part, self.cut)
     }
 
+    /// Launches a layer of blocks for each batch.
     fn launch(
         &self,
         module: &Module,
@@ -400,7 +413,8 @@ impl Launch<'_, '_> {
     ) -> Result<()> {
         let operation = self.job.name;
         let function = self.cuda.function(operation, module, name)?;
-        let grid = Grid::new(operation, [blocks[0], blocks[1], 1], threads, shared)?;
+        let layers = self.part.batches.len();
+        let grid = Grid::new(operation, [blocks[0], blocks[1], layers], threads, shared)?;
         // SAFETY: the source declares these arguments; rows are those of checked layouts, and the
         // scratch has room for the tiles, norms and states of the largest part.
         unsafe { self.cuda.launch(operation, function, grid, args) }

@@ -171,7 +171,8 @@ impl Printer<'_, '_> {
         Ok(Some(format!("    EACH(u, G) {to}[0] = {norm};\n{sum}{plus}")))
     }
 
-    /// What is left to do with a state after all pairs of row i: the part of |x|^2, and differences.
+    /// What is left to do with a state after all pairs of row i: the part of |x|^2, and differences; and whether it left
+    /// the range before that, perhaps.
     pub(super) fn complete(&self, plan: &Plan<'_>) -> String {
         let folding = &plan.folding;
         let outside = self.sections.square.and_then(|square| square.outside);
@@ -190,9 +191,16 @@ impl Printer<'_, '_> {
                  fma((A)({load} - p.centre[k]), q, -s.sums.total({from} + k)));\n"
                 )
             });
+        let overflows = match plan.is_scaled() {
+            true => {
+                "FN bool overflows(const State& s) {\n    bool wild = false;\n    ALONG(k, DIM) wild |= \
+                 !(fabs(s.value(k)) < infinity<A>());\n    return wild;\n}\n"
+            }
+            false => "FN bool overflows(const State&) { return false; }\n",
+        };
         format!(
             "FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, \
-             State& s) {{\n{completed}{differences}}}\n"
+             State& s) {{\n{completed}{differences}}}\n{overflows}"
         )
     }
 }

@@ -10,6 +10,7 @@ use tilework_tape::Tape;
 
 use super::arguments;
 use super::cost::{self, body};
+use super::course::STEPS;
 use super::folding::Folding;
 use super::functions::Does;
 use super::right::{Difference, Right};
@@ -51,6 +52,9 @@ const STATES_OF_START: f64 = 16.0;
 
 /// Pairs from which work is long.
 const LONG_WORK: f64 = 1e11;
+
+/// Blocks of a launch of long work for a multiprocessor.
+pub(super) const BLOCKS_OF_LAUNCH: usize = 8;
 
 /// Instructions, of all lanes of a multiprocessor, that are done while one byte of states is written and merged, of
 /// which a card does many at once: on an H200 2.5e11 a second, and 1.5e12 bytes.
@@ -163,6 +167,18 @@ impl<'a> Plan<'a> {
     /// compute pairs of short vectors. Loops of columns lose a tenth of their speed to the look at norms.
     pub(super) fn chooses(&self) -> bool {
         self.sections.square.is_some() && self.is_short() && self.difference.is_none()
+    }
+
+    /// Whether sums are larger than the formula's until their end, where something is taken out of them: they may overflow
+    /// where those do not.
+    pub(super) fn is_scaled(&self) -> bool {
+        let outside = self.sections.square.and_then(|square| square.outside);
+        self.difference.is_some() || (outside.is_some() && self.folding.monoid() == Monoid::Add)
+    }
+
+    /// Whether kernels may find on their way that the form is not to be used, after norms allowed it.
+    pub(super) fn may_give_up(&self) -> bool {
+        self.is_scaled() || self.does() != Does::Fold
     }
 
     pub(super) fn is_short(&self) -> bool {
@@ -278,7 +294,15 @@ fn cut(tiling: &Tiling, folding: &Folding, [body, depth]: [usize; 2], sizes: Siz
         _ if brief && !ranked => wanted.min(n.div_ceil(short)).min(room),
         _ => wanted.min(n / short).min(room),
     };
-    let ranges = ranges.min(MOST_RANGES * tiling.slices.min(3)).max(n.div_ceil(LONG_RANGE)).max(1);
+    let ranges = ranges.min(MOST_RANGES * tiling.slices.min(3));
+    // So many that a launch has blocks for all multiprocessors; rows are then taken in pieces, as their states have room.
+    let launch = STEPS / (multiprocessors * BLOCKS_OF_LAUNCH * tiling.span() * body) as f64;
+    let ranges = match scheme {
+        Scheme::OneD => ranges,
+        _ if sizes.pairs() > LONG_WORK => ranges.max((n as f64 / launch) as usize),
+        _ => ranges,
+    };
+    let ranges = ranges.max(n.div_ceil(LONG_RANGE)).max(1);
     let range = n.div_ceil(ranges).next_multiple_of(tiling.tile).max(tiling.tile);
     let ranges = n.div_ceil(range).max(1);
     let lanes =
@@ -358,7 +382,10 @@ mod tests {
                     let each = plan.sections.bytes(Per::J).next_multiple_of(16);
                     assert!(2 * tiling.tile * each <= 48 << 10, "{plan:?}");
                     if scheme == Scheme::Auto {
-                        assert!(cut.ranges * batches * m * 4 <= 64 << 20 || cut.ranges == 1);
+                        let long = batches as f64 * m as f64 * n as f64 > LONG_WORK;
+                        assert!(
+                            cut.ranges * batches * m * 4 <= 64 << 20 || cut.ranges == 1 || long
+                        );
                     }
                 }
             }
@@ -473,7 +500,10 @@ mod tests {
             |m, n, scheme| Plan::new(&tape, sum(1), sizes(1, m, n, scheme), None).cut.ranges;
         assert!(ranges(100, 10_000_000, Scheme::Auto) > 500);
         assert_eq!(ranges(10, 10, Scheme::Auto), 1);
-        assert_eq!(ranges(10_000_000, 10_000_000, Scheme::Auto), 1);
+        assert_eq!(ranges(10_000_000, 10_000_000, Scheme::OneD), 1);
+        // Short enough for launches that end soon and have blocks for all multiprocessors.
+        assert!((20..60).contains(&ranges(10_000_000, 10_000_000, Scheme::Auto)));
+        assert!(ranges(10_000_000, 1_000_000_000, Scheme::Auto) > 2000);
         assert!(ranges(1000, 1000, Scheme::TwoD) > 1);
     }
 

@@ -270,6 +270,7 @@ fn numbers(plan: &Plan<'_>) -> String {
         ("GROUP", group),
         ("AHEAD", ahead),
         ("CHOOSES", plan.chooses().into()),
+        ("SCALED", plan.is_scaled().into()),
         ("RESIDENT_BLOCKS", tiling::resident(&plan.sections, &plan.folding, &plan.tiling)),
     ];
     let centred = plan.sections.square.filter(|_| plan.sections.is_centred());

@@ -168,7 +168,7 @@ impl<'a> Sections<'a> {
         self.long.as_ref().is_some_and(|long| long.depth == len)
     }
 
-    /// Bytes of a section's structure.
+    /// Bytes of a section's structure, up to where another of its widest numbers could follow.
     pub(super) fn bytes(&self, section: Per) -> usize {
         let norms = self.square.map_or(0, |square| match section {
             Per::I if self.by_tiles() => bytes(self.tape, square.distance),
@@ -178,7 +178,9 @@ impl<'a> Sections<'a> {
         });
         let point = self.placed().filter(|_| section == Per::J);
         let norms = norms + point.map_or(0, |square| bytes(self.tape, square.y));
-        norms + self.held_by(section).map(|slot| bytes(self.tape, slot)).sum::<usize>()
+        let held = self.held_by(section).map(|slot| bytes(self.tape, slot)).sum::<usize>();
+        let widest = self.held_by(section).map(|slot| self.tape.slot(slot).dtype.size()).max();
+        (norms + held).next_multiple_of(widest.unwrap_or(1).max(4))
     }
 
     /// The step that defines a slot.

@@ -29,13 +29,11 @@ pub(super) const NARROW: u32 = 9;
 const WIDEST: u32 = 32 << 10;
 
 /// From what on splitting pays, in components of all pairs that tensor cores save threads; for filters beside that, since they
-/// compute anew what they found, for each component of each rank; with right-hand sides, in columns; and in each of several
-/// batches, which are split one by one where threads have all of them at once. By times on an H200.
+/// compute anew what they found, for each component of each rank; and with right-hand sides, in columns. By times on an H200.
 const WORTH: f64 = 6.5e8;
 const WORTH_OF_FILTER: f64 = 4e8;
 const WORTH_OF_RANK: f64 = 2.5e6;
 const WORTH_OF_COLUMNS: f64 = 1e9;
-const WORTH_OF_BATCH: f64 = 1.5e9;
 
 /// What it costs to split a component of a point, in the same.
 const SPLITTING: f64 = 50.0;
@@ -46,8 +44,9 @@ const SEVERAL_PAIRS: u32 = 20;
 const ALL_COLUMNS: usize = 12;
 const CROWDED: f64 = 5.0;
 
-/// Batches that are worked on one by one.
-const BATCHES: usize = 1 << 10;
+/// The most batches, and bytes of their centres.
+const BATCHES: usize = (1 << 16) - 1;
+const CENTRE_BYTES: usize = 1 << 20;
 
 /// Bytes of shared memory of a block.
 const SHARED: usize = 227 << 10;
@@ -61,6 +60,9 @@ const WAITING_BYTES: usize = (WAITING + EIGHT) * 8;
 /// Bytes of the tiles of a piece, and of a panel with what belongs to its j.
 const PIECE_BYTES: usize = 20 << 20;
 const PANEL_BYTES: usize = 36 << 20;
+
+/// Bytes of the states of several ranges, beside what a piece leaves for them.
+const STATES_BYTES: usize = 6 << 20;
 
 /// Numbers of a j beside its point, and words of a row's state, that registers have room for.
 const BESIDE: usize = 32;
@@ -124,8 +126,7 @@ fn takes(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> bool 
 /// Whether it pays to split points and right-hand sides of so many components, where so many are saved of each pair.
 fn is_worth(saved: f64, worth: f64, components: f64, sizes: &Sizes) -> bool {
     let (m, n) = (sizes.m as f64, sizes.n as f64);
-    let worth = if sizes.batches > 1 { worth.max(WORTH_OF_BATCH) } else { worth };
-    m * n * saved >= worth + SPLITTING * (m + n) * components
+    sizes.batches as f64 * (m * n * saved - SPLITTING * (m + n) * components) >= worth
 }
 
 /// Of D, how many go through a tensor core at once: few where points are short, so that they may be further from the
@@ -169,10 +170,12 @@ pub(super) fn weighed(right: &Right, folding: &Folding, sizes: &Sizes) -> Option
 fn on_hopper(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> bool {
     let slots = [Some(square.x), square.factor(), Some(square.difference), Some(square.scaled)];
     let single = slots.iter().flatten().all(|&slot| tape.slot(slot).dtype == DType::Float32);
+    let centres = sizes.batches * square.dim(tape) as usize * size_of::<f32>();
     sizes.capability == (9, 0)
         && single
         && folding.computes == DType::Float32
         && sizes.batches <= BATCHES
+        && centres <= CENTRE_BYTES
 }
 
 /// Whether points can be made into tiles.
@@ -249,11 +252,14 @@ pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, right: usize) -
     }
 }
 
-/// The parts that a batch is worked on in.
+/// The parts that batches are worked on in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Parts {
-    /// Bytes of a row's tiles; of what a j has, and of a row's state.
+    /// Batches that are worked on together: as many as there is room for, where there is for all of one.
+    pub(super) batches: usize,
+    /// Bytes of a row's tiles, and of its state.
     pub(super) row: usize,
+    state: usize,
     /// Rows of a piece and j of a panel, whole blocks and tiles of them.
     pub(super) rows: usize,
     pub(super) columns: usize,
@@ -275,10 +281,15 @@ impl Parts {
         let step = if room >= round { round } else { span };
         let rows = (room / step * step).max(span).min(sizes.m.next_multiple_of(span));
         let columns = (PANEL_BYTES / (row + beside) / tiling.tile * tiling.tile).max(tiling.tile);
-        Parts { row, rows, columns: columns.min(sizes.n.next_multiple_of(tiling.tile)) }
+        let columns = columns.min(sizes.n.next_multiple_of(tiling.tile));
+        let batches = match rows >= sizes.m && columns >= sizes.n {
+            true => room_for([rows * (row + state), columns * (row + beside)]),
+            false => 1,
+        };
+        Parts { batches: batches.clamp(1, sizes.batches), row, state, rows, columns }
     }
 
-    /// How a part of so many rows is cut over j: ranges of whole tiles of its panels, so many that the
+    /// How a part of so many rows of each batch is cut over j: ranges of whole tiles of its panels, so many that the
     /// last round of blocks leaves few multiprocessors idle. A range costs as much as some tiles. Its
     /// state goes on from panel to panel, and so over j that are not neighbours: not where the order of
     /// equal values counts. A scheme that is asked for is kept to wherever that allows it.
@@ -287,9 +298,16 @@ impl Parts {
         let blocks = rows.div_ceil(tiling.span());
         let tiles = self.columns.div_ceil(tiling.tile).max(1);
         let cost = |ranges: &usize| {
-            (blocks * ranges).div_ceil(sizes.multiprocessors) * (tiles.div_ceil(*ranges) + START)
+            let rounds = (self.batches * blocks * ranges).div_ceil(sizes.multiprocessors);
+            rounds * (tiles.div_ceil(*ranges) + START)
         };
-        let most = if ordered && self.columns < sizes.n { 1 } else { MOST_RANGES.min(tiles) };
+        let rows_bytes = self.batches * rows * self.row;
+        let room = (PIECE_BYTES + STATES_BYTES).saturating_sub(rows_bytes);
+        let room = (room / (self.batches * rows * self.state).max(1)).max(1);
+        let most = match ordered && self.columns < sizes.n {
+            true => 1,
+            false => MOST_RANGES.min(tiles).min(room),
+        };
         let (least, most) = match sizes.scheme {
             Scheme::OneD => (1, 1),
             Scheme::TwoD => (most.min(2), most),
@@ -299,6 +317,11 @@ impl Parts {
         let range = tiles.div_ceil(ranges) * tiling.tile;
         Cut { blocks, range, ranges: self.columns.div_ceil(range), lanes: 1 }
     }
+}
+
+/// Batches that there is room for, of so many bytes for a piece and for a panel each.
+fn room_for([piece, panel]: [usize; 2]) -> usize {
+    (PIECE_BYTES / piece.max(1)).min(PANEL_BYTES / panel.max(1))
 }
 
 #[cfg(test)]
@@ -323,9 +346,9 @@ mod tests {
             (100, 1, 1, 3000, 3000, true),
             (784, 1, 1, 700, 700, false),
             (784, 1, 1, 1200, 1200, true),
-            (64, 1, 64, 2000, 2000, false),
+            (64, 1, 64, 2000, 2000, true),
             (64, 1, 16, 3000, 3000, true),
-            (24, 1, 16, 3000, 3000, false),
+            (24, 1, 16, 3000, 3000, true),
             // Splitting all j would take longer than the pairs of so few rows.
             (64, 1, 1, 10, 1_000_000, false),
             (3, 16, 1, 3000, 3000, false),
@@ -370,8 +393,53 @@ mod tests {
         }
     }
 
+    /// Tiles, states and what belongs to j, whatever the sizes.
     #[test]
-    fn parts_are_whole_bounded_and_fill_the_card() {
+    fn parts_take_less_than_64_mib() {
+        for (dim, width, k) in
+            [(3, 16, 1), (3, 128, 1), (64, 1, 1), (64, 64, 1), (64, 1, 10), (784, 1, 1)]
+        {
+            let aliases = [("x = Vi", dim), ("y = Vj", dim), ("b = Vj", width)];
+            let aliases = aliases.map(|(variable, dim)| format!("{variable}({dim})"));
+            let aliases = aliases.each_ref().map(String::as_str);
+            let text = if k > 1 { "SqDist(x,y)" } else { "Exp(-SqDist(x,y)) * b" };
+            let (tape, folding) = sum_of(text, &aliases[..if k > 1 { 2 } else { 3 }]);
+            let folding = match k {
+                1 => folding,
+                _ => {
+                    let shape = PairShape { k, ..folding.shape };
+                    Folding { fold: PairFoldId::ArgKMin, shape, ..folding }
+                }
+            };
+            let forms = Forms::new(&tape, &folding);
+            for step in 0..400 {
+                let m = (2000.0 * 1.018_f64.powi(step)) as usize + step as usize;
+                for (batches, n) in [(1, 1_000_000), (1, 140_000), (1, 3000), (300, 2500)] {
+                    let (multiprocessors, scheme, capability) = (132, Scheme::Auto, (9, 0));
+                    let sizes = Sizes { batches, m, n, multiprocessors, scheme, capability };
+                    let plans = Plans::new(&forms, folding, sizes);
+                    let Some(expanded) = plans.expanded else { continue };
+                    let plan = &expanded.plan;
+                    let Some(wide) = plan.tiling.wide else { continue };
+                    let beside = plan.sections.bytes(Per::J).next_multiple_of(8);
+                    let beside = beside + wide.right * RIGHT_BYTES;
+                    let state = plan.folding.state_bytes();
+                    let depth = expanded.square.dim(plan.sections.tape) as usize;
+                    let parts = Parts::new(&plan.tiling, depth, [beside, state], &sizes);
+                    let rows = m.min(parts.rows);
+                    let cut = parts.cut(&plan.tiling, rows, expanded.square.is_filter(), &sizes);
+                    let bytes = (parts.rows + parts.columns) * parts.row
+                        + parts.columns * beside
+                        + rows * cut.ranges * state;
+                    let bytes = parts.batches * bytes + CENTRE_BYTES.min(4 * depth * batches);
+                    assert!(bytes < 64 << 20, "{dim}, {width}, {k}: {sizes:?}, {parts:?}, {cut:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn parts_are_whole_and_fill_the_card() {
         let tiling = |groups, tile| Tiling {
             threads: 128 * (groups + 1),
             team: 1,
@@ -408,8 +476,6 @@ mod tests {
                 let parts = Parts::new(&tiling, dim, [8, 4], &sizes);
                 assert!(parts.rows.is_multiple_of(tiling.span()));
                 assert!(parts.columns.is_multiple_of(tiling.tile));
-                let bytes = (parts.rows + parts.columns) * parts.row + parts.columns * 8;
-                assert!(bytes < 60 << 20, "{dim}: {parts:?}");
                 let cut = parts.cut(&tiling, m.min(parts.rows), false, &sizes);
                 for (scheme, fits) in [(Scheme::OneD, 1..=1), (Scheme::TwoD, 2..=MOST_RANGES)] {
                     let cut =

@@ -2,6 +2,8 @@
 //!
 //! Called by `launching` and `launching_wide`.
 
+use std::ops::Range;
+
 use tilework_backend::{Session, Target};
 use tilework_layout::Layout;
 use tilework_tape::Per;
@@ -71,20 +73,21 @@ impl Job<'_> {
     /// `Shape` of the kernels, for a launch over the whole call that begins with this block and range.
     pub(super) fn shape(&self, cut: Cut, first: [usize; 2]) -> Vec<u8> {
         let Sizes { batches, m, n, .. } = self.sizes;
-        shape([m, n], self.request.start, cut, [batches, first[0], first[1]])
+        shape([m, n], self.request.start, cut, 0..batches, first)
     }
 }
 
-/// `Shape` of the kernels: rows and j, the index of the first j; batches, the first block and range.
+/// `Shape` of the kernels: rows and j, the index of the first j; batches; the first block and range.
 pub(super) fn shape(
     rows: [usize; 2],
     start: i64,
     cut: Cut,
-    [batches, first, range]: [usize; 3],
+    batches: Range<usize>,
+    [first, range]: [usize; 2],
 ) -> Vec<u8> {
     let mut bytes = words(&[rows[0], rows[1], cut.range].map(|number| number as u64));
     bytes.extend(start.to_le_bytes());
-    let short = [cut.blocks, cut.ranges, cut.lanes, batches, first, range];
+    let short = [cut.blocks, cut.ranges, cut.lanes, batches.len(), batches.start, first, range, 0];
     bytes.extend(short.iter().flat_map(|&number| (number as u32).to_le_bytes()));
     let (magic, shift) = launch::wide_magic(rows[0] as u64);
     bytes.extend(words(&[magic, shift.into()]));
