@@ -32,6 +32,7 @@ mod tests;
 mod tiling;
 mod wide;
 mod words;
+mod worth;
 
 use std::cell::OnceCell;
 

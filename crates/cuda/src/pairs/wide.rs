@@ -1,4 +1,4 @@
-//! Wide squares on Hopper's tensor cores: whether they pay, their tiles, and the parts of a call.
+//! Wide squares on Hopper's tensor cores: whether they may be taken, their tiles, and the parts of a call.
 //!
 //! Points are split into heads and tails before they are multiplied, a piece of rows and a panel of j
 //! at a time, so that what a call needs beside its arrays is bounded. Sizes depend on the tape, on M,
@@ -13,9 +13,10 @@ use tilework_tape::{Per, Tape};
 use super::folding::Folding;
 use super::plan::{Cut, Sizes};
 use super::right::Right;
-use super::sections::{LONG, Sections};
+use super::sections::Sections;
 use super::square::{Products, Square};
 use super::tiling::{FEW_RANKS, Tiling};
+use super::worth::Worth;
 
 /// Rows of a tile, and bytes of a number in it: a head and a tail. Those of right-hand sides are wider.
 pub(super) const SIDE: usize = 64;
@@ -28,25 +29,9 @@ const SMALLEST: u32 = 8;
 pub(super) const NARROW: u32 = 9;
 const WIDEST: u32 = 32 << 10;
 
-/// From what on splitting pays, in components of all pairs that tensor cores save threads; for filters beside that, since they
-/// compute anew what they found, for each component of each rank; and with right-hand sides, in columns. By times on an H200.
-const WORTH: f64 = 6.5e8;
-const WORTH_OF_FILTER: f64 = 4e8;
-const WORTH_OF_RANK: f64 = 2.5e6;
-const WORTH_OF_COLUMNS: f64 = 1e9;
-
-/// What it costs to split a component of a point, in the same.
-const SPLITTING: f64 = 50.0;
-
-/// Components up to which threads compute several pairs at once, columns up to which they sum all of them at once, and as how
-/// many each counts beyond that; vectors that come in chunks are no such burden.
-const SEVERAL_PAIRS: u32 = 20;
-const ALL_COLUMNS: usize = 12;
-const CROWDED: f64 = 5.0;
-
 /// The most batches, and bytes of their centres.
 const BATCHES: usize = (1 << 16) - 1;
-const CENTRE_BYTES: usize = 1 << 20;
+const CENTRE_BYTES: usize = 2 << 20;
 
 /// Bytes of shared memory of a block.
 const SHARED: usize = 227 << 10;
@@ -62,7 +47,7 @@ const PIECE_BYTES: usize = 20 << 20;
 const PANEL_BYTES: usize = 36 << 20;
 
 /// Bytes of the states of several ranges, beside what a piece leaves for them.
-const STATES_BYTES: usize = 6 << 20;
+const STATES_BYTES: usize = 4 << 20;
 
 /// Numbers of a j beside its point, and words of a row's state, that registers have room for.
 const BESIDE: usize = 32;
@@ -98,18 +83,13 @@ pub(super) fn by_tiles(
     folding: &Folding,
     sizes: &Sizes,
 ) -> Option<Square> {
-    let (dim, ranks) = (square.dim(tape), folding.shape.k);
-    let components = f64::from(dim);
-    let [saved, worth] = match square.is_filter() {
+    let dim = square.dim(tape);
+    let worth = match square.is_filter() {
         true if dim < SMALLEST => return None,
-        true => [components, WORTH_OF_FILTER + WORTH_OF_RANK * components * ranks as f64],
-        false => {
-            let beyond = f64::from(dim.saturating_sub(NARROW));
-            let crowded = (SEVERAL_PAIRS + 1..=LONG).contains(&dim);
-            [if crowded { CROWDED * beyond } else { beyond }, WORTH]
-        }
+        true => Worth::of_filter(dim, folding.shape.k),
+        false => Worth::of_square(dim),
     };
-    let pays = is_worth(saved, worth, components, sizes) && takes(square, tape, folding, sizes);
+    let pays = worth.pays(sizes) && takes(square, tape, folding, sizes);
     pays.then_some(Square { products: tiles(&square, tape), ..square })
 }
 
@@ -121,12 +101,6 @@ fn takes(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> bool 
     let ranks =
         !square.is_filter() || (square.outside.is_some() && folding.shape.k <= FEW_RANKS && enough);
     ranks && folding.words() <= STATE_WORDS && suits(square, tape, folding, sizes)
-}
-
-/// Whether it pays to split points and right-hand sides of so many components, where so many are saved of each pair.
-fn is_worth(saved: f64, worth: f64, components: f64, sizes: &Sizes) -> bool {
-    let (m, n) = (sizes.m as f64, sizes.n as f64);
-    sizes.batches as f64 * (m * n * saved - SPLITTING * (m + n) * components) >= worth
 }
 
 /// Of D, how many go through a tensor core at once: few where points are short, so that they may be further from the
@@ -150,12 +124,8 @@ pub(super) fn weighed(right: &Right, folding: &Folding, sizes: &Sizes) -> Option
     if narrow && !square.suits_threads(tape) {
         return None;
     }
-    let columns = right.dim as f64;
-    let saved = if right.dim > ALL_COLUMNS { CROWDED * columns } else { columns };
-    let split = columns + if narrow { 0.0 } else { f64::from(square.dim(tape)) };
-    let pays = folding.monoid() == Monoid::Add
-        && !folding.compensated
-        && is_worth(saved, WORTH_OF_COLUMNS, split, sizes);
+    let worth = Worth::of_columns(right.dim, (!narrow).then(|| square.dim(tape)));
+    let pays = folding.monoid() == Monoid::Add && !folding.compensated && worth.pays(sizes);
     let points = right.difference.is_none_or(|difference| {
         difference.points == [square.x, square.y] && square.is_of_inputs(tape)
     });
@@ -330,68 +300,6 @@ mod tests {
     use super::super::{Forms, Plans};
     use super::*;
     use tilework_ops::pair_fold::{PairFoldId, PairShape};
-
-    /// By times on an H200: docs/benchmarks/cuda-pairs.md, section "Thousands of points".
-    #[test]
-    fn tensor_cores_take_what_pays() {
-        for (dim, width, batches, m, n, taken) in [
-            (64, 1, 1, 1000, 1000, false),
-            (64, 1, 1, 2000, 2000, true),
-            (32, 1, 1, 2000, 2000, false),
-            (32, 1, 1, 3000, 3000, true),
-            (16, 1, 1, 6000, 6000, false),
-            (16, 1, 1, 20_000, 20_000, true),
-            (9, 1, 1, 100_000, 100_000, false),
-            (100, 1, 1, 2000, 2000, false),
-            (100, 1, 1, 3000, 3000, true),
-            (784, 1, 1, 700, 700, false),
-            (784, 1, 1, 1200, 1200, true),
-            (64, 1, 64, 2000, 2000, true),
-            (64, 1, 16, 3000, 3000, true),
-            (24, 1, 16, 3000, 3000, true),
-            // Splitting all j would take longer than the pairs of so few rows.
-            (64, 1, 1, 10, 1_000_000, false),
-            (3, 16, 1, 3000, 3000, false),
-            (3, 16, 1, 4000, 4000, true),
-            (3, 64, 1, 1000, 1000, false),
-            (3, 64, 1, 2000, 2000, true),
-            (3, 8, 1, 10_000, 10_000, false),
-        ] {
-            let aliases = [("x = Vi", dim), ("y = Vj", dim), ("b = Vj", width)];
-            let aliases = aliases.map(|(variable, dim)| format!("{variable}({dim})"));
-            let aliases = aliases.each_ref().map(String::as_str);
-            let (tape, folding) = sum_of("Exp(-SqDist(x,y)) * b", &aliases);
-            let (multiprocessors, scheme, capability) = (132, Scheme::Auto, (9, 0));
-            let sizes = Sizes { batches, m, n, multiprocessors, scheme, capability };
-            let forms = Forms::new(&tape, &folding);
-            let plans = Plans::new(&forms, folding, sizes);
-            let wide = plans.expanded.is_some_and(|expanded| expanded.plan.tiling.wide.is_some());
-            assert_eq!(wide, taken, "{dim} components, {width} columns, {batches} x {m} x {n}");
-        }
-        for (dim, k, n, taken) in [
-            (7, 1, 100_000, false),
-            (16, 1, 5000, false),
-            (16, 1, 10_000, true),
-            (64, 1, 2000, false),
-            (64, 1, 4000, true),
-            (64, 10, 3000, false),
-            (64, 10, 7000, true),
-            // Their ranks would take too much local memory.
-            (64, 16, 100_000, false),
-        ] {
-            let aliases = [("x = Vi", dim), ("y = Vj", dim)];
-            let aliases = aliases.map(|(variable, dim)| format!("{variable}({dim})"));
-            let aliases = aliases.each_ref().map(String::as_str);
-            let (tape, folding) = sum_of("SqDist(x,y)", &aliases);
-            let shape = PairShape { k, ..folding.shape };
-            let folding = Folding { fold: PairFoldId::ArgKMin, shape, ..folding };
-            let (multiprocessors, scheme, capability) = (132, Scheme::Auto, (9, 0));
-            let sizes = Sizes { batches: 1, m: n, n, multiprocessors, scheme, capability };
-            let forms = Forms::new(&tape, &folding);
-            let wide = Plans::new(&forms, folding, sizes).expanded.is_some();
-            assert_eq!(wide, taken, "{k} of {dim} components, {n} x {n}");
-        }
-    }
 
     /// Tiles, states and what belongs to j, whatever the sizes.
     #[test]
