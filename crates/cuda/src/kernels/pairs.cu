@@ -17,6 +17,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS) reduce(
         u64 all = (u64)shape.batches * shape.blocks / choice.parts;
         refused += (shape.first_range + blockIdx.y) * all + block / choice.parts;
         if (!CHOOSES && !*refused) return;
+        // Before all threads meet, of which any may write another number at its end.
+        if (CHOOSES && threadIdx.x == 0) *refused = 0;
     }
     prepare();
     u64 at[OPERANDS];
@@ -54,29 +56,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS) reduce(
     }
     own.count = SLICES == 1 || own.first < shape.m ? (i32)(end - own.begin) : 0;
     bool done = go_over(in, at, p, shape, own, x, s, choice);
-    if (CHOOSES && refused && threadIdx.x == 0) *refused = !done;
-    if (!done) return;
-    if constexpr (SCALED != 0) {
-        bool wild = false;
-        EACH(r, ROWS) {
-            i64 i = own.first + r * wide;
-            s[r].end();
-            complete(in, at, p, i < shape.m ? i : shape.m - 1, x[r], s[r]);
-            wild |= overflows(s[r]);
-        }
-        // Perhaps before they were scaled, as the other form's are not.
-        if (!refused) give_up(choice, wild);
-        else if (__syncthreads_or(wild)) {
-            if (threadIdx.x == 0) *refused = 1;
-            return;
-        }
+    if (!done) {
+        if (CHOOSES && refused && threadIdx.x == 0) *refused = 1;
+        return;
     }
+    bool wild = false;
     EACH(r, ROWS) {
         i64 i = own.first + r * wide;
-        if constexpr (SCALED == 0) {
-            s[r].end();
-            complete(in, at, p, i < shape.m ? i : shape.m - 1, x[r], s[r]);
-        }
+        s[r].end();
+        complete(in, at, p, i < shape.m ? i : shape.m - 1, x[r], s[r]);
+        wild |= SCALED && overflows(s[r]);
         if (i < shape.m) {
             if (shape.ranges == 1) {
                 give(s[r], shape, at, i, shape.start + own.begin, values, indices);
@@ -89,5 +78,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS) reduce(
                 }
             }
         }
+    }
+    // Perhaps before they were scaled, as the other form's sums are not: that writes all rows of the block again. Asked here,
+    // the loops over pairs are not slower for it.
+    if (SCALED && wild) {
+        if (CHOOSES && refused) *refused = 1;
+        else give_up(choice, true);
     }
 }

@@ -30,14 +30,18 @@ extern "C" __global__ void __launch_bounds__(256) split(
     for (int q = 0; q < SIDE * lanes / 256; q++) {
         u32 row = (q * 256 + threadIdx.x) / lanes, chunk = threadIdx.x % lanes;
         f64 norm = 0;
+        // Read in any case, and from somewhere: branches around each number would wait for it.
+        const bool there = first + row < rows;
+        const f32* from = points.base + (there ? first + row : 0) * points.row;
 #pragma unroll 1
         for (u32 k = 0; k < w.deep; k++, to += TILE_BYTES) {
             u32 d = k * DEPTHS + chunk * 8;
             Pack<f16, 8> heads, tails;
 #pragma unroll
             for (int e = 0; e < 8; e++) {
-                bool inside = first + row < rows && d + e < w.depth;
-                f32 v = inside ? points.at(first + row, d + e) : 0;
+                const u32 own = d + e < w.depth ? d + e : 0;
+                const f32 number = from[own * points.component] - points.centre[own];
+                f32 v = there && d + e < w.depth ? number : 0;
                 norm = fma((f64)v, (f64)v, norm);
                 v *= factor;
                 heads.at[e] = narrow<f16>(v);
