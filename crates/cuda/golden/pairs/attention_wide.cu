@@ -16,7 +16,7 @@ template <class S> FN A result(const S& s, int k, A count) { return s.value(2 + 
 FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
 struct Once { f32 s0[1]; };
 struct OfI { T norm; };
-struct alignas(8) OfJ { f32 s1[2]; T norm; };
+struct alignas(8) OfJ { f32 s1[2]; T norm; u8 rest[4]; };
 static_assert(sizeof(OfJ) == 16, "as room is made for it");
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
     ALONG(k, 1) p.s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + k * in.at[0].component];

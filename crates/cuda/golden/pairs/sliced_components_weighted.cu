@@ -17,7 +17,7 @@ FN f32 op_subtract_f32(f32 a, f32 b) { return (f32)(a - b); }
 FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
 struct Once { };
 struct OfI { T norm; };
-struct alignas(8) OfJ { T norm; };
+struct alignas(8) OfJ { T norm; u8 rest[4]; };
 static_assert(sizeof(OfJ) == 8, "as room is made for it");
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
 }

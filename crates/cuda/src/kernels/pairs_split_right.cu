@@ -34,27 +34,20 @@ extern "C" __global__ void __launch_bounds__(128) split_right(
     __shared__ Held held[right::STRAIGHT ? 1 : 128];
     right::OfJ& y = held[right::STRAIGHT ? 0 : threadIdx.x].of;
     if (inside && !right::STRAIGHT) right::of_j(in, at, p, j, y);
-    // Read in any case, and from somewhere: branches around each number would wait for it.
-    const i64 own = inside ? j : 0;
-    auto side = [&](int k) { return right::STRAIGHT ? right::side_at(in, at, own, k) : right::side(y)[k]; };
-    const Points points = Points::of(in, at, w, false);
-    const f32* from = points.base + own * points.row;
-    const f32 factor = ALIKE > 0 ? side(SIDES - 1) : 0;
+    auto side = [&](int k) { return right::STRAIGHT ? right::side_at(in, at, j, k) : right::side(y)[k]; };
     // A thread of the product has columns 2t and 2t + 1 of eight, where the tensor core reads t and t + 4.
     u32 place = lane / 8 * 8 + lane % 8 / 2 + lane % 2 * 4;
     u8* to = w.right + (i64)tile * SIDE_BYTES + place % 4 * 4;
     bool wild = false;
 #pragma unroll 8
     for (int k = 0; k < RIGHT; k++) {
-        const int of = k + (int)w.first, place = of < FROM ? of : of - ALIKE, last = SIDES - 1;
-        f32 v = side(place < 0 ? 0 : place < last ? place : last);
-        if (ALIKE > 0) {
-            const bool differs = of >= FROM && of < FROM + ALIKE;
-            const int d = differs ? of - FROM : 0;
-            const f32 moved = factor * (from[d * points.component] - points.centre[d]);
-            v = k == DIM ? factor : differs ? moved : v;
-        }
-        v = inside && k < DIM + (ALIKE > 0) ? v : 0;
+        f32 v = 0;
+        int of = k + (int)w.first;
+        if (!inside) v = 0;
+        else if (k >= DIM) v = k == DIM && ALIKE > 0 ? side(SIDES - 1) : 0;
+        else if (of < FROM) v = side(of);
+        else if (of >= FROM + ALIKE) v = side(of - ALIKE);
+        else v = side(SIDES - 1) * Points::of(in, at, w, false).at(j, of - FROM);
         wild = wild || !is_tame(v);
         f32 head = rounded_head(v);
         u8* here = to + k * 128 + (place / 4 ^ k % 8) * 16;

@@ -182,8 +182,12 @@ impl Job<'_> {
             true => square::fused(dim) / square::fused_about(dim),
             false => 1.0,
         };
+        let unless = match expanded.plan.may_give_up() {
+            true => ", but what overflows on its way",
+            false => "",
+        };
         format!(
-            "{form}: norms of the exponent up to {:.3}, limit {:.3}, error of the exponent \
+            "{form}{unless}: norms of the exponent up to {:.3}, limit {:.3}, error of the exponent \
              expanded <= {:.1e}",
             most * counted,
             limit * counted,

@@ -90,10 +90,19 @@ impl Printer<'_, '_> {
         // Tiles of j are copied with their rows, two at a time: less room for them is better.
         let aligned = if self.sections.together { 16 } else { 8 };
         let of_j = format!("alignas({aligned}) OfJ");
-        for (per, name) in [(Per::Once, "Once"), (Per::I, "OfI"), (Per::J, &of_j)] {
-            text += &format!("struct {name} {{ {}}};\n", self.members(per));
+        let held = self.sections.bytes(Per::J);
+        let bytes = held.max(1).next_multiple_of(aligned);
+        // What is copied as bytes has no byte that nobody wrote.
+        let rest = match bytes - held {
+            0 => String::new(),
+            _ if self.sections.together => String::new(),
+            rest => format!("u8 rest[{rest}]; "),
+        };
+        for (per, name, rest) in
+            [(Per::Once, "Once", ""), (Per::I, "OfI", ""), (Per::J, &of_j, &rest)]
+        {
+            text += &format!("struct {name} {{ {}{rest}}};\n", self.members(per));
         }
-        let bytes = self.sections.bytes(Per::J).max(1).next_multiple_of(aligned);
         text += &format!("static_assert(sizeof(OfJ) == {bytes}, \"as room is made for it\");\n");
         let inputs = "const Inputs& in, const u64 (&at)[OPERANDS]";
         let sums = if self.sections.long.is_some() { "const T* sums, " } else { "" };
