@@ -14,7 +14,7 @@ use crate::dice::Dice;
 pub(crate) const EXCUSED: &[(&str, &str)] = &[
     (
         "nothing to get wrong",
-        "only reduction arguments parts symbols constant expr dim batch_axes extents array formula \
+        "only reduction arguments parts symbols wanted constant expr dim batch_axes extents array formula \
          arrays rows converged of",
     ),
     (
