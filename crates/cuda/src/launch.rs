@@ -183,6 +183,20 @@ impl Nest {
         (0..runs).map(piece).collect()
     }
 
+    /// Element number `first`, and those that come after it, `count` in all, which the innermost loop has to have.
+    pub(crate) fn run(&self, first: usize, count: usize) -> Nest {
+        let (mut rest, mut offsets) = (first, self.offsets.clone());
+        for (len, strides) in self.lens.iter().zip(&self.strides).rev() {
+            let index = (rest % len) as isize;
+            rest /= len;
+            for (offset, stride) in offsets.iter_mut().zip(strides) {
+                *offset = offset.wrapping_add_signed(index * stride);
+            }
+        }
+        let strides = self.strides[self.strides.len() - 1..].iter().cloned().collect();
+        Nest { lens: SmallVec::from_elem(count, 1), strides, offsets }
+    }
+
     /// How many elements the loops visit.
     pub(crate) fn len(&self) -> usize {
         self.lens.iter().product()
@@ -199,10 +213,11 @@ impl Nest {
         for (axis, (&by, steps)) in self.lens.iter().zip(&self.strides).enumerate() {
             let size = &mut bytes[index + axis * division..];
             width.put(size, by as u64);
-            if width == Width::Narrow {
-                let (magic, shift) = magic(by as u32);
-                size[4..8].copy_from_slice(&magic.to_le_bytes());
-                size[8..12].copy_from_slice(&shift.to_le_bytes());
+            // Wide nests are divided by it, too, where few elements are far apart.
+            if let Ok(by) = u32::try_from(by) {
+                let (magic, shift) = magic(by);
+                size[index..index + 4].copy_from_slice(&magic.to_le_bytes());
+                size[index + 4..index + 8].copy_from_slice(&shift.to_le_bytes());
             }
             for (k, &step) in steps.iter().enumerate() {
                 width.put(&mut bytes[strides + axis * row + k * index..], step as i64 as u64);

@@ -10,12 +10,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS) reduce(
     const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Inputs in,
     const __grid_constant__ Shape shape, const Output values, const Output indices,
     const Partial partial, const Choice choice) {
-    if (CHOICES && !is_chosen(choice)) return;
+    // Some block may give up meanwhile: all threads of a block are told the same.
+    if (CHOICES && choice.measured && !__syncthreads_and(is_chosen(choice))) return;
     u32 block = shape.first + blockIdx.x, batch = block / shape.blocks;
     u32* refused = choice.refused;
     if (CHOICES && refused) {
-        u64 all = (u64)shape.batches * shape.blocks / choice.parts;
-        refused += (shape.first_range + blockIdx.y) * all + block / choice.parts;
+        u32 all = shape.batches * shape.blocks / choice.parts;
+        refused += (u64)(shape.first_range + blockIdx.y) * all + block / choice.parts;
         if (!CHOOSES && !*refused) return;
         // Before all threads meet, of which any may write another number at its end.
         if (CHOOSES && threadIdx.x == 0) *refused = 0;
@@ -23,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS) reduce(
     prepare();
     u64 at[OPERANDS];
     u32 range = (shape.first_range + blockIdx.y) * SLICES;
-    locate(batches, (u64)batch, at);
+    locate(batches, batch, at);
     Once p;
     once(in, at, p);
     Stretch own = {(i64)(block % shape.blocks) * (THREADS / LANES * ROWS) + threadIdx.x / LANES, 0, 0, 0};

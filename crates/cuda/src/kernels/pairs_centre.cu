@@ -10,7 +10,7 @@ extern "C" __global__ void __launch_bounds__(256) centre(
     const __grid_constant__ Shape shape, f32* to, u32 depth) {
     __shared__ f64 sums[8][32], squares[8][32];
     u64 at[OPERANDS];
-    locate(batches, (u64)blockIdx.z, at);
+    locate(batches, blockIdx.z, at);
     to += (i64)blockIdx.z * depth;
     const Input& y = in.at[POINT_Y];
     int lane = threadIdx.x % 32, turn = threadIdx.x / 32, d = blockIdx.x * 32 + lane;

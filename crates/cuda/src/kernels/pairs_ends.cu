@@ -11,7 +11,7 @@ struct Shape {
     u32 batches;
     u32 first_batch;
     u32 first, first_range; // the first block and range of this launch
-    u32 unused;
+    u32 unused;        // up to a whole word
     u64 magic, shift; // for a division by m
 };
 struct Output { void* base; i64 row, component; };
@@ -23,6 +23,7 @@ struct Partial { A* values; i64* indices; A* last; i64* last_at; u64 place; };
 // of the expanded form looks at its own norms, tells whether it refused, and blocks of the other do what
 // was refused, `parts` of them for one. Nothing of both where there is no choice.
 struct Choice { const u64* measured; u32* refused; f64 limit; u32 expanded, parts; };
+static_assert(sizeof(Shape) == 80 && sizeof(Partial) == 40 && sizeof(Choice) == 32, "as the host writes them");
 
 FN bool is_chosen(const Choice& choice) {
     if (!choice.measured) return true;

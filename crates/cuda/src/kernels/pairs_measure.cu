@@ -11,7 +11,7 @@ extern "C" __global__ void __launch_bounds__(256) measure(
     u64 own[2] = {0, 0}, at[OPERANDS];
     bool moved = false;
     i64 all = shape.m + shape.n, step = (i64)gridDim.x * 256, first = (i64)blockIdx.x * 256 + threadIdx.x;
-    for (u64 batch = blockIdx.y; batch < shape.batches; batch += gridDim.y) {
+    for (u32 batch = blockIdx.y; batch < shape.batches; batch += gridDim.y) {
         Once p;
         locate(batches, batch, at);
         once(in, at, p);

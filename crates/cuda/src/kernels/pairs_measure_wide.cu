@@ -13,7 +13,7 @@ extern "C" __global__ void __launch_bounds__(256) measure_wide(
     const __grid_constant__ Shape shape, const Wide of_all, u64* measured) {
     const Wide w = of_all.of(0, blockIdx.z);
     u64 at[OPERANDS];
-    locate(batches, (u64)blockIdx.z, at);
+    locate(batches, blockIdx.z, at);
     Once p;
     once(in, at, p);
     u32 lane = threadIdx.x % 32;

@@ -73,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) merge(
     if (row >= rows || (LANES == 1 && thread % shape.lanes != 0)) return;
     u64 at[OPERANDS];
     i64 whole = row / APART, batch = (i64)(__umul64hi((u64)whole, shape.magic) + (u64)whole >> shape.shift);
-    locate(batches, shape.first_batch + (u64)batch, at);
+    locate(batches, shape.first_batch + (u32)batch, at);
     at[OPERANDS - 2] += row % APART * values.component;
     give(s, shape, at, whole - batch * shape.m, 0, values, indices);
     s.leave(partial, row, 0);

@@ -36,6 +36,7 @@ struct Wide {
         return own;
     }
 };
+static_assert(sizeof(Wide) == 112, "as the host writes it");
 
 // The state of row i of a block's batch in a range, among those of all batches that are worked on together.
 FN i64 state_at(const Shape& shape, u32 range, i64 i) {
@@ -57,11 +58,13 @@ struct Points {
     METHOD f32 at(i64 i, int d) const { return base[i * row + d * component] - centre[d]; }
 };
 
-// The power of two that brings points of one side below 2^10: heads have all of their bits then
-// wherever they count.
-FN f64 into_range(const Choice& choice, int side, f64 scale) {
-    f64 square = __longlong_as_double(choice.measured[side]) / fabs(scale);
-    // From the bits of a number and to those of another, which the functions for it would take long to compile to.
-    int exponent = square > 0 && square < 1e70 ? ((int)(__double_as_longlong(square) >> 52) - 1023) / 2 : 0;
-    return __longlong_as_double((i64)(1023 + 9 - (exponent < -100 ? -100 : exponent)) << 52);
+// The exponent of the power of two that brings points of one side below 2^10: heads have all of their bits then
+// wherever they count. Of exponents alone, since functions of numbers take long to compile.
+FN int into_range(const Choice& choice, int side, f64 scale) {
+    const u64 measured = choice.measured[side];
+    // At most, of the largest square.
+    int exponent = (int)(measured >> 52) - (int)((u64)__double_as_longlong(fabs(scale)) >> 52);
+    exponent = measured > 0 && exponent < 232 ? exponent >> 1 : 0;
+    return 9 - (exponent < -100 ? -100 : exponent);
 }
+FN f64 power_of_two(int exponent) { return __longlong_as_double((i64)(1023 + exponent) << 52); }

@@ -8,7 +8,8 @@ FN u32 place_of(u32 row, u32 chunk, bool tail) {
 }
 
 // The tiles of 64 rows, or of 64 j, for each block: first those of all rows, `lefts` of them, then those of j. A layer
-// of blocks has a batch. Zeros beyond the edges.
+// of blocks has a batch. Beyond the last row, or the last j, there is that one again, so that a formula makes nothing of
+// a pair there that it does not make of another; zeros beyond the last component.
 extern "C" __global__ void __launch_bounds__(256) split(
     const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Inputs in,
     const __grid_constant__ Shape shape, const Wide of_all, const Choice choice, u32 lefts) {
@@ -19,11 +20,11 @@ extern "C" __global__ void __launch_bounds__(256) split(
     const u32 number = left ? blockIdx.x : blockIdx.x - lefts, batch = shape.first_batch + blockIdx.z;
     const Wide w = of_all.of(blockIdx.z, batch);
     u64 at[OPERANDS];
-    locate(batches, (u64)batch, at);
+    locate(batches, batch, at);
     Once p;
     once(in, at, p);
     i64 first = (i64)number * SIDE, rows = left ? shape.m : shape.n;
-    f32 factor = (f32)into_range(choice, left ? 0 : 1, scale(p));
+    f32 factor = (f32)power_of_two(into_range(choice, left ? 0 : 1, scale(p)));
     Points points = Points::of(in, at, w, left);
     u8* to = (left ? w.rows : w.columns) + (i64)number * w.deep * TILE_BYTES;
 #pragma unroll 1
@@ -31,8 +32,7 @@ extern "C" __global__ void __launch_bounds__(256) split(
         u32 row = (q * 256 + threadIdx.x) / lanes, chunk = threadIdx.x % lanes;
         f64 norm = 0;
         // Read in any case, and from somewhere: branches around each number would wait for it.
-        const bool there = first + row < rows;
-        const f32* from = points.base + (there ? first + row : 0) * points.row;
+        const f32* from = points.base + (first + row < rows ? first + row : rows - 1) * points.row;
 #pragma unroll 1
         for (u32 k = 0; k < w.deep; k++, to += TILE_BYTES) {
             u32 d = k * DEPTHS + chunk * 8;
@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(256) split(
             for (int e = 0; e < 8; e++) {
                 const u32 own = d + e < w.depth ? d + e : 0;
                 const f32 number = from[own * points.component] - points.centre[own];
-                f32 v = there && d + e < w.depth ? number : 0;
+                f32 v = d + e < w.depth ? number : 0;
                 norm = fma((f64)v, (f64)v, norm);
                 v *= factor;
                 heads.at[e] = narrow<f16>(v);
@@ -63,9 +63,7 @@ extern "C" __global__ void __launch_bounds__(256) split(
         return;
     }
     OfJ y = {};
-    if (own < rows) {
-        of_j(in, at, p, own, y);
-        y.norm = norms[threadIdx.x];
-    }
+    of_j(in, at, p, own < rows ? own : rows - 1, y);
+    y.norm = norms[threadIdx.x];
     w.of_columns[own] = y;
 }

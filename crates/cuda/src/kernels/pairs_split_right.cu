@@ -16,14 +16,14 @@ extern "C" __global__ void __launch_bounds__(128) split_right(
     const u32 batch = shape.first_batch + blockIdx.z;
     const Wide w = of_all.of(blockIdx.z, batch);
     u64 at[OPERANDS];
-    locate(batches, (u64)batch, at);
+    locate(batches, batch, at);
     i64 j = (i64)tile * 32 + lane;
     bool inside = j < shape.n;
     if (DEPTHS == 0) {
         Once p;
         once(in, at, p);
         OfJ y = {};
-        if (inside) of_j(in, at, p, j, y);
+        of_j(in, at, p, inside ? j : shape.n - 1, y);
         w.of_columns[j] = y;
     }
     right::Once p;

@@ -89,7 +89,7 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1) wide(
     }
     more_registers<GROUPS == 2 ? 232 : GROUPS == 3 ? 152 : 104>();
     u64 at[OPERANDS];
-    locate(batches, (u64)batch, at);
+    locate(batches, batch, at);
     Once p;
     once(in, at, p);
     own.first = ((i64)blockIdx.x * GROUPS + group) * SIDE + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4;
@@ -104,8 +104,8 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1) wide(
     Tile tile;
     tile.factor = 0;
     if (DEPTHS > 0) {
-        f64 ranges = into_range(choice, 0, scale(p)) * into_range(choice, 1, scale(p));
-        tile.factor = (f32)(-2 * scale(p) / ranges);
+        int ranges = into_range(choice, 0, scale(p)) + into_range(choice, 1, scale(p));
+        tile.factor = (f32)(-2 * scale(p) * power_of_two(-ranges));
     }
     if (RESIDENT && DEPTHS > 0) barrier_wait(resident, 0);
     u32 step = 0;
@@ -139,6 +139,6 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1) wide(
         kept.carry(number + 1);
     }
     // Anew, so that it needs no registers meanwhile.
-    locate(batches, (u64)batch, at);
+    locate(batches, batch, at);
     kept.end(in, at, own, shape, values, indices, partial, choice, w);
 }

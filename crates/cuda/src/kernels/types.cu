@@ -130,7 +130,7 @@ template <class S, class V> FN S cast(V x) { return Cast<S>::of(lift(x)); }
 // Division by a number that is known before the launch: for n < 2^31, the quotient of n and `by` is
 // (umulhi(n, magic) + n) >> shift.
 template <class I> struct Division { I by; u32 magic, shift; };
-FN u32 quotient(u32 n, Division<u32> d) { return (__umulhi(n, d.magic) + n) >> d.shift; }
+template <class I> FN u32 quotient(u32 n, Division<I> d) { return (__umulhi(n, d.magic) + n) >> d.shift; }
 FN u64 quotient(u64 n, Division<u64> d) { return n / d.by; }
 
 // Loops over several operands at once, outermost first; at most AXES. Strides wrap, so that they may
@@ -141,16 +141,18 @@ template <class I, int N> struct Nest {
     I strides[AXES][N];
     I offsets[N];
 };
-// Where the first element of each operand lies, and element number n.
+// Where the first element of each operand lies, and element number n, which may have 32 bits where strides need 64:
+// a division of 64 takes longer, and its compiler too.
 template <class I, int N> FN void begin(const Nest<I, N>& nest, I (&at)[N]) {
 #pragma unroll
     for (int k = 0; k < N; k++) at[k] = nest.offsets[k];
 }
-template <class I, int N> FN void locate(const Nest<I, N>& nest, I n, I (&at)[N]) {
+template <class I, class Number, int N> FN void locate(const Nest<I, N>& nest, Number n, I (&at)[N]) {
     begin(nest, at);
 #pragma unroll 1
     for (int axis = nest.axes - 1; axis > 0; axis--) {
-        I rest = quotient(n, nest.sizes[axis]), index = n - rest * nest.sizes[axis].by;
+        Number rest = quotient(n, nest.sizes[axis]);
+        I index = n - rest * (Number)nest.sizes[axis].by;
         n = rest;
 #pragma unroll
         for (int k = 0; k < N; k++) at[k] += index * nest.strides[axis][k];

@@ -91,6 +91,7 @@ pub(super) fn shape(
     bytes.extend(short.iter().flat_map(|&number| (number as u32).to_le_bytes()));
     let (magic, shift) = launch::wide_magic(rows[0] as u64);
     bytes.extend(words(&[magic, shift.into()]));
+    debug_assert_eq!(bytes.len(), 80, "`Shape` of the kernels");
     bytes
 }
 
