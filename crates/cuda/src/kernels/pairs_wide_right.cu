@@ -7,8 +7,10 @@
 //
 // The components from FROM on, ALIKE of them, are differences x_i - y_j times a number q_j: both points are
 // taken about the centre, the column holds q y, and column DIM the q, so that a result is x (sum of w q)
-// minus its column. Where there are more components than columns, these are DIM of them, from `first` on. Declared before, beside the rest: `right`, a name space with the sections of right-hand
-// sides (`OfJ` has them as `side(y)[k]`); SIDES of them; `multiply_right`, the product of 32 of j.
+// minus its column. Where there are more components than columns, these are DIM of them, from `first` on.
+//
+// Declared before, beside the rest: `right`, a name space with the sections of right-hand sides (`OfJ` has them as
+// `side(y)[k]`); SIDES of them; `multiply_right`, the product of 32 of j.
 
 #define SIDE_BYTES (RIGHT * 256) // of 32 of j
 
@@ -65,26 +67,37 @@ struct Kept {
         EACH(i, RIGHT / 2) total[i * 128 * GROUPS] += sum[i];
         // Infinite weights are not so in tails, and sums may overflow before they are scaled: the other form tells.
         bool wild = false;
+        const bool at_once = shape.ranges == 1 && !w.goes_on && w.ends;
+        const Points points = Points::of(in, at, w, true);
         EACH(r, 2) {
             f32 whole = OUTSIDE ? op_exp2_pair_f32(own.x[r].norm) : 1.f, q = 0;
             if (ALIKE > 0) {
                 q = total[(DIM / 8 * 4 + r * 2 + DIM % 2) * 128 * GROUPS];
                 q = __shfl_sync(~0u, q, threadIdx.x % 32 / 4 * 4 + DIM % 8 / 2);
             }
-            i64 i = own.first + r * 8, to = state_at(shape, own.range, i);
-            LOOP(c, RIGHT / 4) {
-                int k = column_of(c), of = k + (int)w.first;
+            const i64 i = own.first + r * 8;
+            A* states = partial.values + state_at(shape, own.range, own.row[r]) * VALUES;
+            // Some columns at once, of which each reads its point in any case, and from somewhere: one after the
+            // other, and behind branches, all would wait for their own.
+#pragma unroll 3
+            for (int c = 0; c < RIGHT / 4; c++) {
+                const int k = column_of(c), of = k + (int)w.first;
+                const bool counts = k < DIM && i < shape.m;
                 f32 v = total[(c / 2 * 4 + r * 2 + c % 2) * 128 * GROUPS];
-                if (ALIKE > 0 && of >= FROM && of < FROM + ALIKE) v = fma(Points::of(in, at, w, true).at(own.row[r], of - FROM), q, -v);
+                if (ALIKE > 0) {
+                    const bool differs = of >= FROM && of < FROM + ALIKE;
+                    const f32 x = points.at(own.row[r], differs ? of - FROM : 0);
+                    v = differs ? fma(x, q, -v) : v;
+                }
                 One one = {v * whole};
-                if (k >= DIM || i >= shape.m) continue;
-                wild |= !(fabsf(one.v) < infinity<f32>());
-                if (shape.ranges == 1 && !w.goes_on && w.ends) {
+                wild |= counts && !(fabsf(one.v) < infinity<f32>());
+                if (at_once) {
                     i64 place = (i64)at[OPERANDS - 2] + i * values.row + k * values.component;
-                    ((R*)values.base)[place] = cast<R>(result(one, k, (A)shape.n));
+                    if (counts) ((R*)values.base)[place] = cast<R>(result(one, k, (A)shape.n));
                 } else {
-                    A* held = partial.values + to * VALUES + k;
-                    *held = w.goes_on ? *held + one.v : one.v;
+                    A* held = states + (k < DIM ? k : 0);
+                    const A all = w.goes_on ? *held + one.v : one.v;
+                    if (counts) *held = all;
                 }
             }
         }
