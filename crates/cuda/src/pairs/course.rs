@@ -14,7 +14,7 @@ use crate::device::Cuda;
 /// Steps of a launch of long work, which somebody may want to stop, or to know how far it is: about a
 /// tenth of a second. Fewer would leave multiprocessors idle at the end of every launch. Calls of
 /// fewer steps are not waited for.
-pub(super) const STEPS: f64 = 3e12;
+pub(super) const STEPS_OF_LAUNCH: f64 = 3e12;
 
 /// What is known of a call that is under way.
 pub(super) struct Course<'r> {
@@ -36,7 +36,7 @@ impl<'r> Course<'r> {
 
     fn of(name: &'static str, progress: Option<Progress<'r>>, steps: f64) -> Course<'r> {
         let [since, told, before] = [const { Cell::new(0.0) }; 3];
-        Course { name, progress, long: steps > STEPS, since, told, before }
+        Course { name, progress, long: steps > STEPS_OF_LAUNCH, since, told, before }
     }
 
     /// Whether the work is waited for, piece by piece.
@@ -47,7 +47,7 @@ impl<'r> Course<'r> {
     /// Counts steps that are to be launched next: whether somebody is to be asked before.
     pub(super) fn is_due(&self, steps: f64) -> bool {
         let all = self.since.get() + steps;
-        let due = self.long && self.since.get() > 0.0 && all > STEPS;
+        let due = self.long && self.since.get() > 0.0 && all > STEPS_OF_LAUNCH;
         self.since.set(if due { steps } else { all });
         due
     }
@@ -95,14 +95,14 @@ mod tests {
             let course = Course::of("test", None, all);
             (0..pieces).map(|_| course.is_due(all / pieces as f64)).collect::<Vec<_>>()
         };
-        assert_eq!(due(3.0 * STEPS, 3), [false, true, true]);
-        assert_eq!(due(STEPS, 2), [false, false]);
+        assert_eq!(due(3.0 * STEPS_OF_LAUNCH, 3), [false, true, true]);
+        assert_eq!(due(STEPS_OF_LAUNCH, 2), [false, false]);
         // Small pieces are launched together.
-        let small = due(2.0 * STEPS, 64);
+        let small = due(2.0 * STEPS_OF_LAUNCH, 64);
         assert_eq!(small.iter().filter(|due| **due).count(), 1, "{small:?}");
         // Work that is not long has both of its forms launched.
-        let course = Course::of("test", None, STEPS);
-        assert!([STEPS, STEPS].iter().all(|steps| !course.is_due(*steps)));
+        let course = Course::of("test", None, STEPS_OF_LAUNCH);
+        assert!([STEPS_OF_LAUNCH, STEPS_OF_LAUNCH].iter().all(|steps| !course.is_due(*steps)));
     }
 
     #[test]
@@ -112,7 +112,7 @@ mod tests {
             told.lock().unwrap().push(fraction);
             fraction < 1.0
         };
-        let course = Course::of("test", Some(Progress(&listen)), 4.0 * STEPS);
+        let course = Course::of("test", Some(Progress(&listen)), 4.0 * STEPS_OF_LAUNCH);
         course.tell(0.25).unwrap();
         course.tell(0.5).unwrap();
         course.begin_anew();

@@ -24,7 +24,7 @@ const BYTES: usize = 46 << 10;
 const SHORT: u32 = 16;
 
 /// Steps of all pairs, up to which they are few, and j of a row: on an H200 such calls take as long by either kernel.
-const STEPS: f64 = 2e7;
+const MOST_STEPS: f64 = 2e7;
 const MOST_J: usize = 1024;
 
 /// Steps of all pairs of a row, the same where vectors are loops, in which every number waits for the one before.
@@ -53,7 +53,11 @@ pub(super) fn are(
         None => room && (!loops(sections, folding, team) || sizes.n * body <= STEPS_OF_LOOPS),
     };
     let all = sizes.pairs() * body as f64;
-    sections.square.is_none() && sections.together && brief && sizes.n <= MOST_J && all <= STEPS
+    sections.square.is_none()
+        && sections.together
+        && brief
+        && sizes.n <= MOST_J
+        && all <= MOST_STEPS
 }
 
 /// Whether so many components that kernels would have no loops for them are taken in slices of few: where these are few

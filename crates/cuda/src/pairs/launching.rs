@@ -13,9 +13,8 @@ use tilework_backend::Session;
 use tilework_error::Result;
 
 use super::choice::Choice;
-use super::course::{Course, STEPS};
-use super::launching_wide::of_batch;
-use super::plan::{BLOCKS_OF_LAUNCH, Cut, MERGE_THREADS, PARTIAL_BYTES, Plan, Sizes};
+use super::course::{Course, STEPS_OF_LAUNCH};
+use super::plan::{BLOCKS_OF_LAUNCH, Cut, MERGE_THREADS, PARTIAL_BYTES, Plan};
 use super::print::Unit;
 use super::slices::Of;
 use super::words::{States, shape};
@@ -280,42 +279,33 @@ impl Job<'_> {
         [done, all]: [f64; 2],
         course: &Course<'_>,
     ) -> Result<()> {
-        let (plan, cut, Sizes { batches, m, .. }) = (plans[0], plans[0].cut, self.sizes);
+        let (plan, cut) = (plans[0], plans[0].cut);
         let span = plan.tiling.span();
         let ranks = plan.slices.filter(|slices| slices.of == Of::Ranks);
         let states = if cut.ranges > 1 { cut.ranges * plan.folding.state_bytes() } else { 0 };
         let bytes = states + ranks.map_or(0, |_| LAST_BYTES);
-        let room = PARTIAL_BYTES / bytes.max(1);
-        let pieces: Vec<Option<[usize; 2]>> = match bytes == 0 || batches * m <= room.max(span) {
-            true => vec![None],
-            false => {
-                let rows = (room / span * span).max(span);
-                let of_batch = |batch| (0..m).step_by(rows).map(move |row| Some([batch, row]));
-                (0..batches).flat_map(of_batch).collect()
-            }
-        };
+        let room = PARTIAL_BYTES.checked_div(bytes).unwrap_or(usize::MAX);
+        let innermost = self.batches.lens.last().copied().unwrap_or(1);
+        let pieces = pieces([self.sizes.batches, self.sizes.m], innermost, room, span);
         let nests = self.nests(plan);
         let share = all / (pieces.len() * nests.len()) as f64;
         let mut done = [done, share];
         let firsts: Vec<usize> = ranks.map_or(Vec::new(), |ranks| ranks.firsts().collect());
-        for piece in pieces {
-            let rows = (room / span * span).max(span);
-            let m = piece.map_or(m, |[_, row]| rows.min(m - row));
-            let batches = if piece.is_some() { 1 } else { batches };
+        for piece in &pieces {
+            let &Piece { batch, batches, row, m } = piece;
             // What ranks come after, of each row: nothing yet.
             let last = match ranks {
                 Some(_) => Some(cuda.allocate_zeroed(batches * m * LAST_BYTES)?),
                 None => None,
             };
             for (k, nest) in nests.iter().enumerate() {
-                let (nest, cut) = match piece {
-                    None => (nest.encode(Width::Wide), cut),
-                    Some([batch, row]) => {
-                        let nest = self.moved(plan, &of_batch(nest, batch), [row, 0]);
-                        let nest = nest.encode(Width::Wide);
-                        (nest, Cut { blocks: m.div_ceil(span), ..cut })
-                    }
+                let nest = match pieces.len() {
+                    1 => nest.encode(Width::Wide),
+                    _ => self.moved(plan, &nest.run(batch, batches), [row, 0]).encode(Width::Wide),
                 };
+                // Of few rows a block has all, in slices.
+                let blocks = if m == self.sizes.m { cut.blocks } else { m.div_ceil(span) };
+                let cut = Cut { blocks, ..cut };
                 let place = firsts.get(k + 1).map_or(0, |next| next - firsts[k] - 1);
                 let last = last.as_ref().map_or([0; 3], |block| {
                     [block.address, block.address + (batches * m * 8) as u64, place as u64]
@@ -421,11 +411,45 @@ impl Job<'_> {
     }
 }
 
+/// Rows whose states there is memory for at a time: of whole batches, or some of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Piece {
+    batch: usize,
+    batches: usize,
+    row: usize,
+    /// Of a batch.
+    m: usize,
+}
+
+/// All rows in pieces of at most so many as there is room for, or those of one block: batches that follow each other in
+/// the innermost loop over them, if there is room for one.
+fn pieces([batches, m]: [usize; 2], innermost: usize, room: usize, span: usize) -> Vec<Piece> {
+    if batches.saturating_mul(m) <= room.max(span) {
+        return vec![Piece { batch: 0, batches, row: 0, m }];
+    }
+    let (mut pieces, mut batch) = (Vec::new(), 0);
+    let (together, rows) = (room / m, (room / span * span).max(span));
+    while batch < batches {
+        let here = together.min(innermost - batch % innermost).max(1);
+        match together {
+            0 => pieces.extend((0..m).step_by(rows).map(|row| Piece {
+                batch,
+                batches: 1,
+                row,
+                m: rows.min(m - row),
+            })),
+            _ => pieces.push(Piece { batch, batches: here, row: 0, m }),
+        }
+        batch += here;
+    }
+    pieces
+}
+
 /// How many blocks of i and of j a launch has, of these in all, each of so many steps: all of them unless the work is
 /// long, and then some blocks of i, or one and some of its blocks of j, and never fewer than the `least` that a card
 /// needs to be busy. So cut, no bit of a result changes.
 fn piece(steps: f64, blocks: usize, strips: usize, least: usize) -> [usize; 2] {
-    let most = ((STEPS / steps.max(1.0)) as usize).max(least);
+    let most = ((STEPS_OF_LAUNCH / steps.max(1.0)) as usize).max(least);
     [(most / strips).clamp(1, blocks.max(1)), most.clamp(1, strips)]
 }
 
@@ -444,4 +468,32 @@ fn largest(cuda: &Cuda, name: &str, measured: Address) -> Result<[f64; 4]> {
         bytes[at..at + 8].iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte))
     };
     Ok([0, 8, 16, 24].map(|at| f64::from_bits(number(at))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_have_all_rows_and_as_many_as_there_is_room_for() {
+        for (batches, m, innermost, room, most) in [
+            (1, 1000, 1, usize::MAX, 1),
+            (1, 1000, 1, 256, 4),
+            (1_000_000, 10, 1_000_000, 4_000_000, 3),
+            (60, 10, 20, 70, 9),
+            (6, 100, 6, 50, 6),
+        ] {
+            let pieces = pieces([batches, m], innermost, room, 128);
+            assert!(pieces.len() <= most, "{pieces:?}");
+            let (mut next, mut rows) = ([0, 0], 0);
+            for &Piece { batch, batches, row, m: here } in &pieces {
+                assert_eq!([batch, row], next, "{pieces:?}");
+                assert!(batches * here <= room.max(128) && (batches == 1 || here == m));
+                assert_eq!(batch / innermost, (batch + batches - 1) / innermost, "one loop");
+                next = if row + here < m { [batch, row + here] } else { [batch + batches, 0] };
+                rows += batches * here;
+            }
+            assert_eq!((next, rows), ([batches, 0], batches * m));
+        }
+    }
 }

@@ -7,7 +7,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
 use tilework_backend::{Session, Target};
 use tilework_error::Result;
 use tilework_tape::Per;
@@ -259,6 +258,7 @@ impl Job<'_> {
         bytes.extend([goes_on, ends].iter().flat_map(|&flag| u32::from(flag).to_le_bytes()));
         bytes.extend([0; 4]); // up to a whole word
         bytes.extend((first as u64).to_le_bytes());
+        debug_assert_eq!(bytes.len(), 112, "`Wide` of the kernels");
         bytes
     }
 
@@ -296,20 +296,6 @@ impl Job<'_> {
         }
         nest
     }
-}
-
-/// The nest of one batch of several.
-pub(super) fn of_batch(nest: &Nest, batch: usize) -> Nest {
-    let (mut rest, mut offsets) = (batch, nest.offsets.clone());
-    for (len, strides) in nest.lens.iter().zip(&nest.strides).rev() {
-        let index = (rest % len) as isize;
-        rest /= len;
-        for (offset, stride) in offsets.iter_mut().zip(strides) {
-            *offset = offset.wrapping_add_signed(index * stride);
-        }
-    }
-    let still = SmallVec::from_elem(0, offsets.len());
-    Nest { lens: SmallVec::from_elem(1, 1), strides: SmallVec::from_elem(still, 1), offsets }
 }
 
 /// Bytes of what belongs to a j beside its point.

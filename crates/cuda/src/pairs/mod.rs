@@ -264,6 +264,14 @@ impl<'r> Job<'r> {
             );
             return Err(Error::unsupported(name, message));
         }
+        if let Some(bytes) = all().find_map(Plan::too_many_ranks) {
+            let message = format!(
+                "the {} best of vectors so long take {bytes} bytes of each thread; ask for fewer, or move \
+                 the arrays to the CPU",
+                folding.shape.k
+            );
+            return Err(Error::unsupported(name, message));
+        }
         if all().any(|plan| sizes.batches.saturating_mul(plan.cut.blocks) >= 1 << 31) {
             let message =
                 format!("{} batches of {m} rows are too many for one call", sizes.batches);

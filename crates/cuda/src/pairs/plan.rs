@@ -10,7 +10,7 @@ use tilework_tape::Tape;
 
 use super::arguments;
 use super::cost::{self, body};
-use super::course::STEPS;
+use super::course::STEPS_OF_LAUNCH;
 use super::folding::Folding;
 use super::functions::Does;
 use super::right::{Difference, Right};
@@ -49,6 +49,9 @@ const BLOCKS_OF_RANKS: usize = 2;
 
 /// What a range of ranks costs until it has seen many values, as so many states that are written and merged.
 const STATES_OF_START: f64 = 16.0;
+
+/// Bytes of ranks that a thread may keep by itself.
+const RANKS_BYTES: usize = 2 << 10;
 
 /// Pairs from which work is long.
 const LONG_WORK: f64 = 1e11;
@@ -225,6 +228,13 @@ impl<'a> Plan<'a> {
             .filter(|bytes| *bytes > tiling::declared(sizes))
     }
 
+    /// Bytes of ranks that a thread would have to keep by itself, where that is too much: the driver sets them aside for all
+    /// threads that a card could have.
+    pub(super) fn too_many_ranks(&self) -> Option<usize> {
+        let alone = self.folding.is_ranked() && self.tiling.team == 1;
+        Some(self.folding.state_bytes()).filter(|bytes| alone && *bytes > RANKS_BYTES)
+    }
+
     /// Whether a block has room for its tiles, which those on tensor cores are made for.
     pub(super) fn fits(&self, sizes: &Sizes) -> bool {
         self.tiling.wide.is_some() || self.too_many_bytes(sizes).is_none()
@@ -295,12 +305,15 @@ fn cut(tiling: &Tiling, folding: &Folding, [body, depth]: [usize; 2], sizes: Siz
         _ => wanted.min(n / short).min(room),
     };
     let ranges = ranges.min(MOST_RANGES * tiling.slices.min(3));
-    // So many that a launch has blocks for all multiprocessors; rows are then taken in pieces, as their states have room.
-    let launch = STEPS / (multiprocessors * BLOCKS_OF_LAUNCH * tiling.span() * body) as f64;
-    let ranges = match scheme {
-        Scheme::OneD => ranges,
-        _ if sizes.pairs() > LONG_WORK => ranges.max((n as f64 / launch) as usize),
-        _ => ranges,
+    // Work that is waited for has so many that a launch has blocks for all multiprocessors, whatever scheme is asked for:
+    // without, nobody could stop it. Rows are then taken in pieces, as their states have room, but for ranks
+    // of few, which begin anew in every range.
+    let busy = multiprocessors * BLOCKS_OF_LAUNCH;
+    let launch = STEPS_OF_LAUNCH / (busy * tiling.span() * body) as f64;
+    let ranges = match (n as f64 / launch) as usize {
+        _ if sizes.pairs() * body as f64 <= STEPS_OF_LAUNCH => ranges,
+        needed if ranked && all < busy => ranges.max(needed.min(room)),
+        needed => ranges.max(needed),
     };
     let ranges = ranges.max(n.div_ceil(LONG_RANGE)).max(1);
     let range = n.div_ceil(ranges).next_multiple_of(tiling.tile).max(tiling.tile);
@@ -378,7 +391,11 @@ mod tests {
                     assert!(tiling.slices <= cut.ranges, "{plan:?}");
                     assert!(cut.ranges * cut.range >= n && cut.range <= LONG_RANGE, "{plan:?}");
                     assert!((cut.ranges - 1) * cut.range <= n, "no range is empty: {plan:?}");
-                    assert!(scheme != Scheme::OneD || cut.ranges == 1, "{plan:?}");
+                    let steps = batches as f64 * m as f64 * n as f64 * plan.body as f64;
+                    assert!(
+                        scheme != Scheme::OneD || cut.ranges == 1 || steps > STEPS_OF_LAUNCH,
+                        "{plan:?}"
+                    );
                     let each = plan.sections.bytes(Per::J).next_multiple_of(16);
                     assert!(2 * tiling.tile * each <= 48 << 10, "{plan:?}");
                     if scheme == Scheme::Auto {
@@ -408,6 +425,36 @@ mod tests {
             for (capability, fit) in [((8, 0), old), ((9, 0), new)] {
                 assert_eq!(fits(&both, capability), fit, "{dim}, {capability:?}");
                 assert!(fits(&gaussian(dim), capability), "{dim}, {capability:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn teams_keep_ranks_of_vectors_that_stay_whole() {
+        for (dim, team) in [(100, 32), (400, 32), (2000, 1)] {
+            let mut build = Builder::continuing(&gaussian(dim));
+            let squares = build.apply(Id::Square, &[0]).unwrap();
+            let (product, kernel) = (build.dot(squares, 1).unwrap(), gaussian(dim).outputs()[0]);
+            let all = build.apply(Id::Multiply, &[product, kernel]).unwrap();
+            let tape = build.finish(&[all]).unwrap();
+            let ranks = Folding { fold: PairFoldId::ArgKMin, ..sum(1000) };
+            let plan = Plan::new(&tape, ranks, sizes(1, 5000, 5000, Scheme::Auto), None);
+            assert_eq!(plan.tiling.team, team, "{plan:?}");
+            assert_eq!(plan.too_many_ranks().is_some(), team == 1, "{plan:?}");
+        }
+    }
+
+    #[test]
+    fn work_that_is_waited_for_can_be_stopped() {
+        for (dim, m, n) in
+            [(3, 1_000_000, 100_000_000), (3, 10_000_000, 10_000_000), (1000, 300_000, 300_000)]
+        {
+            let tape = gaussian(dim);
+            for scheme in [Scheme::Auto, Scheme::OneD, Scheme::TwoD] {
+                let plan = Plan::new(&tape, sum(1), sizes(1, m, n, scheme), None);
+                let block = plan.tiling.span() as f64 * plan.cut.range as f64 * plan.body as f64;
+                let launch = block * (132 * BLOCKS_OF_LAUNCH) as f64;
+                assert!(launch <= 1.5 * STEPS_OF_LAUNCH, "{launch:.1e} steps: {plan:?}");
             }
         }
     }
@@ -500,9 +547,11 @@ mod tests {
             |m, n, scheme| Plan::new(&tape, sum(1), sizes(1, m, n, scheme), None).cut.ranges;
         assert!(ranges(100, 10_000_000, Scheme::Auto) > 500);
         assert_eq!(ranges(10, 10, Scheme::Auto), 1);
-        assert_eq!(ranges(10_000_000, 10_000_000, Scheme::OneD), 1);
+        assert_eq!(ranges(100_000, 1_000_000, Scheme::OneD), 1);
         // Short enough for launches that end soon and have blocks for all multiprocessors.
-        assert!((20..60).contains(&ranges(10_000_000, 10_000_000, Scheme::Auto)));
+        for scheme in [Scheme::Auto, Scheme::OneD] {
+            assert!((20..60).contains(&ranges(10_000_000, 10_000_000, scheme)));
+        }
         assert!(ranges(10_000_000, 1_000_000_000, Scheme::Auto) > 2000);
         assert!(ranges(1000, 1000, Scheme::TwoD) > 1);
     }

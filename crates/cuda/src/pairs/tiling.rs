@@ -170,7 +170,7 @@ pub(super) fn tiling(
     let m = sizes.m;
     let body = body(sections).max(1);
     let long = is_long(sections);
-    let team = team(sections, folding, long);
+    let team = team(sections, folding, sizes);
     if sections.long.is_some() && team > 1 {
         return in_chunks_of_teams(sections, folding, sizes);
     }
@@ -245,7 +245,7 @@ pub(super) fn tiling(
         |group: &usize| group * pair_words.max(of_j) <= GROUP_WORDS && rows * group * body <= BODY;
     let group = [8, 4, 2].into_iter().filter(|group| *group <= wished).find(fits);
     let group = if long { wished } else { group.unwrap_or(1) };
-    let tile = threads.max(64).min((TILE_BYTES / (2 * each)).max(1));
+    let tile = threads.max(64).min((TILE_BYTES / (2 * each)).max(team));
     // Teams have whole groups in a tile.
     let group = if team > 1 { group.min(prev_power_of_two(tile / team)) } else { group };
     let tile = if team > 1 { tile / (group * team) * (group * team) } else { tile };
@@ -429,11 +429,13 @@ fn is_wasteful(span: usize, m: usize) -> bool {
     5 * m.div_ceil(span) * span > 6 * m
 }
 
-/// Threads that own rows together: a warp where more ranks are kept than a thread has registers for.
-fn team(sections: &Sections<'_>, folding: &Folding, long: bool) -> usize {
+/// Threads that own rows together: a warp where more ranks are kept than a thread has registers for, and a tile has room
+/// for a j of each.
+fn team(sections: &Sections<'_>, folding: &Folding, sizes: &Sizes) -> usize {
     let many = (FEW_RANKS + 1..=RANKS_OF_TEAM).contains(&folding.shape.k);
-    let room = 2 * TEAM * sections.bytes(Per::J).next_multiple_of(16) <= TILE_BYTES;
-    if folding.is_ranked() && many && room && !long { TEAM } else { 1 }
+    let tiles = 2 * TEAM * sections.bytes(Per::J).next_multiple_of(16);
+    let room = tiles + BESIDE_LEVELS <= declared(sizes);
+    if folding.is_ranked() && many && room { TEAM } else { 1 }
 }
 
 /// The largest power of two that is not above a number.

@@ -15,7 +15,7 @@ use super::plan::{Cut, Sizes};
 use super::right::Right;
 use super::sections::Sections;
 use super::square::{Products, Square};
-use super::tiling::{FEW_RANKS, Tiling};
+use super::tiling::Tiling;
 use super::worth::Worth;
 
 /// Rows of a tile, and bytes of a number in it: a head and a tail. Those of right-hand sides are wider.
@@ -98,8 +98,7 @@ fn takes(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> bool 
     // With several panels a filter's rows are not cut over j, so there have to be enough of them.
     let panel = sizes.n * (square.dim(tape) as usize + 2) * SPLIT_BYTES <= PANEL_BYTES;
     let enough = panel || sizes.m >= 2 * SIDE * sizes.multiprocessors;
-    let ranks =
-        !square.is_filter() || (square.outside.is_some() && folding.shape.k <= FEW_RANKS && enough);
+    let ranks = !square.is_filter() || (square.outside.is_some() && enough);
     ranks && folding.words() <= STATE_WORDS && suits(square, tape, folding, sizes)
 }
 

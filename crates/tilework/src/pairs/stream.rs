@@ -25,7 +25,7 @@ const SURVIVING: usize = 4 * BLOCK;
 
 /// Steps of a block that no card waits for, by a guess of those of a pair: some for each component, and some for what is
 /// made of them. Cards work on such a block for about 15 ms.
-const STEPS: f64 = 2e12;
+const STEPS_OF_BLOCK: f64 = 2e12;
 const STEPS_OF_COMPONENT: usize = 4;
 const STEPS_BESIDE: usize = 16;
 
@@ -52,7 +52,7 @@ impl Blocks {
             if call.count() <= cut.reduced {
                 let batches =
                     cut.batch.iter().fold(call.count().max(1), |all, &n| all.saturating_mul(n));
-                let most = STEPS / (steps_of_pair(call)? * batches as f64);
+                let most = STEPS_OF_BLOCK / (steps_of_pair(call)? * batches as f64);
                 cut.surviving = cut.surviving.min((most as usize).max(1));
             }
             return Ok(Some(Blocks { device, cut }));
