@@ -1,19 +1,37 @@
 //! How a reduction over pairs would be done, as text for `explain()`.
 
 use std::collections::HashSet;
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 use tilework_backend::{Session, SumScheme, square};
 use tilework_error::Result;
+use tilework_ops::DType;
+use tilework_ops::pair_fold::Monoid;
 use tilework_tape::Per;
 
-use super::plan::{Plan, Sizes};
-use super::slices::Of;
+use super::plan::{Cut, Plan, Sizes};
+use super::slices::{Of, Slices};
+use super::wide::Wide;
 use super::{Expanded, Job, key, print};
 use crate::device::Cuda;
 
+/// The relative error of a product of heads and tails: what tails lose of a weight (two of its last places) and of a
+/// right-hand side (one), and the product of tails, which is left out.
+const TF32_PRODUCT: f64 = (3.0 + 4.0) / (1u32 << 23) as f64;
+
+/// Lines of a name and what is said of it.
+#[derive(Default)]
+struct Lines(String);
+
+impl Lines {
+    fn add(&mut self, name: &str, what: impl Display) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.0, "{name:<9} {what}");
+    }
+}
+
 impl Job<'_> {
-    /// The plan of this very call, and the source of its kernels: those of the form that the data allow, and those of the
+    /// The plan of this very call, and the source of its kernels: those of the form that norms allow, and those of the
     /// other one, which is launched behind it for what the first refuses.
     pub(super) fn explain(&self, cuda: &Cuda, session: &Session<'_>) -> Result<String> {
         let norms = self.norms(cuda, session)?;
@@ -21,106 +39,24 @@ impl Job<'_> {
             |limit: f64| norms.is_some_and(|(norms, _)| norms.iter().all(|x| *x <= limit));
         let chosen = self.expanded.as_ref().filter(|expanded| allowed(expanded.limit));
         let plan = chosen.map_or(&self.direct, |expanded| &expanded.plan);
-        let (tiling, cut, sections) = (plan.tiling, plan.cut, &plan.sections);
+        let mut lines = Lines::default();
         let Sizes { batches, m, n, multiprocessors, .. } = self.sizes;
-        let mut text = String::new();
-        let mut line = |name: &str, rest: String| {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "{name:<9} {rest}");
-        };
         let pairs = format!("{m} x {n} pairs in {batches} batches");
-        line("device", format!("{cuda}, {multiprocessors} multiprocessors, {pairs}"));
+        lines.add("device", format!("{cuda}, {multiprocessors} multiprocessors, {pairs}"));
         if let Some(slices) = plan.slices {
-            let count = slices.firsts().count();
-            let what = match slices.of {
-                Of::Components | Of::Columns => "components",
-                Of::Each => "component with all its ranks",
-                Of::Weights => "weights",
-                Of::Ranks => "ranks",
-            };
-            line("slices", format!("{count} of {} {what}, one after another", slices.len));
+            lines.add("slices", of_slices(slices));
         }
         if chosen.is_none() && !self.others.is_empty() {
-            line("parts", format!("{}, the first as follows", 1 + self.others.len()));
+            lines.add("parts", format!("{}, the first as follows", 1 + self.others.len()));
         }
-        let steps =
-            [(Per::Once, "once"), (Per::I, "per i"), (Per::J, "per j"), (Per::Pair, "per pair")]
-                .map(|(per, name)| format!("{} {name}", sections.steps(per).count()));
-        line("steps", steps.join(", "));
-        let products = sections.terms.iter().filter(|term| term.factor.is_some()).count();
-        let passing = sections.passing.iter().filter(|passing| **passing).count();
-        line("fused", format!("{passing} vectors into loops, {products} products into sums"));
-        if let Some(right) = &plan.right {
-            let (dim, columns) = (plan.folding.shape.dim, right.of.columns());
-            let how = "TF32 heads and tails on tensor cores, left every 32 of j";
-            line("right", format!("weights times {columns} columns for {dim} components, {how}"));
+        of_sections(plan, &mut lines);
+        match plan.tiling.wide.zip(chosen) {
+            Some((wide, expanded)) => self.of_tiles(wide, expanded, &mut lines),
+            None => self.of_threads(plan, &mut lines),
         }
-        let (tiles, scheme) = match (tiling.wide, chosen) {
-            (Some(wide), Some(expanded)) => {
-                let parts = self.parts(expanded);
-                let ordered = expanded.square.is_filter();
-                let rows = m.min(parts.rows);
-                let ranges = parts.cut(&tiling, rows, ordered, &self.sizes).ranges;
-                (
-                    format!(
-                        "{} groups of 64 i by {} j on tensor cores, in {} stages",
-                        wide.groups, tiling.tile, wide.stages
-                    ),
-                    format!(
-                        "{}D: pieces of {} i by panels of {} j{}, {ranges} ranges each",
-                        if ranges > 1 { 2 } else { 1 },
-                        parts.rows,
-                        parts.columns,
-                        match parts.batches {
-                            1 => String::new(),
-                            batches => format!(" of {batches} batches at once"),
-                        }
-                    ),
-                )
-            }
-            _ => (
-                format!(
-                    "{} {} of {} i, {}{} j in shared memory, {} j at once{}{}",
-                    tiling.threads / tiling.team,
-                    if tiling.team > 1 { "warps" } else { "threads" },
-                    tiling.rows,
-                    match tiling.slices {
-                        1 => String::new(),
-                        slices => format!("{slices} ranges of "),
-                    },
-                    tiling.tile,
-                    tiling.group,
-                    match &sections.long {
-                        Some(long) => format!(", vectors of {} in chunks", long.depth),
-                        None => String::new(),
-                    },
-                    if tiling.few {
-                        ", so few pairs that the kernel is to be compiled soon"
-                    } else {
-                        ""
-                    }
-                ),
-                match cut.ranges {
-                    1 => {
-                        format!("1D: {} blocks, every i sees all j in one go", cut.blocks * batches)
-                    }
-                    ranges => format!(
-                        "2D: {} blocks by {ranges} ranges of {} j, merged in order",
-                        cut.blocks * batches,
-                        cut.range
-                    ),
-                },
-            ),
-        };
-        line("tiles", tiles);
-        line("scheme", scheme);
-        let sums = match (plan.folding.compensated, self.request.sums) {
-            (true, _) => "compensated",
-            (_, SumScheme::Double) => "in float64, in runs of runs of 64",
-            _ => "in runs of runs of 64",
-        };
-        line("sums", sums.to_owned());
-        line("form", self.form(norms, chosen));
+        lines.add("sums", self.sums(plan));
+        lines.add("form", self.form(norms, chosen));
+        let mut text = lines.0;
         let written: Vec<&Plan<'_>> = self.as_written().collect();
         let expanded: Vec<&Plan<'_>> = self.expanded.iter().map(|it| &it.plan).collect();
         let forms = if chosen.is_some() { [expanded, written] } else { [written, expanded] };
@@ -135,6 +71,86 @@ impl Job<'_> {
         Ok(text)
     }
 
+    /// Tiles and scheme of a plan on tensor cores.
+    fn of_tiles(&self, wide: Wide, expanded: &Expanded<'_>, lines: &mut Lines) {
+        let (tiling, parts) = (expanded.plan.tiling, self.parts(expanded));
+        let (groups, stages) = (wide.groups, wide.stages);
+        let blocks = format!("{groups} groups of 64 i by {} j on tensor cores", tiling.tile);
+        lines.add("tiles", format!("{blocks}, in {stages} stages"));
+        let rows = self.sizes.m.min(parts.rows);
+        let ranges = parts.cut(&tiling, rows, expanded.square.is_filter(), &self.sizes).ranges;
+        let together = match parts.batches {
+            1 => String::new(),
+            batches => format!(" of {batches} batches at once"),
+        };
+        let scheme = if ranges > 1 { "2D" } else { "1D" };
+        let (rows, columns) = (parts.rows, parts.columns);
+        let panels = format!("pieces of {rows} i by panels of {columns} j{together}");
+        lines.add("scheme", format!("{scheme}: {panels}, {ranges} ranges each"));
+    }
+
+    /// Tiles and scheme of a plan whose pairs threads compute.
+    fn of_threads(&self, plan: &Plan<'_>, lines: &mut Lines) {
+        let (tiling, cut) = (plan.tiling, plan.cut);
+        let who = if tiling.team > 1 { "warps" } else { "threads" };
+        let owners = format!("{} {who} of {} i", tiling.threads / tiling.team, tiling.rows);
+        let slices = match tiling.slices {
+            1 => String::new(),
+            slices => format!("{slices} ranges of "),
+        };
+        let long = match &plan.sections.long {
+            Some(long) => format!(", vectors of {} in chunks", long.depth),
+            None => String::new(),
+        };
+        let few = match tiling.few {
+            true => ", so few pairs that the kernel is to be compiled soon",
+            false => "",
+        };
+        let tile =
+            format!("{slices}{} j in shared memory, {} j at once", tiling.tile, tiling.group);
+        lines.add("tiles", format!("{owners}, {tile}{long}{few}"));
+        let blocks = cut.blocks * self.sizes.batches;
+        let scheme = match cut.ranges {
+            1 => format!("1D: {blocks} blocks, every i sees all j in one go"),
+            ranges => {
+                format!(
+                    "2D: {blocks} blocks by {ranges} ranges of {} j, merged in order",
+                    cut.range
+                )
+            }
+        };
+        lines.add("scheme", scheme);
+    }
+
+    /// How terms are summed, and what that may cost.
+    fn sums(&self, plan: &Plan<'_>) -> String {
+        let folding = &plan.folding;
+        let how = match (folding.compensated, self.request.sums) {
+            (true, _) => "compensated",
+            (_, SumScheme::Double) => "in float64, in runs of runs of 64",
+            _ => "in runs of runs of 64",
+        };
+        let roundoff = match folding.accumulates {
+            DType::Float64 => f64::EPSILON / 2.0,
+            _ => f64::from(f32::EPSILON) / 2.0,
+        };
+        let Cut { range, ranges, lanes, .. } = plan.cut;
+        let additions = match folding.compensated {
+            // To the first order.
+            true => 2,
+            false => additions(range.min(self.sizes.n)) + additions(ranges) + lanes,
+        };
+        match folding.monoid() {
+            Monoid::Add if plan.tiling.wide.is_none() => {
+                format!(
+                    "{how}, error <= {:.1e} of the sum of magnitudes",
+                    additions as f64 * roundoff
+                )
+            }
+            _ => how.to_owned(),
+        }
+    }
+
     /// The form that the data allow, and what it may cost.
     fn form(&self, norms: Option<([f64; 2], bool)>, chosen: Option<&Expanded<'_>>) -> String {
         let (Some(expanded), Some(([x, y], moved))) = (&self.expanded, norms) else {
@@ -146,7 +162,7 @@ impl Job<'_> {
                 }
                 _ => "no square that may be expanded, or none that pays",
             };
-            return format!("direct: {why}");
+            return format!("direct: {why}; every operation is rounded as it is written");
         };
         let tape = expanded.plan.sections.tape;
         let about = if moved { " about a centre" } else { "" };
@@ -194,4 +210,39 @@ impl Job<'_> {
             most / limit * square::promised(expanded.plan.folding.computes)
         )
     }
+}
+
+/// What a plan's formula is made of.
+fn of_sections(plan: &Plan<'_>, lines: &mut Lines) {
+    let sections = &plan.sections;
+    let steps =
+        [(Per::Once, "once"), (Per::I, "per i"), (Per::J, "per j"), (Per::Pair, "per pair")]
+            .map(|(per, name)| format!("{} {name}", sections.steps(per).count()));
+    lines.add("steps", steps.join(", "));
+    let products = sections.terms.iter().filter(|term| term.factor.is_some()).count();
+    let passing = sections.passing.iter().filter(|passing| **passing).count();
+    lines.add("fused", format!("{passing} vectors into loops, {products} products into sums"));
+    if let Some(right) = &plan.right {
+        let (dim, columns) = (plan.folding.shape.dim, right.of.columns());
+        let how = "TF32 heads and tails on tensor cores, left every 32 of j";
+        let what = format!("weights times {columns} columns for {dim} components, {how}");
+        lines.add("right", format!("{what}, error of a product <= {TF32_PRODUCT:.1e}"));
+    }
+}
+
+fn of_slices(slices: &Slices) -> String {
+    let what = match slices.of {
+        Of::Components | Of::Columns => "components",
+        Of::Each => "component with all its ranks",
+        Of::Weights => "weights",
+        Of::Ranks => "ranks",
+    };
+    format!("{} of {} {what}, one after another", slices.firsts().count(), slices.len)
+}
+
+/// Additions that a term goes through, at most, of so many that are summed as `Cascade` of the kernels does.
+fn additions(terms: usize) -> usize {
+    let [runs, many, most] = [64, 64 * 64, 64 * 64 * 64].map(|run| terms.div_ceil(run));
+    // The levels are added up at the end.
+    if terms <= 1 { 0 } else { terms.min(64) + runs.min(64) + many.min(64) + most + 3 }
 }
