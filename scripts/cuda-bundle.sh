@@ -17,7 +17,8 @@ export TILEWORK_SANITIZE=${TILEWORK_SANITIZE:-"
   devices.cuda::indexing devices.cuda::joins devices.cuda::order devices.cuda::random
   cuda.transfers_keep_every_byte cuda.eight_threads_at_once
   pairs.cuda::odds_and_ends pairs.cuda::batches pairs.cuda::partials pairs.nearest pairs.weighed pairs.equal_terms
-  pairs.masked_weights pairs.few_long_vectors pairs.golden"}
+  pairs.masked_weights pairs.few_long_vectors pairs.choices_of_j pairs.near_overflow
+  pairs.batches_of_wide_points pairs.edges_of_tiles pairs.golden"}
 logs=$(mktemp -d)
 failed=0
 [ -x devices ] || tar -xJf suites.tar.xz

@@ -359,6 +359,45 @@ pub fn near_overflow(device: Device) {
     }
 }
 
+/// Weights that would be infinite beyond the last j, where a tile has no point: with points there whose right-hand sides
+/// are zero, a card gives the same bits, so neither call was left to the formula as it is written.
+pub fn edges_of_tiles(device: Device) {
+    let rng = Rng::new(31);
+    for (dim, width) in [(64, 64), (3, 40)] {
+        let (m, n, whole) = (8_001, 8_001, 8_064);
+        let normal = |rows: usize, dim: usize| {
+            rng.normal(&[rows, dim], DType::Float32).and_then(|x| x.multiply(0.1)).expect("normal")
+        };
+        let number = |rows: usize, number: f64| {
+            Array::full(&[rows, 1], number, DType::Float32).expect("full")
+        };
+        let b = normal(whole, width);
+        b.slice(&s![n as isize..]).and_then(|rest| rest.fill(0.0)).expect("fill");
+        let arrays =
+            [normal(m, dim), normal(whole, dim), number(m, 100.0), number(whole, -100.0), b]
+                .map(|x| x.to_device(device).expect("to_device"));
+        let aliases =
+            [format!("x = Vi({dim})"), format!("y = Vj({dim})"), format!("b = Vj({width})")];
+        let aliases = [&aliases[0][..], &aliases[1], "f = Vi(1)", "g = Vj(1)", &aliases[2]];
+        let call = Genred::new("Exp(f + g - SqDist(x,y)) * b", &aliases, "Sum", 1).expect("call");
+        let [x, y, f, g, b] = &arrays;
+        let few = |all: &Array| all.slice(&s![..n as isize]).expect("slice");
+        let (cut, all) = ([x, &few(y), f, &few(g), &few(b)], [x, y, f, g, b]);
+        let of = |arrays: &[&Array; 5]| floats(&call.call(arrays).expect("sums"));
+        let worst = |a: &[f64], b: &[f64], of: fn(f64) -> f64| {
+            a.iter().zip(b).map(|(a, b)| of((a - b).abs())).fold(0.0, f64::max)
+        };
+        let (got, expected) = (of(&cut), of(&all));
+        assert!(worst(&got, &expected, |error| error) < 1e-3, "{dim} x {width}");
+        let options = Options::default();
+        let by_tiles = [&cut, &all].iter().all(|arrays| {
+            call.explain(&arrays[..], &options).expect("explain").contains("tensor cores, left")
+        });
+        let differ = worst(&got, &expected, |error| f64::from(u8::from(error != 0.0)));
+        assert!(!by_tiles || differ == 0.0, "{dim} x {width}: other bits");
+    }
+}
+
 /// Squares that are not alone in their exponent, of either sign and with whatever is added before and behind, and inner
 /// products: float32 and float64 against float64 as it is written, and some of all biases infinite, which mask their pairs.
 pub fn exponents(device: Device) {

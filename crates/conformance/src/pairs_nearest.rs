@@ -127,6 +127,9 @@ fn ranked_of_long_vectors(device: Device, dim: usize) {
             (100, "SqDist(x,y)", "KMin_ArgKMin"),
             (100, "(x|y)", "KMax_ArgKMax"),
             (1500, "SqDist(x,y)", "KMin_ArgKMin"),
+            // Two vectors of i, which do not come in chunks.
+            (100, "SqDist(x,y) + (Abs(x)|y)", "KMin_ArgKMin"),
+            (1500, "SqDist(x,y) + (Abs(x)|y)", "KMin_ArgKMin"),
         ] {
             let call = Genred::with(formula, &aliases, reduction, 1, Some(k), None).expect(formula);
             let run = |arrays: &[Array; 2], scheme| {

@@ -259,6 +259,11 @@ fn near_overflow() {
 }
 
 #[test]
+fn edges_of_tiles() {
+    on(Device::parse("cuda:0"), pairs_bounds::edges_of_tiles);
+}
+
+#[test]
 fn exponents() {
     pairs_bounds::exponents(Device::cpu());
     on(Device::parse("cuda:0"), pairs_bounds::exponents);
