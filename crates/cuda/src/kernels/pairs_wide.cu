@@ -35,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1) wide(
     __shared__ __align__(8) u64 barriers[2 * STAGES + 1];
     u32 resident = shared_address(barriers + 2 * STAGES);
     if (threadIdx.x == 0) barrier_init(resident, 1);
-    Ring<STAGES> ring = Ring<STAGES>::make(barriers, 4 * GROUPS);
+    Ring<STAGES> ring = Ring<STAGES>::make(barriers, 128 * GROUPS);
     const u32 deep = SHALLOW ? 1 : of_all.deep;
     u32 base = (shared_address(memory) + 1023) & ~1023u;
     u32 first_stage = base + (RESIDENT ? GROUPS * deep * TILE_BYTES : 0);

@@ -42,9 +42,10 @@ pub(super) const WAITING: usize = 6;
 pub(super) const EIGHT: usize = 8;
 const WAITING_BYTES: usize = (WAITING + EIGHT) * 8;
 
-/// Bytes of the tiles of a piece, and of a panel with what belongs to its j.
-const PIECE_BYTES: usize = 20 << 20;
-const PANEL_BYTES: usize = 36 << 20;
+/// Bytes of a piece, tiles and states, and of a panel, tiles with what belongs to its j, together; and those that a panel may
+/// have of them.
+const PARTS_BYTES: usize = 56 << 20;
+const PANEL_BYTES: [usize; 6] = [36 << 20, 32 << 20, 28 << 20, 24 << 20, 20 << 20, 16 << 20];
 
 /// Bytes of the states of several ranges, beside what a piece leaves for them.
 const STATES_BYTES: usize = 4 << 20;
@@ -96,7 +97,7 @@ pub(super) fn by_tiles(
 /// Whether tensor cores have room for a square, and may take it.
 fn takes(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> bool {
     // With several panels a filter's rows are not cut over j, so there have to be enough of them.
-    let panel = sizes.n * (square.dim(tape) as usize + 2) * SPLIT_BYTES <= PANEL_BYTES;
+    let panel = sizes.n * (square.dim(tape) as usize + 2) * SPLIT_BYTES <= PANEL_BYTES[0];
     let enough = panel || sizes.m >= 2 * SIDE * sizes.multiprocessors;
     let ranks = !square.is_filter() || (square.outside.is_some() && enough);
     ranks && folding.words() <= STATE_WORDS && suits(square, tape, folding, sizes)
@@ -229,13 +230,16 @@ pub(super) struct Parts {
     /// Bytes of a row's tiles, and of its state.
     pub(super) row: usize,
     state: usize,
+    /// Bytes of a piece.
+    piece: usize,
     /// Rows of a piece and j of a panel, whole blocks and tiles of them.
     pub(super) rows: usize,
     pub(super) columns: usize,
 }
 
 impl Parts {
-    /// `beside` are bytes of a j beside its point, `state` those of a row's state.
+    /// `beside` are bytes of a j beside its point, `state` those of a row's state. Memory is shared such that there are few
+    /// panels, each of which is split anew for every piece, and then few pieces.
     pub(super) fn new(
         tiling: &Tiling,
         dim: usize,
@@ -246,16 +250,28 @@ impl Parts {
         let row = if depths == 0 { 0 } else { dim.next_multiple_of(depths) * SPLIT_BYTES };
         // Whole rounds of the card's multiprocessors, where there is room for one.
         let (span, round) = (tiling.span(), tiling.span() * sizes.multiprocessors);
-        let room = PIECE_BYTES / (row + state);
-        let step = if room >= round { round } else { span };
-        let rows = (room / step * step).max(span).min(sizes.m.next_multiple_of(span));
-        let columns = (PANEL_BYTES / (row + beside) / tiling.tile * tiling.tile).max(tiling.tile);
-        let columns = columns.min(sizes.n.next_multiple_of(tiling.tile));
-        let batches = match rows >= sizes.m && columns >= sizes.n {
-            true => room_for([rows * (row + state), columns * (row + beside)]),
-            false => 1,
+        let shared = |panel: usize| {
+            let piece = PARTS_BYTES - panel;
+            let room = piece / (row + state);
+            let step = if room >= round { round } else { span };
+            let rows = (room / step * step).max(span).min(sizes.m.next_multiple_of(span));
+            let columns = (panel / (row + beside) / tiling.tile * tiling.tile).max(tiling.tile);
+            let columns = columns.min(sizes.n.next_multiple_of(tiling.tile));
+            let batches = match rows >= sizes.m && columns >= sizes.n {
+                true => {
+                    let [own, panels] = [rows * (row + state), columns * (row + beside)];
+                    (piece / own.max(1)).min(panel / panels.max(1))
+                }
+                false => 1,
+            };
+            Parts { batches: batches.clamp(1, sizes.batches), row, state, piece, rows, columns }
         };
-        Parts { batches: batches.clamp(1, sizes.batches), row, state, rows, columns }
+        let count = |parts: &Parts| {
+            let pieces = sizes.m.div_ceil(parts.rows) * sizes.batches.div_ceil(parts.batches);
+            [sizes.n.div_ceil(parts.columns), pieces]
+        };
+        let [first, others @ ..] = PANEL_BYTES.map(shared);
+        others.into_iter().fold(first, |best, it| if count(&it) < count(&best) { it } else { best })
     }
 
     /// How a part of so many rows of each batch is cut over j: ranges of whole tiles of its panels, so many that the
@@ -271,7 +287,7 @@ impl Parts {
             rounds * (tiles.div_ceil(*ranges) + START)
         };
         let rows_bytes = self.batches * rows * self.row;
-        let room = (PIECE_BYTES + STATES_BYTES).saturating_sub(rows_bytes);
+        let room = (self.piece + STATES_BYTES).saturating_sub(rows_bytes);
         let room = (room / (self.batches * rows * self.state).max(1)).max(1);
         let most = match ordered && self.columns < sizes.n {
             true => 1,
@@ -286,11 +302,6 @@ impl Parts {
         let range = tiles.div_ceil(ranges) * tiling.tile;
         Cut { blocks, range, ranges: self.columns.div_ceil(range), lanes: 1 }
     }
-}
-
-/// Batches that there is room for, of so many bytes for a piece and for a panel each.
-fn room_for([piece, panel]: [usize; 2]) -> usize {
-    (PIECE_BYTES / piece.max(1)).min(PANEL_BYTES / panel.max(1))
 }
 
 #[cfg(test)]
