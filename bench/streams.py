@@ -2,7 +2,7 @@
 
     python bench/streams.py [DEVICE [SHARE]]
 
-Each line is the best of three rounds, in milliseconds by the wall clock: all arrays copied to the card; the same call
+Each line is the best of four rounds, in milliseconds by the wall clock: all arrays copied to the card; the same call
 on arrays that are there; and the call on arrays of the host, in blocks that are copied while the card works, with the
 result back in the host's memory. The last number is the largest difference of some rows. SHARE makes all sizes smaller.
 """
