@@ -61,6 +61,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS) reduce(
         if (CHOOSES && refused && threadIdx.x == 0) *refused = 1;
         return;
     }
+    // Anew, so that it needs no registers meanwhile.
+    locate(batches, batch, at);
     bool wild = false;
     EACH(r, ROWS) {
         i64 i = own.first + r * wide;
