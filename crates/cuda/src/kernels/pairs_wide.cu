@@ -98,9 +98,8 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1) wide(
         of_i(in, at, p, own.row[r], own.x[r]);
         if (DEPTHS > 0) own.x[r].norm = w.row_norms[own.row[r]];
     }
-    Kept::Aside aside;
     Kept kept;
-    kept.init(own, shape, partial, choice, w, aside, memory + (first_stage + STAGES * STAGE - shared_address(memory)));
+    kept.init(own, shape, partial, choice, w, memory + (first_stage + STAGES * STAGE - shared_address(memory)));
     Tile tile;
     tile.factor = 0;
     if (DEPTHS > 0) {

@@ -77,10 +77,9 @@ FN void fold_tile(const Once& p, const OfI (&x)[2], const Tile& tile, const f32 
 }
 
 struct Kept {
-    struct Aside {};
     State s[2];
 
-    METHOD void init(const Own&, const Shape&, const Partial&, const Choice&, const Wide&, Aside&, void*) {
+    METHOD void init(const Own&, const Shape&, const Partial&, const Choice&, const Wide&, void*) {
         EACH(r, 2) s[r].init();
     }
     METHOD void take(const Once& p, const Own& own, const Tile& tile, const f32 (&sum)[PLACES],

@@ -15,11 +15,10 @@
 #define SIDE_BYTES (RIGHT * 256) // of 32 of j
 
 struct Kept {
-    struct Aside {};
     f32 sum[RIGHT / 2];
     f32* total; // this thread's, at a distance of all threads that multiply
 
-    METHOD void init(const Own&, const Shape&, const Partial&, const Choice&, const Wide&, Aside&, void* memory) {
+    METHOD void init(const Own&, const Shape&, const Partial&, const Choice&, const Wide&, void* memory) {
         total = (f32*)memory + threadIdx.x;
         EACH(i, RIGHT / 2) { sum[i] = 0; total[i * 128 * GROUPS] = 0; }
     }

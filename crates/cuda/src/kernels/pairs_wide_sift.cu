@@ -48,14 +48,19 @@ FN bool comes_before(T v, u32 at, T other, u32 there) { return v < other || (v =
 
 // What a lane has found of a row: the nearest of its columns by their squares, which lack the part of
 // |x|^2, and two more than are asked for, so that what is left out is almost never needed. It is looked at
-// seldom, and so lies in memory meanwhile (`Kept`).
+// seldom, and so lies in shared memory meanwhile.
 #define FOUND (KEPT + 2)
 #define QUARTER ((KEPT + 3) / 4)
+struct Aside {
+    T* first; // this thread's, at a distance of all threads that sift
+    METHOD T& square(int k) const { return first[k * STRIDE]; }
+    METHOD i32& at(int k) const { return ((i32*)first)[(FOUND + k) * STRIDE]; }
+};
 struct Found {
     T square[FOUND];
     i32 at[FOUND];
-    METHOD void read(const volatile Found& from) { EACH(k, FOUND) { square[k] = from.square[k]; at[k] = from.at[k]; } }
-    METHOD void write(volatile Found& to) const { EACH(k, FOUND) { to.square[k] = square[k]; to.at[k] = at[k]; } }
+    METHOD void read(Aside from) { EACH(k, FOUND) { square[k] = from.square(k); at[k] = from.at(k); } }
+    METHOD void write(Aside to) const { EACH(k, FOUND) { to.square(k) = square[k]; to.at(k) = at[k]; } }
     METHOD void put(T v, i32 j) {
         EACH(up, FOUND) {
             const int k = FOUND - 1 - up, before = k > 0 ? k - 1 : 0;
@@ -102,19 +107,17 @@ struct Kept {
     // What a square may be wrong by; what may be among the smallest of a row; and what of that a lane
     // would keep.
     T bound, reach[2], gate[2];
-    // In memory, and so apart from what stays in registers.
-    typedef volatile Found Aside[2];
-    volatile Found* found;
     Waiting waiting;
+    // What was found of row r, behind what waits.
+    METHOD Aside found(int r) const { return {waiting.square + (2 * ROOM + r * 2 * FOUND) * STRIDE}; }
 
     METHOD void init(const Own& own, const Shape& shape, const Partial& partial, const Choice& choice,
-        const Wide& w, Aside& aside, void* memory) {
-        found = aside;
+        const Wide& w, void* memory) {
         waiting.init(memory);
         f64 norms = __longlong_as_double(choice.measured[0]) + __longlong_as_double(choice.measured[1]);
         bound = (T)(w.error * norms) + w.least;
         EACH(r, 2) {
-            LOOP(k, FOUND) { found[r].square[k] = infinity<T>(); found[r].at[k] = -1; }
+            LOOP(k, FOUND) { found(r).square(k) = infinity<T>(); found(r).at(k) = -1; }
             // The last of the panels before.
             i64 last = state_at(shape, own.range, own.row[r]) * VALUES + KEPT - 1;
             bool known = w.goes_on && partial.indices[last] >= 0;
@@ -125,14 +128,14 @@ struct Kept {
     METHOD void settle() {
         LOOP(r, 2) {
             Found mine;
-            mine.read(found[r]);
+            mine.read(found(r));
             i32 count = r ? waiting.count[1] : waiting.count[0];
             i32 most = __reduce_max_sync(~0u, count);
             LOOP(k, most) {
                 i32 from = waiting.place(r, k < count ? k : 0);
                 mine.put(k < count ? waiting.square[from] : infinity<T>(), waiting.at[from]);
             }
-            mine.write(found[r]);
+            mine.write(found(r));
             T all = fmin(r ? reach[1] : reach[0], mine.limit() + 2 * bound), own = fmin(all, mine.square[FOUND - 1]);
             reach[0] = r ? reach[0] : all;
             gate[0] = r ? gate[0] : own;
@@ -194,43 +197,43 @@ struct Kept {
         settle();
         LOOP(r, 2) {
             // Beyond its last, a lane may have left something out.
-            const bool cut = found[r].at[FOUND - 1] >= 0;
-            const T farthest = found[r].square[FOUND - 1] + (r ? own.x[1].norm : own.x[0].norm);
-            put_in_order(found[r], in, at, r ? own.row[1] : own.row[0], own.begin, w.depth, r ? reach[1] : reach[0]);
-            const T last = put_joined(found[r], own.first + r * 8, own, shape, at, values, indices, partial, w);
+            const bool cut = found(r).at(FOUND - 1) >= 0;
+            const T farthest = found(r).square(FOUND - 1) + (r ? own.x[1].norm : own.x[0].norm);
+            put_in_order(found(r), in, at, r ? own.row[1] : own.row[0], own.begin, w.depth, r ? reach[1] : reach[0]);
+            const T last = put_joined(found(r), own.first + r * 8, own, shape, at, values, indices, partial, w);
             give_up(choice, cut && own.first + r * 8 < shape.m && !(farthest > last + bound));
         }
     }
     // What a lane has found, in the order of the direct form, which is almost the one that it has, up to what may be among
     // the smallest of its row.
-    METHOD void put_in_order(volatile Found& mine, const Inputs& in, const u64 (&at)[OPERANDS], i64 row, i64 begin,
+    METHOD void put_in_order(Aside mine, const Inputs& in, const u64 (&at)[OPERANDS], i64 row, i64 begin,
         u32 depth, T most) {
         int count = 0;
         LOOP(k, FOUND) {
-            const bool needed = mine.at[k] >= 0 && mine.square[k] <= most;
+            const bool needed = mine.at(k) >= 0 && mine.square(k) <= most;
             count += needed;
-            if (!needed) mine.at[k] = -1;
+            if (!needed) mine.at(k) = -1;
         }
         const int all = __reduce_max_sync(~0u, count);
         // What waited is in its place, in all lanes: its room is free.
         __syncwarp();
         LOOP(k, all) {
-            const i32 place = mine.at[k];
+            const i32 place = mine.at(k);
             const T v = exact(in, at, row, begin + (place < 0 ? 0 : place), depth, waiting.square - threadIdx.x % 32);
             if (place < 0) continue;
             int to = k;
 #pragma unroll 1
-            for (; to > 0 && comes_before(v, place, mine.square[to - 1], mine.at[to - 1]); to--) {
-                mine.square[to] = mine.square[to - 1];
-                mine.at[to] = mine.at[to - 1];
+            for (; to > 0 && comes_before(v, place, mine.square(to - 1), mine.at(to - 1)); to--) {
+                mine.square(to) = mine.square(to - 1);
+                mine.at(to) = mine.at(to - 1);
             }
-            mine.square[to] = v;
-            mine.at[to] = place;
+            mine.square(to) = v;
+            mine.at(to) = place;
         }
     }
     // Joins what four lanes have of row i, and what panels before had, whose j come first: each lane gives every
     // fourth of the smallest. The last of them, which is infinite where there are fewer.
-    METHOD T put_joined(const volatile Found& mine, i64 i, const Own& own, const Shape& shape, const u64 (&at)[OPERANDS],
+    METHOD T put_joined(Aside mine, i64 i, const Own& own, const Shape& shape, const u64 (&at)[OPERANDS],
         const Output& values, const Output& indices, const Partial& partial, const Wide& w) {
         const i64 to = state_at(shape, own.range, i < shape.m ? i : shape.m - 1) * KEPT;
         const int lane = threadIdx.x % 4;
@@ -238,9 +241,9 @@ struct Kept {
         i64 where[QUARTER];
         int next = 0, before = 0;
         LOOP(k, KEPT) {
-            const i32 own_at = mine.at[next];
+            const i32 own_at = mine.at(next);
             i32 best = own_at;
-            v = own_at < 0 ? infinity<T>() : mine.square[next];
+            v = own_at < 0 ? infinity<T>() : mine.square(next);
             EACH(q, 2) {
                 const T other = __shfl_xor_sync(~0u, v, q + 1);
                 const i32 there = __shfl_xor_sync(~0u, best, q + 1);

@@ -15,7 +15,7 @@ use super::plan::{Cut, Sizes};
 use super::right::Right;
 use super::sections::Sections;
 use super::square::{Products, Square};
-use super::tiling::Tiling;
+use super::tiling::{FEW_RANKS, Tiling};
 use super::worth::Worth;
 
 /// Rows of a tile, and bytes of a number in it: a head and a tail. Those of right-hand sides are wider.
@@ -36,11 +36,9 @@ const CENTRE_BYTES: usize = 2 << 20;
 /// Bytes of shared memory of a block.
 const SHARED: usize = 227 << 10;
 
-/// What a lane of a filter has found and not yet put in its place, before all of a warp do; what comes at once; and room for
-/// both, in bytes.
+/// What a lane of a filter has found and not yet put in its place, before all of a warp do, and what comes at once.
 pub(super) const WAITING: usize = 6;
 pub(super) const EIGHT: usize = 8;
-const WAITING_BYTES: usize = (WAITING + EIGHT) * 8;
 
 /// Bytes of a piece, tiles and states, and of a panel, tiles with what belongs to its j, together; and those that a panel may
 /// have of them.
@@ -99,8 +97,12 @@ fn takes(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> bool 
     // With several panels a filter's rows are not cut over j, so there have to be enough of them.
     let panel = sizes.n * (square.dim(tape) as usize + 2) * SPLIT_BYTES <= PANEL_BYTES[0];
     let enough = panel || sizes.m >= 2 * SIDE * sizes.multiprocessors;
-    let ranks = !square.is_filter() || (square.outside.is_some() && enough);
-    ranks && folding.words() <= STATE_WORDS && suits(square, tape, folding, sizes)
+    let room = match square.is_filter() {
+        // In shared memory.
+        true => square.outside.is_some() && enough && folding.shape.k <= FEW_RANKS,
+        false => folding.words() <= STATE_WORDS,
+    };
+    room && suits(square, tape, folding, sizes)
 }
 
 /// Of D, how many go through a tensor core at once: few where points are short, so that they may be further from the
@@ -174,9 +176,22 @@ pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, right: usize) -
     };
     let deep = if depths == 0 { 1 } else { dim.div_ceil(depths) };
     let ranked = folding.shape.k > 1;
+    let room = Room {
+        deep,
+        tile: SIDE * depths * SPLIT_BYTES,
+        of_column: right * RIGHT_BYTES + sections.bytes(Per::J).next_multiple_of(8),
+        of_row: match square.is_some_and(|square| square.is_filter()) {
+            true => 2 * found_bytes(folding.shape.k),
+            false => right * size_of::<f32>(),
+        },
+        least: if right > 0 { 2 } else { 3 },
+    };
     let (groups, columns) = match folding.monoid() {
         _ if right > 0 => (if right <= 32 && depths == 0 { 4 } else { 2 }, 64),
-        Monoid::Smallest if deep == 1 => (4, 64),
+        Monoid::Smallest if deep == 1 => {
+            let fits = |groups: &usize| room.shared(*groups, 64).resident;
+            ([4, 3].into_iter().find(fits).unwrap_or(2), 64)
+        }
         Monoid::Smallest if ranked => (2, 64),
         Monoid::Smallest => (2, 128),
         Monoid::Shifted if folding.shape.weights > 0 => (2, 64),
@@ -185,20 +200,7 @@ pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, right: usize) -
         Monoid::Shifted | Monoid::Add => (2, 128),
         _ => (2, 64),
     };
-    let beside = columns * (right * RIGHT_BYTES + sections.bytes(Per::J).next_multiple_of(8));
-    let tile = SIDE * depths * SPLIT_BYTES;
-    // Second sums of right-hand sides, or what a filter has found.
-    let filters = square.is_some_and(|square| square.is_filter());
-    let found = if filters { 2 * WAITING_BYTES } else { 0 };
-    let totals = groups * SIDE * (right * size_of::<f32>() + found);
-    let stage = |rows: usize| (rows + columns / SIDE * tile + beside).next_multiple_of(1 << 10);
-    let all = groups * deep * tile;
-    let least = if right > 0 { 2 } else { 3 };
-    let resident = all + totals + least * stage(0) + 1024 <= SHARED;
-    let (kept, stage) = if resident { (all, stage(0)) } else { (0, stage(groups * tile)) };
-    let stages = (SHARED.saturating_sub(kept + totals + 1024) / stage).clamp(2, 4);
-    // Tiles begin at multiples of 1024.
-    let shared = kept + stages * stage + totals + 1024;
+    let Shared { resident, stages, bytes: shared } = room.shared(groups, columns);
     let parts = match leave {
         None => 0,
         Some(leave) if deep == 1 => dim.div_ceil(leave),
@@ -219,6 +221,48 @@ pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, right: usize) -
         ahead: 0,
         few: false,
         wide: Some(wide),
+    }
+}
+
+/// Bytes of what a lane of a filter has: what waits, of both of its rows, and what it found of each, two more than are asked
+/// for; a square and where it is of each.
+fn found_bytes(ranks: usize) -> usize {
+    (WAITING + EIGHT + 2 * (ranks + 2)) * 8
+}
+
+/// What needs shared memory, in bytes.
+struct Room {
+    /// Tiles of a row along D, and bytes of one.
+    deep: usize,
+    tile: usize,
+    /// What a column has beside its tile, and what is kept for a row: second sums of right-hand sides, or what lanes of a
+    /// filter have found, of which there are four for two rows.
+    of_column: usize,
+    of_row: usize,
+    /// Stages that are worth keeping the rows' tiles.
+    least: usize,
+}
+
+/// How shared memory is used.
+struct Shared {
+    resident: bool,
+    stages: usize,
+    bytes: usize,
+}
+
+impl Room {
+    fn shared(&self, groups: usize, columns: usize) -> Shared {
+        let stage = |rows: usize| {
+            (rows + columns / SIDE * self.tile + columns * self.of_column).next_multiple_of(1 << 10)
+        };
+        let all = groups * self.deep * self.tile;
+        // Tiles begin at multiples of 1024.
+        let kept = groups * SIDE * self.of_row + 1024;
+        let resident = all + kept + self.least * stage(0) <= SHARED;
+        let (kept, stage) =
+            if resident { (all + kept, stage(0)) } else { (kept, stage(groups * self.tile)) };
+        let stages = (SHARED.saturating_sub(kept) / stage).clamp(2, 4);
+        Shared { resident, stages, bytes: kept + stages * stage }
     }
 }
 

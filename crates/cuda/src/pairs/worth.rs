@@ -168,8 +168,8 @@ mod tests {
             (64, 1, 1, 4000, true),
             (64, 10, 1, 3000, false),
             (64, 10, 1, 7000, true),
-            // Their ranks would take too much local memory.
-            (64, 16, 1, 100_000, false),
+            (64, 16, 1, 100_000, true),
+            (64, 17, 1, 100_000, false),
             (64, 1, 64, 2000, true),
             (64, 1, 1000, 500, true),
             (16, 1, 64, 2000, true),
