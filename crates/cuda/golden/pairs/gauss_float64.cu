@@ -57,7 +57,7 @@ FN void prepare() { bring_roots(THREADS); }
 typedef f64 T;
 typedef f64 A;
 typedef f64 R;
-enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, APART = 1 };
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, APART = 0 };
 // [pair_math.cu
 enum { BINARY = 0, BOUNDED = 0 };
 // [pair_folds.cu

@@ -50,7 +50,7 @@ FN void prepare() {}
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 10, WEIGHTS = 0, VALUES = 10, INDICES = 10, WIDTH = 10, OPERANDS = 4, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, APART = 1 };
+enum { DIM = 1, KEPT = 10, WEIGHTS = 0, VALUES = 10, INDICES = 10, WIDTH = 10, OPERANDS = 4, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, APART = 0 };
 // [pair_math.cu
 enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu

@@ -3,7 +3,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 40, KEPT = 1, WEIGHTS = 0, VALUES = 40, INDICES = 0, WIDTH = 40, OPERANDS = 5, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 384, ROWS = 2, SLICES = 1, TILE = 64, GROUP = 2, AHEAD = 0, CHOOSES = 0, SCALED = 1, RESIDENT_BLOCKS = 0, GROUPS = 2, COLUMNS = 64, STAGES = 4, RESIDENT = 1, DEPTHS = 64, SHALLOW = 1, PARTS = 3, LEAVE = 16, OUTSIDE = 1, PRODUCT = 0, POINT_X = 1, POINT_Y = 2, RIGHT = 40, WAITING = 6, EIGHT = 8, SIDES = 40, FROM = 40, ALIKE = 0 };
+enum { DIM = 40, KEPT = 1, WEIGHTS = 0, VALUES = 40, INDICES = 0, WIDTH = 40, OPERANDS = 5, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 384, ROWS = 2, SLICES = 1, TILE = 64, GROUP = 2, AHEAD = 0, CHOOSES = 0, SCALED = 1, RESIDENT_BLOCKS = 0, GROUPS = 2, COLUMNS = 64, STAGES = 4, RESIDENT = 1, DEPTHS = 64, SHALLOW = 1, PARTS = 3, LEAVE = 16, OUTSIDE = 1, PRODUCT = 0, POINT_X = 1, POINT_Y = 2, RIGHT = 40, WAITING = 6, EIGHT = 8, DIFFERS = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };
 // [hopper.cu
@@ -39,18 +39,15 @@ template <int G> FN void weigh(const Once& p, const OfI& x, const OfJ* y, const 
 namespace right {
 struct Once { };
 struct OfI { };
-struct alignas(8) OfJ { f32 s2[40]; };
-static_assert(sizeof(OfJ) == 160, "as room is made for it");
+struct alignas(8) OfJ { u8 rest[8]; };
+static_assert(sizeof(OfJ) == 8, "as room is made for it");
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
 }
 FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
 }
 FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
-    ALONG(k, 40) y.s2[k] = ((const f32*)in.at[2].base)[(i64)at[2] + j * in.at[2].row + k * in.at[2].component];
 }
-FN const f32* side(const OfJ& y) { return y.s2; }
-enum { STRAIGHT = 1 };
-FN f32 side_at(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int k) { return ((const f32*)in.at[2].base)[(i64)at[2] + j * in.at[2].row + k * in.at[2].component]; }
+FN f32 side(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, const OfJ& y, u32 k) { return ((const f32*)in.at[2].base)[(i64)at[2] + j * in.at[2].row + k * in.at[2].component]; }
 }
 FN void multiply_right(f32 (&d)[20], const u32 (&heads)[4][4], const u32 (&tails)[4][4], u64 b, u64 tails_b) {
     asm volatile("{ .reg .pred none, all; setp.ne.b32 none, 0, 0; setp.eq.b32 all, 0, 0;"
@@ -82,7 +79,7 @@ FN void multiply_right(f32 (&d)[20], const u32 (&heads)[4][4], const u32 (&tails
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 0, WIDTH = 1, OPERANDS = 5, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, APART = 40 };
+enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 0, WIDTH = 1, OPERANDS = 5, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, APART = 1 };
 // [pair_math.cu
 enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu

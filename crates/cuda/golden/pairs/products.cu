@@ -62,7 +62,7 @@ FN void fold_along(const Once& p, const OfI& x, const OfJ& y, T a, T b, T c, Num
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, APART = 1 };
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, APART = 0 };
 // [pair_math.cu
 enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu

@@ -3,7 +3,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 34, KEPT = 1, WEIGHTS = 0, VALUES = 34, INDICES = 0, WIDTH = 34, OPERANDS = 7, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, ROWS = 1, SLICES = 1, TILE = 32, GROUP = 1, AHEAD = 0, CHOOSES = 0, SCALED = 0, RESIDENT_BLOCKS = 0, DEPTH_AT = 0, DEPTHS = 32, CHUNK_BYTES = 64 };
+enum { DIM = 36, KEPT = 1, WEIGHTS = 0, VALUES = 36, INDICES = 0, WIDTH = 36, OPERANDS = 7, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, ROWS = 1, SLICES = 1, TILE = 32, GROUP = 1, AHEAD = 0, CHOOSES = 0, SCALED = 0, RESIDENT_BLOCKS = 0, DEPTH_AT = 0, DEPTHS = 32, CHUNK_BYTES = 64 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[5]; u64 numbers[1]; };
 #define DEPTH ((u32)in.numbers[DEPTH_AT])
@@ -16,18 +16,18 @@ template <class S> FN A result(const S& s, int k, A count) { return s.value(k); 
 FN f32 op_subtract_f32(f32 a, f32 b) { return (f32)(a - b); }
 FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
 struct Once { };
-struct OfI { f32 s3[34]; };
-struct alignas(16) OfJ { f32 s4[34]; f32 s8[1]; };
-static_assert(sizeof(OfJ) == 144, "as room is made for it");
+struct OfI { f32 s3[36]; };
+struct alignas(16) OfJ { f32 s4[36]; f32 s8[1]; };
+static_assert(sizeof(OfJ) == 160, "as room is made for it");
 FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
 }
 FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
-    ALONG(k, 34) x.s3[k] = ((const f32*)in.at[3].base)[(i64)at[3] + i * in.at[3].row + k * in.at[3].component];
+    ALONG(k, 36) x.s3[k] = ((const f32*)in.at[3].base)[(i64)at[3] + i * in.at[3].row + k * in.at[3].component];
 }
 FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, const T* sums, OfJ& y) {
     f32 s0[2]; 
     ALONG(k, 2) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + j * in.at[0].row + k * in.at[0].component];
-    SOME_ALONG(k, 34) y.s4[k] = ((const f32*)in.at[4].base)[(i64)at[4] + j * in.at[4].row + k * in.at[4].component];
+    SOME_ALONG(k, 36) y.s4[k] = ((const f32*)in.at[4].base)[(i64)at[4] + j * in.at[4].row + k * in.at[4].component];
     f32 s7[1]; 
     s7[0] = 0;
     ALONG(k, 2) { s7[0] = fma(widen(s0[k]), widen(s0[k]), s7[0]); }
@@ -45,9 +45,9 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, const N
     ALONG(k, 1) EACH(u, G) { s12[u][k] = narrow<f32>(op_exp2_pair_f32(widen(s11[u][0]))); }
     f32 s13[G][1]; 
     ALONG(k, 1) EACH(u, G) { s13[u][k] = narrow<f32>(op_multiply_f32(widen(y[u * LANES].s8[0]), widen(s12[u][0]))); }
-    f32 s14[G][34]; 
-    ALONG(k, 34) EACH(u, G) { s14[u][k] = narrow<f32>(op_subtract_f32(widen(x.s3[k]), widen(y[u * LANES].s4[k]))); }
-    ALONG(k, 34) EACH(u, G) { s.add(0 + k, widen(s14[u][k]), widen(s13[u][0])); }
+    f32 s14[G][36]; 
+    ALONG(k, 36) EACH(u, G) { s14[u][k] = narrow<f32>(op_subtract_f32(widen(x.s3[k]), widen(y[u * LANES].s4[k]))); }
+    ALONG(k, 36) EACH(u, G) { s.add(0 + k, widen(s14[u][k]), widen(s13[u][0])); }
 }
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
 }
@@ -71,7 +71,7 @@ FN void fold_along(const Once& p, const OfI& x, const OfJ& y, T a, T b, T c, Num
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 0, WIDTH = 1, OPERANDS = 7, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, APART = 34 };
+enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 0, WIDTH = 1, OPERANDS = 7, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, APART = 1 };
 // [pair_math.cu
 enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu

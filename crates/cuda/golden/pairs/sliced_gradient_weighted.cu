@@ -3,7 +3,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 50, KEPT = 1, WEIGHTS = 0, VALUES = 50, INDICES = 0, WIDTH = 50, OPERANDS = 5, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 384, ROWS = 2, SLICES = 1, TILE = 64, GROUP = 2, AHEAD = 0, CHOOSES = 0, SCALED = 1, RESIDENT_BLOCKS = 0, GROUPS = 2, COLUMNS = 64, STAGES = 2, RESIDENT = 1, DEPTHS = 64, SHALLOW = 0, PARTS = 2, LEAVE = 32, OUTSIDE = 1, PRODUCT = 0, POINT_X = 1, POINT_Y = 2, RIGHT = 56, WAITING = 6, EIGHT = 8, SIDES = 1, FROM = 0, ALIKE = 100 };
+enum { DIM = 56, KEPT = 1, WEIGHTS = 0, VALUES = 56, INDICES = 0, WIDTH = 56, OPERANDS = 5, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 384, ROWS = 2, SLICES = 1, TILE = 64, GROUP = 2, AHEAD = 0, CHOOSES = 0, SCALED = 1, RESIDENT_BLOCKS = 0, GROUPS = 2, COLUMNS = 64, STAGES = 2, RESIDENT = 1, DEPTHS = 64, SHALLOW = 0, PARTS = 2, LEAVE = 32, OUTSIDE = 1, PRODUCT = 0, POINT_X = 1, POINT_Y = 2, RIGHT = 56, WAITING = 6, EIGHT = 8, DIFFERS = 1 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };
 // [hopper.cu
@@ -51,9 +51,7 @@ FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, 
     ALONG(k, 2) { s4[0] = fma(widen(s0[k]), widen(s0[k]), s4[0]); }
     ALONG(k, 1) { y.s5[k] = narrow<f32>(op_multiply_f32(widen(__uint_as_float(3221225472u)), widen(s4[0]))); }
 }
-FN const f32* side(const OfJ& y) { return y.s5; }
-enum { STRAIGHT = 0 };
-FN f32 side_at(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int k) { return 0; }
+FN f32 side(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, const OfJ& y, u32 k) { return y.s5[0]; }
 }
 FN void multiply_right(f32 (&d)[28], const u32 (&heads)[4][4], const u32 (&tails)[4][4], u64 b, u64 tails_b) {
     asm volatile("{ .reg .pred none, all; setp.ne.b32 none, 0, 0; setp.eq.b32 all, 0, 0;"
@@ -85,7 +83,7 @@ FN void multiply_right(f32 (&d)[28], const u32 (&heads)[4][4], const u32 (&tails
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 0, WIDTH = 1, OPERANDS = 5, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, APART = 50 };
+enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 0, WIDTH = 1, OPERANDS = 5, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, APART = 1 };
 // [pair_math.cu
 enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu

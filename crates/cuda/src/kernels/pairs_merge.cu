@@ -1,6 +1,9 @@
 // Joins the states of a row's ranges, after `reduce` or `wide`. Declared before, with `pairs_ends.cu`: the
 // state, with wide indices (`Merged`). Nothing here depends on the formula, only on what is folded. Components that
-// have nothing to do with each other are merged apart, APART of them: each is a row of its own.
+// have nothing to do with each other are merged APART: each is a row of its own.
+
+// How many components are merged apart, and for a division by that.
+struct Apart { u64 count, magic, shift; };
 
 // The states of a row's ranges, in order: each of `lanes` threads joins neighbours, some of which it reads at
 // once, and then what the lanes have is joined.
@@ -54,9 +57,9 @@ FN void join(const Shape& shape, const Partial& partial, i64 row, i64 rows, Merg
 
 extern "C" __global__ void __launch_bounds__(THREADS) merge(
     const __grid_constant__ Nest<u64, OPERANDS> batches, const __grid_constant__ Shape shape,
-    const Output values, const Output indices, const Partial partial, const Choice choice) {
+    const Output values, const Output indices, const Partial partial, const Choice choice, const Apart apart) {
     if (!is_chosen(choice)) return;
-    i64 thread = (i64)blockIdx.x * THREADS + threadIdx.x, rows = shape.m * shape.batches * APART;
+    i64 thread = (i64)blockIdx.x * THREADS + threadIdx.x, rows = shape.m * shape.batches * (APART ? apart.count : 1);
     // Lanes are a power of two.
     i64 row = thread >> (__ffs(shape.lanes) - 1);
     Merged s;
@@ -72,9 +75,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) merge(
     }
     if (row >= rows || (LANES == 1 && thread % shape.lanes != 0)) return;
     u64 at[OPERANDS];
-    i64 whole = row / APART, batch = (i64)(__umul64hi((u64)whole, shape.magic) + (u64)whole >> shape.shift);
+    auto over = [](i64 number, u64 magic, u64 shift) { return (i64)(__umul64hi((u64)number, magic) + (u64)number >> shift); };
+    i64 whole = APART ? over(row, apart.magic, apart.shift) : row, batch = over(whole, shape.magic, shape.shift);
     locate(batches, shape.first_batch + (u32)batch, at);
-    at[OPERANDS - 2] += row % APART * values.component;
+    at[OPERANDS - 2] += APART ? (row - whole * (i64)apart.count) * values.component : 0;
     give(s, shape, at, whole - batch * shape.m, 0, values, indices);
     s.leave(partial, row, 0);
 }

@@ -21,7 +21,10 @@ struct Wide {
     // where points are moved.
     f32 of_norm, of_split, of_largest, of_later, of_centre;
     u32 goes_on, ends;   // whether panels came before, and whether this is the last
-    i64 first;           // the result's component that the first column of right-hand sides is of
+    // Of right-hand sides, whose numbers are in no text, so that one serves all of them that need as many columns:
+    u32 dim, first;      // the result's components that columns stand for, and the first of them
+    u32 from, alike;     // its components that are differences
+    u32 sides;           // numbers of a j
 
     // What batch number k of those that are worked on together has, which is number `batch` of all.
     METHOD Wide of(u32 k, u32 batch) const {
@@ -36,7 +39,7 @@ struct Wide {
         return own;
     }
 };
-static_assert(sizeof(Wide) == 112, "as the host writes it");
+static_assert(sizeof(Wide) == 120, "as the host writes it");
 
 // The state of row i of a block's batch in a range, among those of all batches that are worked on together.
 FN i64 state_at(const Shape& shape, u32 range, i64 i) {

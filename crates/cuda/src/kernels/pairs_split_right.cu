@@ -28,26 +28,25 @@ extern "C" __global__ void __launch_bounds__(128) split_right(
     }
     right::Once p;
     right::once(in, at, p);
-    // In shared memory, where they are not read from an input one by one: local memory would be set aside for all
-    // threads that a card could have.
+    // In shared memory: local memory would be set aside for all threads that a card could have.
     struct Held { right::OfJ of; u64 apart; }; // such that neighbours begin in other banks
-    __shared__ Held held[right::STRAIGHT ? 1 : 128];
-    right::OfJ& y = held[right::STRAIGHT ? 0 : threadIdx.x].of;
-    if (inside && !right::STRAIGHT) right::of_j(in, at, p, j, y);
-    auto side = [&](int k) { return right::STRAIGHT ? right::side_at(in, at, j, k) : right::side(y)[k]; };
+    __shared__ Held held[128];
+    right::OfJ& y = held[threadIdx.x].of;
+    if (inside) right::of_j(in, at, p, j, y);
+    auto side = [&](u32 k) { return right::side(in, at, p, j, y, k); };
     // A thread of the product has columns 2t and 2t + 1 of eight, where the tensor core reads t and t + 4.
     u32 place = lane / 8 * 8 + lane % 8 / 2 + lane % 2 * 4;
     u8* to = w.right + (i64)tile * SIDE_BYTES + place % 4 * 4;
     bool wild = false;
 #pragma unroll 8
-    for (int k = 0; k < RIGHT; k++) {
+    for (u32 k = 0; k < RIGHT; k++) {
         f32 v = 0;
-        int of = k + (int)w.first;
+        const u32 of = k + w.first;
         if (!inside) v = 0;
-        else if (k >= DIM) v = k == DIM && ALIKE > 0 ? side(SIDES - 1) : 0;
-        else if (of < FROM) v = side(of);
-        else if (of >= FROM + ALIKE) v = side(of - ALIKE);
-        else v = side(SIDES - 1) * Points::of(in, at, w, false).at(j, of - FROM);
+        else if (k >= w.dim) v = DIFFERS && k == w.dim ? side(w.sides - 1) : 0;
+        else if (!DIFFERS || of < w.from) v = side(of);
+        else if (of >= w.from + w.alike) v = side(of - w.alike);
+        else v = side(w.sides - 1) * Points::of(in, at, w, false).at(j, of - w.from);
         wild = wild || !is_tame(v);
         f32 head = rounded_head(v);
         u8* here = to + k * 128 + (place / 4 ^ k % 8) * 16;

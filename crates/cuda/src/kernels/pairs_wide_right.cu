@@ -5,12 +5,12 @@
 // small ones first, so that only the last four roundings count. Their sums are added up in runs of 64, as
 // those of `Cascade` are, the second level in shared memory.
 //
-// The components from FROM on, ALIKE of them, are differences x_i - y_j times a number q_j: both points are
-// taken about the centre, the column holds q y, and column DIM the q, so that a result is x (sum of w q)
-// minus its column. Where there are more components than columns, these are DIM of them, from `first` on.
+// Where it DIFFERS, `alike` components from `from` on are differences x_i - y_j times a number q_j: both points are
+// taken about the centre, the column holds q y, and column `dim` the q, so that a result is x (sum of w q)
+// minus its column. Where there are more components than columns, these are `dim` of them, from `first` on.
 //
-// Declared before, beside the rest: `right`, a name space with the sections of right-hand sides (`OfJ` has them as
-// `side(y)[k]`); SIDES of them; `multiply_right`, the product of 32 of j.
+// Declared before, beside the rest: `right`, a name space with the sections of right-hand sides, of which `side`
+// gives one; `multiply_right`, the product of 32 of j.
 
 #define SIDE_BYTES (RIGHT * 256) // of 32 of j
 
@@ -70,22 +70,22 @@ struct Kept {
         const Points points = Points::of(in, at, w, true);
         EACH(r, 2) {
             f32 whole = OUTSIDE ? op_exp2_pair_f32(own.x[r].norm) : 1.f, q = 0;
-            if (ALIKE > 0) {
-                q = total[(DIM / 8 * 4 + r * 2 + DIM % 2) * 128 * GROUPS];
-                q = __shfl_sync(~0u, q, threadIdx.x % 32 / 4 * 4 + DIM % 8 / 2);
+            if (DIFFERS) {
+                q = total[(w.dim / 8 * 4 + r * 2 + w.dim % 2) * 128 * GROUPS];
+                q = __shfl_sync(~0u, q, threadIdx.x % 32 / 4 * 4 + w.dim % 8 / 2);
             }
             const i64 i = own.first + r * 8;
-            A* states = partial.values + state_at(shape, own.range, own.row[r]) * VALUES;
+            A* states = partial.values + state_at(shape, own.range, own.row[r]) * w.dim;
             // Some columns at once, of which each reads its point in any case, and from somewhere: one after the
             // other, and behind branches, all would wait for their own.
 #pragma unroll 3
             for (int c = 0; c < RIGHT / 4; c++) {
-                const int k = column_of(c), of = k + (int)w.first;
-                const bool counts = k < DIM && i < shape.m;
+                const u32 k = column_of(c), apart = k + w.first - w.from;
+                const bool counts = k < w.dim && i < shape.m;
                 f32 v = total[(c / 2 * 4 + r * 2 + c % 2) * 128 * GROUPS];
-                if (ALIKE > 0) {
-                    const bool differs = of >= FROM && of < FROM + ALIKE;
-                    const f32 x = points.at(own.row[r], differs ? of - FROM : 0);
+                if (DIFFERS) {
+                    const bool differs = apart < w.alike;
+                    const f32 x = points.at(own.row[r], differs ? apart : 0);
                     v = differs ? fma(x, q, -v) : v;
                 }
                 One one = {v * whole};
@@ -94,7 +94,7 @@ struct Kept {
                     i64 place = (i64)at[OPERANDS - 2] + i * values.row + k * values.component;
                     if (counts) ((R*)values.base)[place] = cast<R>(result(one, k, (A)shape.n));
                 } else {
-                    A* held = states + (k < DIM ? k : 0);
+                    A* held = states + (k < w.dim ? k : 0);
                     const A all = w.goes_on ? *held + one.v : one.v;
                     if (counts) *held = all;
                 }

@@ -177,7 +177,7 @@ impl Printer<'_, '_> {
         if self.sections.passing[usize::from(slot)] {
             return format!("e{slot}");
         }
-        if self.sections.long.as_ref().is_some_and(|long| long.has(slot)) {
+        if self.sections.is_unheld(slot) {
             return self.load(slot, self.sections.per[usize::from(slot)]);
         }
         let place = if self.sections.tape.slot(slot).len == 1 { "0" } else { k };

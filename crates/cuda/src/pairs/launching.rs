@@ -17,7 +17,7 @@ use super::course::{Course, STEPS_OF_LAUNCH};
 use super::plan::{BLOCKS_OF_LAUNCH, Cut, MERGE_THREADS, PARTIAL_BYTES, Plan};
 use super::print::Unit;
 use super::slices::Of;
-use super::words::{States, shape};
+use super::words::{self, States, shape};
 use super::{Expanded, Job, cost, key, print};
 use crate::compile::Module;
 use crate::device::Cuda;
@@ -399,8 +399,9 @@ impl Job<'_> {
         }
         if cut.ranges > 1 {
             let args = Args::new().bytes(nest).bytes(&shape([0, 0], 1));
-            let args = self.ends(session, plan, args, states, choice);
-            let blocks = (rows * cut.lanes * plan.folding.apart()).div_ceil(MERGE_THREADS);
+            let apart = plan.folding.apart();
+            let args = self.ends(session, plan, args, states, choice).bytes(&words::apart(apart));
+            let blocks = (rows * cut.lanes * apart).div_ceil(MERGE_THREADS);
             let grid = launch::grid(self.name, [blocks, 1], MERGE_THREADS)?;
             let module = self.module(cuda, plan, Unit::Merge)?;
             let function = cuda.function(self.name, &module, c"merge")?;

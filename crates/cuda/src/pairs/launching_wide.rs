@@ -15,9 +15,10 @@ use super::choice::Choice;
 use super::course::Course;
 use super::plan::{Cut, MERGE_THREADS, Plan, Sizes, lanes};
 use super::print::Unit;
+use super::right::Right;
 use super::slices::Of;
 use super::wide::{Parts, RIGHT_BYTES, SIDE};
-use super::words::{shape, steps, words};
+use super::words::{self, shape, steps, words};
 use super::{Expanded, Job};
 use crate::compile::Module;
 use crate::device::Cuda;
@@ -256,9 +257,13 @@ impl Job<'_> {
         let shares = square.shares(tape).map(|share| share as f32);
         bytes.extend(doubt.iter().chain(&shares).flat_map(|x| x.to_le_bytes()));
         bytes.extend([goes_on, ends].iter().flat_map(|&flag| u32::from(flag).to_le_bytes()));
-        bytes.extend([0; 4]); // up to a whole word
-        bytes.extend((first as u64).to_le_bytes());
-        debug_assert_eq!(bytes.len(), 112, "`Wide` of the kernels");
+        let right = plan.right.as_ref().map(|right| right.of);
+        let difference = right.and_then(|right| right.difference);
+        let [from, alike] = difference.map_or([0; 2], |it| [it.from, it.len]);
+        let sides = right.map_or(0, Right::sides);
+        let of_right = [plan.folding.shape.dim, first, from, alike, sides];
+        bytes.extend(of_right.iter().flat_map(|&number| (number as u32).to_le_bytes()));
+        debug_assert_eq!(bytes.len(), 120, "`Wide` of the kernels");
         bytes
     }
 
@@ -377,6 +382,7 @@ impl Launch<'_, '_> {
             ));
         let args = job.ends(self.session, self.plan, args, scratch.states.into(), self.choice);
         let apart = self.plan.folding.apart();
+        let args = args.bytes(&words::apart(apart));
         let blocks = (rows * cut.lanes * apart).div_ceil(MERGE_THREADS);
         let grid = launch::grid(job.name, [blocks, 1], MERGE_THREADS)?;
         let function = self.cuda.function(job.name, &self.modules.merge, c"merge")?;

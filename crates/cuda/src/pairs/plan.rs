@@ -202,7 +202,7 @@ impl<'a> Plan<'a> {
     ) -> Plan<'a> {
         let sections = Sections::new(&right.weight, false, Some(square), false);
         let tiling = wide::tiling(&sections, &folding, right.columns());
-        let sides = Sections::new(&right.sides, false, None, false);
+        let sides = Sections::of_sides(&right.sides);
         Plan::of(sections, folding, tiling, sizes, Some(Sides { of: right, sections: sides }))
     }
 

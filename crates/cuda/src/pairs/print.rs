@@ -5,7 +5,7 @@
 
 use tilework_backend::square;
 use tilework_error::Result;
-use tilework_ops::pair_fold::{Finish, Monoid};
+use tilework_ops::pair_fold::{Finish, Monoid, PairShape};
 use tilework_ops::{DType, Id};
 use tilework_tape::{Action, Per, SlotId};
 
@@ -156,9 +156,9 @@ fn merge(plan: &Plan<'_>) -> String {
         "DIM" | "VALUES" | "WIDTH" if apart > 1 => (name, 1),
         _ => (name, size),
     };
-    let sizes = of_states(plan, LONG as usize)
+    let sizes = of_states(plan, plan.folding.shape, LONG as usize)
         .map(alone)
-        .chain([("THREADS", MERGE_THREADS), ("APART", apart)]);
+        .chain([("THREADS", MERGE_THREADS), ("APART", (apart > 1).into())]);
     [
         begin([computes, accumulates, output]).as_str(),
         &types(plan),
@@ -231,8 +231,12 @@ fn types(plan: &Plan<'_>) -> String {
 }
 
 /// Sizes of states, and of what they are given as, and the longest vectors whose loops are unrolled.
-fn of_states(plan: &Plan<'_>, long: usize) -> impl Iterator<Item = (&'static str, usize)> {
-    let (folding, shape) = (&plan.folding, plan.folding.shape);
+fn of_states(
+    plan: &Plan<'_>,
+    shape: PairShape,
+    long: usize,
+) -> impl Iterator<Item = (&'static str, usize)> {
+    let folding = &plan.folding;
     let values = folding.monoid().values(shape);
     let width = if folding.finish { folding.fold.width(shape) } else { values };
     [
@@ -285,12 +289,17 @@ fn numbers(plan: &Plan<'_>) -> String {
         true => few::unrolled(&plan.sections, &plan.folding, plan.tiling.team),
         false => LONG as usize,
     };
+    // Of right-hand sides only the columns are in the text, not how many of them count.
+    let shape = match wide {
+        Some(wide) if wide.right > 0 => PairShape { dim: wide.right, ..plan.folding.shape },
+        _ => plan.folding.shape,
+    };
     format!(
         "{}enum {{ {} }};\n\
          struct Input {{ const void* base; i64 row, component; }};\n\
          struct Inputs {{ Input at[{}]; u64 numbers[{}]; }};\n{}",
         types(plan),
-        list(of_states(plan, long).chain(own).chain(chunks).chain(centred).chain(of_tiles)),
+        list(of_states(plan, shape, long).chain(own).chain(chunks).chain(centred).chain(of_tiles)),
         plan.sections.tape.inputs().len().max(1),
         plan.arguments().count().max(1),
         plan.sections.long.as_ref().map_or("", |_| "#define DEPTH ((u32)in.numbers[DEPTH_AT])\n")
@@ -300,12 +309,7 @@ fn numbers(plan: &Plan<'_>) -> String {
 /// Sizes of a plan whose inner products are products of tiles.
 fn tiles(plan: &Plan<'_>, wide: Wide) -> impl Iterator<Item = (&'static str, usize)> {
     let Wide { groups, stages, resident, depths, shallow, parts, right, .. } = wide;
-    let sides = plan.right.as_ref();
-    let from = sides.map_or(plan.folding.shape.dim, |right| right.of.dim);
-    let difference = sides.and_then(|right| right.of.difference);
-    let (from, alike) = difference.map_or((from, 0), |it| (it.from, it.len));
-    let sides =
-        sides.map_or(0, |right| right.of.sides.slot(right.of.sides.outputs()[0]).len as usize);
+    let differs = plan.right.as_ref().is_some_and(|right| right.of.difference.is_some());
     let square = plan.sections.square.into_iter();
     square.flat_map(move |square| {
         [
@@ -324,9 +328,7 @@ fn tiles(plan: &Plan<'_>, wide: Wide) -> impl Iterator<Item = (&'static str, usi
             ("RIGHT", right),
             ("WAITING", WAITING),
             ("EIGHT", EIGHT),
-            ("SIDES", sides),
-            ("FROM", from),
-            ("ALIKE", alike),
+            ("DIFFERS", differs.into()),
         ]
     })
 }
@@ -393,19 +395,14 @@ fn sides(right: &Sides<'_>, first_argument: usize) -> Result<String> {
     let operations = tape::operations(sections.tape, |id, dtype| !has_own_text(id, dtype));
     let printer = Printer { sections, first_argument };
     let of_sections = printer.of_sections(false)?;
-    // An input, or numbers that are made of some.
     let output = sections.tape.outputs()[0];
-    let straight = usize::from(output) < sections.tape.inputs().len();
-    let number = if straight { printer.load(output, Per::J) } else { "0".to_owned() };
+    let made = printer.made(&[output], Per::J)?;
+    let number = printer.number(output, "k", Per::J);
+    let product = product_with_sides(right.of.columns());
     Ok(format!(
         "namespace right {{\n{operations}{of_sections}\
-         FN const f32* side(const OfJ& y) {{ return y.s{output}; }}\n\
-         enum {{ STRAIGHT = {straight} }};\n\
-         FN f32 side_at(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int k) \
-         {{ return {number}; }}\n}}\n\
-         {product}",
-        straight = u8::from(straight),
-        product = product_with_sides(right.of.columns()),
+         FN f32 side(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, const OfJ& y, u32 k) \
+         {{ {made}return {number}; }}\n}}\n{product}"
     ))
 }
 

@@ -125,8 +125,7 @@ impl Right {
             return Some((Right::new(Slices::tape(Some(&slices), tape))?, Some(slices)));
         }
         let slices = Slices::of_columns(right.dim, most - usize::from(right.difference.is_some()))?;
-        let few = right.sides.slot(right.sides.outputs()[0]).len as usize <= MOST_SIDES;
-        few.then_some((Right { len: slices.len, ..right }, Some(slices)))
+        (right.sides() <= MOST_SIDES).then_some((Right { len: slices.len, ..right }, Some(slices)))
     }
 
     /// None where the formula's components are not such products, or too few.
@@ -154,6 +153,11 @@ impl Right {
         };
         let of_j = right.sides.sections()[usize::from(right.sides.outputs()[0])] == Per::J;
         of_j.then_some(right)
+    }
+
+    /// Numbers of a j.
+    pub(super) fn sides(&self) -> usize {
+        self.sides.slot(self.sides.outputs()[0]).len as usize
     }
 
     /// Columns of the product, whole eights of them.

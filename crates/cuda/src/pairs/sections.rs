@@ -41,6 +41,9 @@ pub(super) struct Sections<'a> {
     pub(super) arguments: Vec<SlotId>,
     /// What long vectors are needed for, where nothing is expanded.
     pub(super) long: Option<Long>,
+    /// Vectors that no section holds: inputs are read where they are, and steps are made number by number. No length of
+    /// theirs is in the text.
+    unheld: Vec<SlotId>,
 }
 
 impl<'a> Sections<'a> {
@@ -52,15 +55,36 @@ impl<'a> Sections<'a> {
         square: Option<Square>,
         together: bool,
     ) -> Sections<'a> {
+        let long = if square.is_none() && together { Long::find(tape) } else { None };
+        let unheld = long.as_ref().map_or(Vec::new(), |long| long.vectors.clone());
+        Sections::with(tape, sums, square, together, (long, unheld))
+    }
+
+    /// The sections of right-hand sides, which are asked for one by one.
+    pub(super) fn of_sides(tape: &'a Tape) -> Sections<'a> {
+        let is_vector = |slot: &SlotId| tape.slot(*slot).len > 1;
+        let alike = (tape.inputs().len()..).zip(tape.steps()).all(|(slot, step)| {
+            let touches = is_vector(&(slot as SlotId)) || step.operands.iter().any(is_vector);
+            !touches || (is_vector(&(slot as SlotId)) && is_elementwise(step))
+        });
+        let unheld = (0..tape.slots() as SlotId).filter(|slot| alike && is_vector(slot));
+        Sections::with(tape, false, None, false, (None, unheld.collect()))
+    }
+
+    fn with(
+        tape: &'a Tape,
+        sums: bool,
+        square: Option<Square>,
+        together: bool,
+        (long, unheld): (Option<Long>, Vec<SlotId>),
+    ) -> Sections<'a> {
         let (per, first) = (tape.sections(), tape.inputs().len());
         let mut run = needed(tape, tape.outputs());
         for slot in square.iter().flat_map(|square| [square.difference, square.distance]) {
             run[usize::from(slot) - first] = square.is_some_and(|square| square.scaled == slot);
         }
-        let long = if square.is_none() && together { Long::find(tape) } else { None };
-        let vectors: Vec<usize> = (long.iter().flat_map(|long| &long.vectors))
-            .filter_map(|&slot| usize::from(slot).checked_sub(first))
-            .collect();
+        let vectors: Vec<usize> =
+            unheld.iter().filter_map(|&slot| usize::from(slot).checked_sub(first)).collect();
         vectors.iter().for_each(|&k| run[k] = false);
         let uses = uses(tape, &run);
         let Terms { terms, inside } =
@@ -77,6 +101,7 @@ impl<'a> Sections<'a> {
             together,
             arguments: arguments::of(tape),
             long,
+            unheld,
         };
         for slot in sections.folded() {
             sections.hold(slot, Per::Pair);
@@ -108,6 +133,9 @@ impl<'a> Sections<'a> {
             let point = sections.is_point(slot as SlotId);
             sections.held[slot] |=
                 together && !point && input.per == Per::J && input.slot.len > LONG;
+        }
+        for slot in 0..tape.slots() {
+            sections.held[slot] &= !sections.is_unheld(slot as SlotId);
         }
         let mut folded = vec![false; tape.slots()];
         sections.folded().iter().for_each(|&slot| folded[usize::from(slot)] = true);
@@ -158,9 +186,14 @@ impl<'a> Sections<'a> {
 
     /// Whether a slot is a point that comes in tiles or chunks, so that no section has it.
     pub(super) fn is_point(&self, slot: SlotId) -> bool {
-        self.long.as_ref().is_some_and(|long| long.has(slot))
+        self.is_unheld(slot)
             || self.by_tiles()
                 && self.square.is_some_and(|square| [square.x, square.y].contains(&slot))
+    }
+
+    /// Whether a slot is a vector that no section holds.
+    pub(super) fn is_unheld(&self, slot: SlotId) -> bool {
+        self.unheld.binary_search(&slot).is_ok()
     }
 
     /// Whether vectors of this length have it as an argument.

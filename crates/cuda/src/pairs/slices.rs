@@ -11,6 +11,7 @@ use tilework_ops::pair_fold::Monoid;
 use tilework_tape::{Action, Builder, Slice, Tape};
 
 use super::folding::Folding;
+use super::sections::LONG;
 use super::tiling::{FEW_RANKS, RANKS_OF_TEAM};
 
 /// Components of a slice that a thread has registers for, beside several rows.
@@ -189,7 +190,7 @@ fn parts(tape: &Tape, of: Of, most: usize, len: usize) -> Option<Vec<Slices>> {
                 let mut rows: Vec<usize> =
                     (1..=if len == SLICE[0] { OUTER } else { len }).rev().collect();
                 rows.sort_by_key(|len| all.div_ceil(*len) * (len + ONE_MORE));
-                let lengths = [length(all, len)].into_iter().chain(rows);
+                let lengths = [length_in_fours(all, len)].into_iter().chain(rows);
                 let mut found = lengths.map(|len| (len, tape.slice(&[], slot, len as u32)));
                 let (len, slice) = found.find_map(|(len, slice)| Some((len, slice?)))?;
                 let slices = Slices { from, ..Slices::new(of, len, all) };
@@ -205,6 +206,12 @@ fn parts(tape: &Tape, of: Of, most: usize, len: usize) -> Option<Vec<Slices>> {
 /// Components of a slice, where all have equally many.
 fn length(all: usize, most: usize) -> usize {
     all.div_ceil(all.div_ceil(most))
+}
+
+/// The same in whole fours of long vectors, so that few texts serve all lengths.
+fn length_in_fours(all: usize, most: usize) -> usize {
+    let len = length(all, most);
+    if all > LONG as usize { len.next_multiple_of(4).min(most) } else { len }
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use cases::{CASES, Case, File};
 
 #[path = "../../golden/cases.rs"]
 mod cases;
+mod lengths;
 mod skeletons;
 
 const F32: DType = DType::Float32;

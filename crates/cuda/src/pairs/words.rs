@@ -95,6 +95,12 @@ pub(super) fn shape(
     bytes
 }
 
+/// `Apart` of the kernel that merges so many components apart.
+pub(super) fn apart(count: usize) -> Vec<u8> {
+    let (magic, shift) = launch::wide_magic(count as u64);
+    words(&[count as u64, magic, shift.into()])
+}
+
 /// `Output` of the kernels, whose numbers are so many components apart.
 fn output(target: Option<&Target<'_>>, apart: usize, session: &Session<'_>) -> Vec<u8> {
     let Some(target) = target else { return words(&[0, 0, 0]) };
