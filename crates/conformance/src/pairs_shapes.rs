@@ -11,6 +11,11 @@ use crate::pairs_sizes::agree;
 /// Reduction, K, formula, weight.
 type Case = (&'static str, Option<usize>, &'static str, Option<&'static str>);
 
+/// Components of other vectors beside those of x and y: another length where these are long.
+fn beside(dim: usize) -> usize {
+    if dim > 64 { dim / 2 + 40 } else { 1 }
+}
+
 /// M rows of i and N of j, whose x and y have so many components.
 fn arguments(device: Device, dtype: DType, [m, n, dim]: [usize; 3]) -> Vec<Array> {
     let rng = Rng::new(11);
@@ -20,14 +25,17 @@ fn arguments(device: Device, dtype: DType, [m, n, dim]: [usize; 3]) -> Vec<Array
     };
     let s = Array::full_on(device, &[1], 1.0 / dim as f64, dtype).expect("full");
     let q = draw(1, dim).abs().and_then(|q| q.add(0.5)?.reshape(&[-1])).expect("weights");
-    vec![draw(m, dim), draw(n, dim), s, draw(n, 2), q, draw(m, 1)]
+    let others = [draw(m, dim), draw(m, beside(dim)), draw(n, beside(dim))];
+    [draw(m, dim), draw(n, dim), s, draw(n, 2), q, draw(m, 1)].into_iter().chain(others).collect()
 }
 
 /// The device agrees with the CPU within a tolerance, and with itself.
 fn check(device: Device, case: Case, dtype: DType, shape: [usize; 3], tolerance: f64) {
     let (name, k, text, weight) = case;
     let [x, y, q] = ["x = Vi", "y = Vj", "q = Pm"].map(|of| format!("{of}({})", shape[2]));
-    let aliases = [&x[..], &y, "s = Pm(1)", "b = Vj(2)", &q, "t = Vi(1)"];
+    let own = format!("f = Vi({})", shape[2]);
+    let [e, c] = ["e = Vi", "c = Vj"].map(|of| format!("{of}({})", beside(shape[2])));
+    let aliases = [&x[..], &y, "s = Pm(1)", "b = Vj(2)", &q, "t = Vi(1)", &own, &e, &c];
     let call = Genred::with(text, &aliases, name, 1, k, weight);
     let call = call.expect(text);
     for accuracy in [Accuracy::Declared, Accuracy::Strict] {
@@ -94,7 +102,7 @@ pub fn many_rows(device: Device) {
 }
 
 /// Formulas of vectors that are x and y, and others beside them.
-const OF_LONG_VECTORS: [Case; 22] = [
+const OF_LONG_VECTORS: [Case; 29] = [
     ("Sum", None, "Exp(-SqDist(x,y) * s) * b", None),
     ("Sum", None, "Exp(-SqDist(x,y) * s) * (x|y) * b", None),
     ("LogSumExp", None, "((x|y) - Sum(Abs(x - y)) - Sqrt(SqDist(x,y))) * s", None),
@@ -118,6 +126,14 @@ const OF_LONG_VECTORS: [Case; 22] = [
     ("Sum", None, "Exp(-Max(Abs(x - y)) * s) * b", None),
     ("Min_ArgMin", None, "Max(Abs(x - y)) + Min(x * y) * t + SqDist(x,y) * s", None),
     ("KMin", Some(20), "Max(Abs(x * t - y))", None),
+    // Several vectors of a row, of one length and of two.
+    ("Sum", None, "Exp(-SqDist(x,y) * s) * (f|y)", None),
+    ("Sum", None, "Exp(-SqDist(x,y) * s) * (e|c)", None),
+    ("Sum", None, "Grad(Exp(-SqDist(x,y) * s) * c, x, e)", None),
+    ("LogSumExp", None, "((x|y) + Sum(Abs(e * t - c))) * s", None),
+    ("KMin", Some(20), "(SqDist(x,y) + SqDist(e,c) + (f|y)) * s", None),
+    ("Sum", None, "Exp(-SqDist(x,y) * s) * (e|c) / (Norm2(c) * Norm2(y))", None),
+    ("Min_ArgMin", None, "Max(Abs(x - y)) + Max(Abs(e - c)) * s", None),
 ];
 
 /// Vectors that no thread has registers for, up to more than a card's multiprocessor has memory for: in squares and inner
@@ -235,6 +251,13 @@ pub fn wide_results(device: Device) {
         ("LogSumExp", None, "(b|c) * s", Some("Square(y) + Abs(x) + 1")),
         ("Max_SumShiftExpWeight", None, "-SqDist(b, c) * s", Some("y")),
     ];
+    // Rows of an outer product that are cut, components that cannot be, and ranks of these.
+    const MANY: [Case; 3] = [
+        ("Sum", None, "(b|c) * TensorProd(x - y, x + y)", None),
+        ("Min_ArgMin", None, "TensorProd(x, x - y)", None),
+        ("Sum", None, "MatVecMult(TensorProd(x, b), c)", None),
+    ];
+    const RANKS: [Case; 1] = [("KMin", Some(20), "MatVecMult(TensorProd(x, b), c)", None)];
     let rng = Rng::new(19);
     for (dim, dtype, near) in [
         (17, DType::Float32, 1e-5),
@@ -261,7 +284,9 @@ pub fn wide_results(device: Device) {
                 [draw(m, dim, batches), draw(n, dim, 1), s, draw(n, 2, batches), draw(m, 2, 1)];
             let aliases = [format!("x = Vi({dim})"), format!("y = Vj({dim})")];
             let aliases = [&aliases[0][..], &aliases[1], "s = Pm(1)", "b = Vj(2)", "c = Vi(2)"];
-            for (name, k, text, weight) in CASES {
+            let many = MANY.into_iter().filter(|_| dim <= 70);
+            let ranks = RANKS.into_iter().filter(|_| dim == 17);
+            for (name, k, text, weight) in CASES.into_iter().chain(many).chain(ranks) {
                 let call = Genred::with(text, &aliases, name, 1, k, weight).expect(text);
                 for scheme in [Scheme::Auto, Scheme::TwoD] {
                     let options = Options { scheme, ..Options::default() };

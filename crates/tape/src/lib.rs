@@ -21,7 +21,7 @@ mod weighed;
 
 pub use build::Builder;
 pub use carry::Carried;
-pub use slice::Slice;
+pub use slice::{Again, Slice};
 pub use terms::{Term, Terms};
 pub use weighed::{Difference, Factors, Weighed};
 

@@ -1,5 +1,6 @@
 //! Tapes of some components of a vector: those that stand side by side are computed from the same
-//! components of its inputs, which come a second time, narrower, so that the whole ones are left to what needs them.
+//! components of its inputs, which come a second time, narrower, so that the whole ones are left to what needs them. Those of a
+//! row of an outer product need one component of its first factor beside.
 //!
 //! Used by backends that sum many components, some of them at a time.
 
@@ -13,9 +14,48 @@ use crate::{Action, Input, SlotId, Step, Tape};
 pub struct Slice {
     /// Gives them.
     pub tape: Tape,
-    /// What they are made of, behind all inputs of the whole, those of which that nothing reads have one component: narrower ones of these inputs, each with how many components
-    /// of the result stand for one of its own.
-    pub again: SmallVec<[(usize, usize); 2]>,
+    /// What they are made of: narrower ones of these inputs, behind all inputs of the whole, of which those that nothing reads
+    /// have one component.
+    pub again: SmallVec<[Again; 2]>,
+    /// Components of a row, where slices lie inside of rows of an outer product.
+    pub row: Option<usize>,
+}
+
+/// An input of which a slice has some components.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Again {
+    /// Its number.
+    pub input: usize,
+    /// How many components of the result stand for one of its own, and after how many of its own they begin anew.
+    unit: usize,
+    period: usize,
+}
+
+impl Again {
+    /// One whose components are those of the result.
+    pub fn alike(input: usize) -> Again {
+        Again { input, unit: 1, period: usize::MAX }
+    }
+
+    /// The first of its components for a slice that begins with this one.
+    pub fn first(&self, component: usize) -> usize {
+        component / self.unit % self.period
+    }
+}
+
+/// Components that a slice needs of a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Need {
+    len: u32,
+    unit: u32,
+    period: u32,
+}
+
+/// What a slice needs of every slot: side by side, or one for all, as of the factor of rows that are cut.
+struct Needs {
+    several: Vec<Option<Need>>,
+    one: Vec<Option<Need>>,
+    row: Option<u32>,
 }
 
 impl Tape {
@@ -25,16 +65,19 @@ impl Tape {
     }
 
     /// The tape that gives `len` components of a slot, from those of its inputs, behind other slots as they are; none where
-    /// components do not stand side by side, as those of vectors do and rows of outer products, or these rows are cut.
+    /// components do not stand side by side, as those of vectors do, rows of outer products, and components of such a row.
     pub fn slice(&self, others: &[SlotId], slot: SlotId, len: u32) -> Option<Slice> {
         let first = self.inputs.len();
-        let narrow = self.narrow(slot, len)?;
-        let is_narrow = |slot: &usize| narrow[*slot] > 0;
-        let again: SmallVec<[usize; 2]> = (0..first).filter(is_narrow).collect();
+        let needs = self.needs(slot, len)?;
+        let roles = [&needs.several, &needs.one];
+        let needed = |role: usize| {
+            roles[role][..first].iter().enumerate().filter_map(|(k, need)| Some((k, (*need)?)))
+        };
+        let again: SmallVec<[(usize, Need); 2]> = needed(0).chain(needed(1)).collect();
         let mut inputs = self.inputs.clone();
-        inputs.extend(again.iter().map(|&input| {
+        inputs.extend(again.iter().map(|&(input, Need { len, .. })| {
             let Input { slot, per } = self.inputs[input];
-            Input { slot: crate::Slot { len: narrow[input], ..slot }, per }
+            Input { slot: crate::Slot { len, ..slot }, per }
         }));
         // Steps as they are, then the narrower ones.
         let moved = |slot: SlotId| match usize::from(slot) < first {
@@ -47,26 +90,43 @@ impl Tape {
                 ..step.clone()
             })
             .collect();
-        let mut names: Vec<SlotId> = (0..self.slots()).map(|slot| moved(slot as SlotId)).collect();
-        for (k, &input) in again.iter().enumerate() {
-            names[input] = (first + k) as SlotId;
+        let whole: Vec<SlotId> = (0..self.slots()).map(|slot| moved(slot as SlotId)).collect();
+        let mut names = [whole.clone(), whole];
+        let of_inputs = needed(0).map(|(input, _)| (0, input));
+        for ((role, input), to) in of_inputs.chain(needed(1).map(|(k, _)| (1, k))).zip(first..) {
+            names[role][input] = to as SlotId;
         }
-        for (k, step) in self.steps.iter().enumerate().filter(|(k, _)| is_narrow(&(first + k))) {
-            let mut made = step.clone();
-            made.slot.len = narrow[first + k];
-            made.operands.iter_mut().for_each(|slot| *slot = names[usize::from(*slot)]);
-            if let Action::Contract(contraction) = &mut made.action {
-                // All columns of some rows.
-                made.operands[1] = moved(step.operands[1]);
-                let columns = contraction.right.iter().product();
-                contraction.left = SmallVec::from_slice(&[made.slot.len / columns]);
-                contraction.right = SmallVec::from_slice(&[columns]);
+        for (k, step) in self.steps.iter().enumerate() {
+            for role in [1, 0] {
+                let Some(need) = roles[role][first + k] else { continue };
+                let mut made = step.clone();
+                made.slot.len = need.len;
+                let own = |slot: &SlotId| names[role][usize::from(*slot)];
+                made.operands.iter_mut().for_each(|slot| *slot = own(slot));
+                if let Action::Contract(contraction) = &mut made.action {
+                    let columns = contraction.right.iter().product();
+                    let [rows, columns] = match needs.row {
+                        // Some columns of one row.
+                        Some(_) => {
+                            made.operands[0] = names[1][usize::from(step.operands[0])];
+                            [1, need.len]
+                        }
+                        // All columns of some rows.
+                        None => {
+                            made.operands[1] = moved(step.operands[1]);
+                            [need.len / columns, columns]
+                        }
+                    };
+                    contraction.left = SmallVec::from_slice(&[rows]);
+                    contraction.right = SmallVec::from_slice(&[columns]);
+                }
+                names[role][first + k] = SlotId::try_from(inputs.len() + steps.len()).ok()?;
+                steps.push(made);
             }
-            names[first + k] = SlotId::try_from(inputs.len() + steps.len()).ok()?;
-            steps.push(made);
         }
-        let outputs = others.iter().map(|&other| moved(other)).chain([names[usize::from(slot)]]);
-        let outputs: SmallVec<[SlotId; 2]> = outputs.collect();
+        let last = names[0][usize::from(slot)];
+        let outputs: SmallVec<[SlotId; 2]> =
+            others.iter().map(|&other| moved(other)).chain([last]).collect();
         let tape = Tape { inputs, steps, outputs: outputs.iter().copied().collect(), single: None };
         let mut tape = tape.only(&outputs);
         // What is read no more takes no room.
@@ -76,50 +136,74 @@ impl Tape {
         };
         let unused: Vec<usize> = (0..first).filter(unused).collect();
         unused.into_iter().for_each(|input| tape.inputs[input].slot.len = 1);
-        let unit = |input: usize| (input, (len / narrow[input]) as usize);
-        Some(Slice { tape, again: again.into_iter().map(unit).collect() })
+        let again = again.into_iter().map(|(input, Need { unit, period, .. })| Again {
+            input,
+            unit: unit as usize,
+            period: period as usize,
+        });
+        let row = needs.row.map(|row| row as usize);
+        Some(Slice { tape, again: again.collect(), row })
     }
 
-    /// How many components of each slot a slice of one is made of; 0 where it is made of none, or of all.
-    fn narrow(&self, slot: SlotId, len: u32) -> Option<Vec<u32>> {
+    /// What a slice of one slot needs of all.
+    fn needs(&self, slot: SlotId, len: u32) -> Option<Needs> {
         let (first, all) = (self.inputs.len(), self.slot(slot).len);
         if len == 0 || len > all || all == 1 {
             return None;
         }
-        let mut narrow = vec![0; self.slots()];
-        narrow[usize::from(slot)] = len;
+        let (mut several, mut one) = (vec![None; self.slots()], vec![None; self.slots()]);
+        several[usize::from(slot)] = Some(Need { len, unit: 1, period: all });
+        let mut row = None;
         for (k, step) in self.steps.iter().enumerate().rev() {
-            let (own, all) = (narrow[first + k], step.slot.len);
-            if own == 0 {
-                continue;
+            if let Some(own) = one[first + k] {
+                self.ask(step, own, &mut one)?;
             }
-            let mut needs = |operand: SlotId, len: u32| {
-                let there = &mut narrow[usize::from(operand)];
-                let fits = *there == 0 || *there == len;
-                *there = len;
-                fits.then_some(())
-            };
+            let Some(own) = several[first + k] else { continue };
             match &step.action {
-                Action::Apply(_) | Action::Cast | Action::Select => {
-                    for &operand in &step.operands {
-                        match self.slot(operand).len {
-                            1 => {}
-                            count if count == all => needs(operand, own)?,
-                            _ => return None,
-                        }
-                    }
-                }
                 Action::Contract(outer) if outer.over.is_empty() => {
                     let columns: u32 = outer.right.iter().product();
-                    let whole = columns > 0 && own.is_multiple_of(columns);
-                    whole.then(|| needs(step.operands[0], own / columns))??;
+                    let rows = step.slot.len.checked_div(columns)?;
+                    let [left, right] = [step.operands[0], step.operands[1]];
+                    let unit = own.unit * columns;
+                    if own.len.is_multiple_of(columns) {
+                        let len = own.len / columns;
+                        add(&mut several, left, Need { len, unit, period: rows })?;
+                    } else if own.len < columns && row.replace(columns).is_none() {
+                        // Of rows of one component all have the same.
+                        if rows > 1 {
+                            add(&mut one, left, Need { len: 1, unit, period: rows })?;
+                        }
+                        add(&mut several, right, Need { period: columns, ..own })?;
+                    } else {
+                        return None;
+                    }
                 }
-                Action::Constant(_) => {}
-                _ => return None,
+                _ => self.ask(step, own, &mut several)?,
             }
         }
-        Some(narrow)
+        Some(Needs { several, one, row })
     }
+
+    /// Notes what components of a step's slot need of its operands, where it makes them one by one.
+    fn ask(&self, step: &Step, own: Need, needs: &mut [Option<Need>]) -> Option<()> {
+        match &step.action {
+            Action::Apply(_) | Action::Cast | Action::Select => {
+                step.operands.iter().try_for_each(|&operand| match self.slot(operand).len {
+                    1 => Some(()),
+                    count if count == step.slot.len => add(needs, operand, own),
+                    _ => None,
+                })
+            }
+            Action::Constant(_) => Some(()),
+            _ => None,
+        }
+    }
+}
+
+/// Notes what is needed of a slot; none where that is something else already.
+fn add(needs: &mut [Option<Need>], slot: SlotId, need: Need) -> Option<()> {
+    let there = needs[usize::from(slot)].get_or_insert(need);
+    (*there == need).then_some(())
 }
 
 #[cfg(test)]
@@ -141,9 +225,10 @@ mod tests {
         let both = build.concat(&[w, all]).unwrap();
         let whole = build.finish(&[both]).unwrap();
         assert_eq!(whole.parts().unwrap(), [w, all]);
-        let Slice { tape, again } = whole.slice(&[], all, 2).unwrap();
+        let Slice { tape, again, row } = whole.slice(&[], all, 2).unwrap();
         tape.check().unwrap();
-        assert_eq!((again.as_slice(), tape.inputs().len()), (&[(0, 1), (1, 1)][..], 4));
+        let firsts: Vec<_> = again.iter().map(|again| (again.input, again.first(3))).collect();
+        assert_eq!((&firsts[..], tape.inputs().len(), row), (&[(0, 3), (1, 3)][..], 4, None));
         assert_eq!(tape.slot(tape.outputs()[0]).len, 2);
         let numbers = |from: usize, len: usize, step: f32| -> Vec<Scalar> {
             (from..from + len).map(|k| Scalar::new(step * k as f32 * k as f32)).collect()
@@ -161,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_outer_products_are_whole() {
+    fn rows_of_outer_products_are_whole_or_cut() {
         let mut build = Builder::new();
         let x = build.input(Slot { dtype: DType::Float32, len: 4 }, Per::I);
         let y = build.input(Slot { dtype: DType::Float32, len: 4 }, Per::J);
@@ -170,12 +255,13 @@ mod tests {
         let outer = Contraction { left: shape.clone(), right: shape, over: SmallVec::new() };
         let outer = build.contract(d, d, outer).unwrap();
         let d2 = build.dot(d, d).unwrap();
-        let all = build.apply(Id::Multiply, &[d2, outer]).unwrap();
-        let whole = build.finish(&[all]).unwrap();
-        assert!(whole.slice(&[], all, 6).is_none());
-        let Slice { tape, again } = whole.slice(&[], all, 8).unwrap();
+        let all_slot = build.apply(Id::Multiply, &[d2, outer]).unwrap();
+        let whole = build.finish(&[all_slot]).unwrap();
+        assert!(whole.slice(&[], all_slot, 6).is_none());
+        let Slice { tape, again, .. } = whole.slice(&[], all_slot, 8).unwrap();
         tape.check().unwrap();
-        assert_eq!(again.as_slice(), [(0, 4), (1, 4)]);
+        let firsts: Vec<_> = again.iter().map(|again| (again.input, again.first(4))).collect();
+        assert_eq!(firsts, [(0, 1), (1, 1)]);
         let numbers = |step: f32| -> Vec<Scalar> {
             (0..4).map(|k| Scalar::new(step * (k * k) as f32)).collect()
         };
@@ -183,6 +269,21 @@ mod tests {
         let all = whole.evaluate(&[&x, &y]).unwrap();
         let some = tape.evaluate(&[&x, &y, &x[1..3], &y[1..3]]).unwrap();
         assert_eq!(all[0][4..12], some[0][..]);
+        // Three components of one row.
+        let Slice { tape, again, row } = whole.slice(&[], all_slot, 3).unwrap();
+        tape.check().unwrap();
+        assert_eq!(row, Some(4));
+        for first in [0, 1, 4, 9, 13] {
+            let of = |again: &Again, x: &[Scalar], y: &[Scalar], len: usize| -> Vec<Scalar> {
+                let from = again.first(first);
+                [x, y][again.input][from..from + len].to_vec()
+            };
+            let given: Vec<Vec<Scalar>> = (again.iter().zip(&tape.inputs()[2..]))
+                .map(|(again, input)| of(again, &x, &y, input.slot.len as usize))
+                .collect();
+            let some = tape.evaluate(&[&x, &y, &given[0], &given[1], &given[2], &given[3]]);
+            assert_eq!(all[0][first..first + 3], some.unwrap()[0][..], "{first}");
+        }
     }
 
     #[test]

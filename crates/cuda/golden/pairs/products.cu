@@ -3,10 +3,10 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, ROWS = 1, SLICES = 1, TILE = 64, GROUP = 4, AHEAD = 0, CHOOSES = 0, SCALED = 0, RESIDENT_BLOCKS = 0, DEPTH_AT = 0, DEPTHS = 32, CHUNK_BYTES = 64 };
+enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, ROWS = 1, SLICES = 1, TILE = 64, GROUP = 4, AHEAD = 0, CHOOSES = 0, SCALED = 0, RESIDENT_BLOCKS = 0, LENGTHS = 1, LENGTHS_AT = 0, PASSES = 1, DEPTHS = 32, CHUNK_BYTES = 64 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[4]; u64 numbers[1]; };
-#define DEPTH ((u32)in.numbers[DEPTH_AT])
+#define DEPTH(k) ((u32)in.numbers[LENGTHS_AT + (k)])
 // [pair_math.cu
 enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu
@@ -45,11 +45,12 @@ FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64
 FN bool overflows(const State&) { return false; }
 FN void prepare() {}
 enum { SUMS_OF_J = 0, OF_ROWS = 0, SCALED_J = 0, VANISHES = 1 };
-FN T long_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const OfI& x, i64 i, u32 k) { return widen(((const f32*)in.at[2].base)[(i64)at[2] + i * in.at[2].row + k * in.at[2].component]); }
-FN T long_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const OfJ& y, i64 j, u32 k) { return widen(((const f32*)in.at[3].base)[(i64)at[3] + j * in.at[3].row + k * in.at[3].component]); }
-FN T long_once(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, u32 k) { return 0; }
-FN void sum_of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, u32 k, T (&sums)[SUMS_OF_J + 1]) { }
-FN void fold_along(const Once& p, const OfI& x, const OfJ& y, T a, T b, T c, Numbers& numbers) { numbers.at[0] = fma(widen(a), widen(b), numbers.at[0]); }
+FN u32 depth_of(const Inputs& in, int pass) { if (pass == 0) { return DEPTH(0); } return 0; }
+FN T long_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const OfI& x, i64 i, u32 k, int pass) { if (pass == 0) { return widen(((const f32*)in.at[2].base)[(i64)at[2] + i * in.at[2].row + k * in.at[2].component]); } return 0; }
+FN T long_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const OfJ& y, i64 j, u32 k, int pass) { if (pass == 0) { return widen(((const f32*)in.at[3].base)[(i64)at[3] + j * in.at[3].row + k * in.at[3].component]); } return 0; }
+FN T long_once(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, u32 k, int pass) { if (pass == 0) {  } return 0; }
+FN void sum_of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, u32 k, int length, T (&sums)[SUMS_OF_J + 1]) { }
+FN void fold_along(const Once& p, const OfI& x, const OfJ& y, T a, T b, T c, Numbers& numbers, int pass) { if (pass == 0) { numbers.at[0] = fma(widen(a), widen(b), numbers.at[0]);  } }
 // [pairs_ends.cu
 // [pairs_origin.cu
 // [pairs_chunks.cu

@@ -47,7 +47,6 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
     // What other threads need of a row.
     __shared__ OfI of_rows[OF_ROWS ? THREADS : 1];
     Chunks& chunks = shared.chunks;
-    const u32 depth = DEPTH;
     const i64 last = shape.m - 1, first = own.first - threadIdx.x;
     const int high = threadIdx.x % (THREADS / HEIGHT), wide = threadIdx.x / (THREADS / HEIGHT);
     if (OF_ROWS) of_rows[threadIdx.x] = x[0];
@@ -58,36 +57,39 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
         EACH(r, HEIGHT) EACH(u, WIDE_BY) numbers[r][u].init();
         __syncthreads();
         bring(in, at, p, own.begin + j, here, tile);
+        EACH(pass, PASSES) {
+            const u32 depth = depth_of(in, pass);
 #pragma unroll 1
-        for (u32 d = 0; d < depth; d += DEEP, turn ^= 1) {
-            const int k = threadIdx.x % DEEP, turns = THREADS / DEEP, from = threadIdx.x / DEEP;
-            const bool there = d + k < depth;
-            // All are asked for before the first is waited for, so none is left out: beyond an end there is another.
-            const u32 at_k = there ? d + k : 0;
-            T of_i[DEEP], of_j[TILE / turns];
-            EACH(q, DEEP) {
-                const int r = from + q * turns;
-                of_i[q] = long_i(in, at, p, of_rows[OF_ROWS ? r : 0], first + r < last ? first + r : last, at_k);
-            }
-            EACH(q, TILE / turns) {
-                const int t = from + q * turns < here ? from + q * turns : here - 1;
-                of_j[q] = long_j(in, at, p, tile[t], own.begin + j + t, at_k);
-            }
-            T one = threadIdx.x < DEEP ? long_once(in, at, p, at_k) : (T)0;
-            EACH(q, DEEP) chunks.rows[turn][k][from + q * turns] = there ? of_i[q] : (T)0;
-            EACH(q, TILE / turns) chunks.columns[turn][k][from + q * turns] = there ? of_j[q] : (T)0;
-            if (threadIdx.x < DEEP) of_once[turn][k] = there ? one : (T)0;
-            // The chunk before is read by nobody any more when all are here, so that two are enough.
-            __syncthreads();
-            const int end = VANISHES || depth - d > DEEP ? DEEP : depth - d;
-            PRAGMA(unroll (GROUP > 1 ? 4 : 1)) for (int c = 0; c < end; c++) {
-                T a[HEIGHT], b[WIDE_BY];
-                take_own<HEIGHT, THREADS>(a, chunks.rows[turn][c], high);
-                take_own<WIDE_BY, TILE>(b, chunks.columns[turn][c], wide);
-                T w = of_once[turn][c];
-                EACH(r, HEIGHT) EACH(u, WIDE_BY) {
-                    const int row = own_place<THREADS, HEIGHT>(high, r), column = own_place<TILE, WIDE_BY>(wide, u);
-                    fold_along(p, of_rows[OF_ROWS ? row : 0], tile[column], a[r], b[u], w, numbers[r][u]);
+            for (u32 d = 0; d < depth; d += DEEP, turn ^= 1) {
+                const int k = threadIdx.x % DEEP, turns = THREADS / DEEP, from = threadIdx.x / DEEP;
+                const bool there = d + k < depth;
+                // All are asked for before the first is waited for, so none is left out: beyond an end there is another.
+                const u32 at_k = there ? d + k : 0;
+                T of_i[DEEP], of_j[TILE / turns];
+                EACH(q, DEEP) {
+                    const int r = from + q * turns;
+                    of_i[q] = long_i(in, at, p, of_rows[OF_ROWS ? r : 0], first + r < last ? first + r : last, at_k, pass);
+                }
+                EACH(q, TILE / turns) {
+                    const int t = from + q * turns < here ? from + q * turns : here - 1;
+                    of_j[q] = long_j(in, at, p, tile[t], own.begin + j + t, at_k, pass);
+                }
+                T one = threadIdx.x < DEEP ? long_once(in, at, p, at_k, pass) : (T)0;
+                EACH(q, DEEP) chunks.rows[turn][k][from + q * turns] = there ? of_i[q] : (T)0;
+                EACH(q, TILE / turns) chunks.columns[turn][k][from + q * turns] = there ? of_j[q] : (T)0;
+                if (threadIdx.x < DEEP) of_once[turn][k] = there ? one : (T)0;
+                // The chunk before is read by nobody any more when all are here, so that two are enough.
+                __syncthreads();
+                const int end = VANISHES || depth - d > DEEP ? DEEP : depth - d;
+                PRAGMA(unroll (GROUP > 1 ? 4 : 1)) for (int c = 0; c < end; c++) {
+                    T a[HEIGHT], b[WIDE_BY];
+                    take_own<HEIGHT, THREADS>(a, chunks.rows[turn][c], high);
+                    take_own<WIDE_BY, TILE>(b, chunks.columns[turn][c], wide);
+                    T w = of_once[turn][c];
+                    EACH(r, HEIGHT) EACH(u, WIDE_BY) {
+                        const int row = own_place<THREADS, HEIGHT>(high, r), column = own_place<TILE, WIDE_BY>(wide, u);
+                        fold_along(p, of_rows[OF_ROWS ? row : 0], tile[column], a[r], b[u], w, numbers[r][u], pass);
+                    }
                 }
             }
         }

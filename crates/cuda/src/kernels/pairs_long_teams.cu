@@ -14,7 +14,7 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
     __shared__ alignas(16) T rows[2][ROWS * TEAMS][DEPTHS];
     // What others need of a row.
     __shared__ OfI of_rows[OF_ROWS ? ROWS * TEAMS : 1];
-    const u32 depth = DEPTH, lane = threadIdx.x % LANES, team = threadIdx.x / LANES;
+    const u32 lane = threadIdx.x % LANES, team = threadIdx.x / LANES;
     const i64 first = own.first - team;
     if (OF_ROWS && lane == 0) EACH(r, ROWS) of_rows[r * TEAMS + team] = x[r];
     u32 runs = 0, turn = 0;
@@ -24,28 +24,31 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
         EACH(r, ROWS) EACH(u, GROUP) numbers[r][u].init();
         __syncthreads();
         bring(in, at, p, own.begin + j, here, tile);
+        EACH(pass, PASSES) {
+            const u32 depth = depth_of(in, pass);
 #pragma unroll 1
-        for (u32 d = 0; d < depth; d += DEPTHS, turn ^= 1) {
-            const u32 c = threadIdx.x % DEPTHS;
-            const bool there = d + c < depth;
-            for (int t = threadIdx.x / DEPTHS; t < TILE; t += THREADS / DEPTHS) {
-                chunks[turn][t][c] = there && t < here ? long_j(in, at, p, tile[t], own.begin + j + t, d + c) : (T)0;
-            }
-            for (int r = threadIdx.x / DEPTHS; r < ROWS * TEAMS; r += THREADS / DEPTHS) {
-                i64 i = first + r < shape.m ? first + r : shape.m - 1;
-                rows[turn][r][c] = there ? long_i(in, at, p, of_rows[OF_ROWS ? r : 0], i, d + c) : (T)0;
-            }
-            // The chunk before is read by nobody any more when all are here, so that two are enough.
-            __syncthreads();
-            PRAGMA(unroll 2) for (int c = 0; c < DEPTHS; c += 4) {
-                Pack<T, 4> a[ROWS];
-                T w[4];
-                EACH(e, 4) w[e] = d + c + e < depth ? long_once(in, at, p, d + c + e) : (T)0;
-                EACH(r, ROWS) a[r] = *(const Pack<T, 4>*)&rows[turn][r * TEAMS + team][c];
-                EACH(u, GROUP) {
-                    Pack<T, 4> b = *(const Pack<T, 4>*)&chunks[turn][u * LANES + lane][c];
-                    EACH(e, 4) EACH(r, ROWS) if (VANISHES || d + c + e < depth) {
-                        fold_along(p, x[r], tile[u * LANES + lane], a[r].at[e], b.at[e], w[e], numbers[r][u]);
+            for (u32 d = 0; d < depth; d += DEPTHS, turn ^= 1) {
+                const u32 c = threadIdx.x % DEPTHS;
+                const bool there = d + c < depth;
+                for (int t = threadIdx.x / DEPTHS; t < TILE; t += THREADS / DEPTHS) {
+                    chunks[turn][t][c] = there && t < here ? long_j(in, at, p, tile[t], own.begin + j + t, d + c, pass) : (T)0;
+                }
+                for (int r = threadIdx.x / DEPTHS; r < ROWS * TEAMS; r += THREADS / DEPTHS) {
+                    i64 i = first + r < shape.m ? first + r : shape.m - 1;
+                    rows[turn][r][c] = there ? long_i(in, at, p, of_rows[OF_ROWS ? r : 0], i, d + c, pass) : (T)0;
+                }
+                // The chunk before is read by nobody any more when all are here, so that two are enough.
+                __syncthreads();
+                PRAGMA(unroll 2) for (int c = 0; c < DEPTHS; c += 4) {
+                    Pack<T, 4> a[ROWS];
+                    T w[4];
+                    EACH(e, 4) w[e] = d + c + e < depth ? long_once(in, at, p, d + c + e, pass) : (T)0;
+                    EACH(r, ROWS) a[r] = *(const Pack<T, 4>*)&rows[turn][r * TEAMS + team][c];
+                    EACH(u, GROUP) {
+                        Pack<T, 4> b = *(const Pack<T, 4>*)&chunks[turn][u * LANES + lane][c];
+                        EACH(e, 4) EACH(r, ROWS) if (VANISHES || d + c + e < depth) {
+                            fold_along(p, x[r], tile[u * LANES + lane], a[r].at[e], b.at[e], w[e], numbers[r][u], pass);
+                        }
                     }
                 }
             }

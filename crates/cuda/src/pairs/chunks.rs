@@ -10,7 +10,7 @@ use tilework_ops::FoldId;
 use tilework_tape::{Action, Per, SlotId, Step};
 
 use super::functions::Printer;
-use super::long::Long;
+use super::long::{Long, Pass};
 use crate::source::storage;
 
 impl Printer<'_, '_> {
@@ -38,63 +38,72 @@ impl Printer<'_, '_> {
             u8::from(long.scaled[1]),
             u8::from(long.vanishes)
         );
-        for (end, name, arguments, inside) in [
-            (long.ends[0], "long_i", ", const OfI& x, i64 i", Per::I),
-            (long.ends[1], "long_j", ", const OfJ& y, i64 j", Per::J),
-            (long.ends[2], "long_once", "", Per::Once),
+        let depths = self.by_pass(long, |pass| Ok(format!("return DEPTH({});", pass.depth)))?;
+        writeln!(text, "FN u32 depth_of(const Inputs& in, int pass) {{ {depths}return 0; }}").ok();
+        for (place, name, arguments, inside) in [
+            (0, "long_i", ", const OfI& x, i64 i", Per::I),
+            (1, "long_j", ", const OfJ& y, i64 j", Per::J),
+            (2, "long_once", "", Per::Once),
         ] {
-            let (made, number) = match end {
-                Some(end) => (self.made(&[end], inside)?, self.value(end, inside)),
-                None => (String::new(), "0".to_owned()),
-            };
-            writeln!(text, "FN T {name}({inputs}{arguments}, u32 k) {{ {made}return {number}; }}")
-                .ok();
+            let numbers = self.by_pass(long, |pass| {
+                let Some(end) = pass.ends[place] else { return Ok(String::new()) };
+                let (made, number) = (self.made(&[end], inside)?, self.value(end, inside));
+                Ok(format!("{made}return {number};"))
+            })?;
+            let arguments = format!("{inputs}{arguments}, u32 k, int pass");
+            writeln!(text, "FN T {name}({arguments}) {{ {numbers}return 0; }}").ok();
         }
         let mut added = String::new();
         for (place, &slot) in long.of_j.iter().enumerate() {
             if let Some(step) = self.sections.step(slot) {
+                let length = long.place_of(self.sections.tape.slot(step.operands[0]).len);
                 let made = self.made(&step.operands, Per::J)?;
                 let number = |operand: SlotId| self.value(operand, Per::J);
                 let term = fold_to(step, &format!("sums[{place}]"), &number);
-                write!(added, "{{ {made}{term} }} ").ok();
+                let length = length.unwrap_or(0);
+                write!(added, "if (length == {length}) {{ {made}{term} }} ").ok();
             }
         }
-        writeln!(
-            text,
-            "FN void sum_of_j({inputs}, i64 j, u32 k, T (&sums)[SUMS_OF_J + 1]) {{ {added}}}"
-        )
-        .ok();
+        let arguments = format!("{inputs}, i64 j, u32 k, int length, T (&sums)[SUMS_OF_J + 1]");
+        writeln!(text, "FN void sum_of_j({arguments}) {{ {added}}}").ok();
         text += &self.of_pair(long)?;
         Ok(text)
     }
 
+    /// What is done in each pass, one of which is asked for.
+    fn by_pass(&self, long: &Long, text: impl Fn(&Pass) -> Result<String>) -> Result<String> {
+        let passes = long.passes.iter().enumerate();
+        passes.map(|(k, pass)| Ok(format!("if (pass == {k}) {{ {} }} ", text(pass)?))).collect()
+    }
+
     /// Folds one component of each vector to the numbers of a pair: `a` of i, `b` of j, `c` of neither.
     fn of_pair(&self, long: &Long) -> Result<String> {
-        let number = |slot: SlotId| match long.ends.iter().position(|end| *end == Some(slot)) {
-            Some(place) => ["a", "b", "c"][place].to_owned(),
-            None if long.has(slot) => format!("e{slot}"),
-            None => self.number(slot, "0", Per::J),
-        };
-        let mut text =
-            "FN void fold_along(const Once& p, const OfI& x, const OfJ& y, T a, T b, T c, Numbers& numbers) { "
-                .to_owned();
-        let is_pair = |slot: &SlotId| self.sections.per[usize::from(*slot)] == Per::Pair;
-        for &slot in long.vectors.iter().filter(|slot| is_pair(slot)) {
-            if let Some(step) = self.sections.step(slot) {
-                let made = self.expression(slot, step, Per::Pair, &number)?;
-                write!(text, "{} e{slot} = {made}; ", storage(step.slot.dtype)).ok();
-            }
-        }
-        for (place, step) in long.numbers.iter().map(|&slot| self.sections.step(slot)).enumerate() {
-            let added = |step| {
-                fold_to(step, &format!("numbers.at[{place}]"), &|slot| {
-                    format!("widen({})", number(slot))
-                })
+        let folded = self.by_pass(long, |pass| {
+            let number = |slot: SlotId| match pass.ends.iter().position(|end| *end == Some(slot)) {
+                Some(place) => ["a", "b", "c"][place].to_owned(),
+                None if long.has(slot) => format!("e{slot}"),
+                None => self.number(slot, "0", Per::J),
             };
-            text += &step.map_or(String::new(), added);
-            text += " ";
-        }
-        Ok(text + "}\n")
+            let mut text = String::new();
+            for &slot in &pass.made {
+                if let Some(step) = self.sections.step(slot) {
+                    let made = self.expression(slot, step, Per::Pair, &number)?;
+                    write!(text, "{} e{slot} = {made}; ", storage(step.slot.dtype)).ok();
+                }
+            }
+            for place in pass.numbers.clone() {
+                if let Some(step) = self.sections.step(long.numbers[place]) {
+                    let number = |slot: SlotId| format!("widen({})", number(slot));
+                    text += &fold_to(step, &format!("numbers.at[{place}]"), &number);
+                    text += " ";
+                }
+            }
+            Ok(text)
+        })?;
+        Ok(format!(
+            "FN void fold_along(const Once& p, const OfI& x, const OfJ& y, T a, T b, T c, Numbers& numbers, int pass) \
+             {{ {folded}}}\n"
+        ))
     }
 }
 

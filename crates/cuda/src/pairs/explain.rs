@@ -99,7 +99,10 @@ impl Job<'_> {
             slices => format!("{slices} ranges of "),
         };
         let long = match &plan.sections.long {
-            Some(long) => format!(", vectors of {} in chunks", long.depth),
+            Some(long) => {
+                let depths: Vec<String> = long.depths.iter().map(u32::to_string).collect();
+                format!(", vectors of {} in chunks", depths.join(" and "))
+            }
             None => String::new(),
         };
         let few = match tiling.few {

@@ -8,7 +8,6 @@ use tilework_ops::pair_fold::{Finish, Monoid, PairFoldId, PairShape};
 use tilework_tape::{Slot, Tape};
 
 use super::slices::{Of, Slices};
-use super::tiling::RANKS_OF_TEAM;
 
 /// Sums whose levels are all in registers.
 pub(super) const SUMS_IN_REGISTERS: usize = 8;
@@ -83,13 +82,6 @@ impl Folding {
         matches!(self.monoid(), Monoid::Smallest | Monoid::Largest)
             && self.shape.k > 1
             && self.shape.dim == 1
-    }
-
-    /// Whether the best of several numbers are kept, each more than a team can.
-    pub(super) fn has_many_ranks_of_many(&self) -> bool {
-        matches!(self.monoid(), Monoid::Smallest | Monoid::Largest)
-            && self.shape.k > RANKS_OF_TEAM
-            && self.shape.dim > 1
     }
 
     /// Components that are merged apart, each as a state of its own: those of many sums and their like, which a thread

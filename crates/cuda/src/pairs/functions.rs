@@ -198,9 +198,9 @@ impl Printer<'_, '_> {
         inside: Per,
     ) -> Result<String> {
         let made = self.made(needs, inside)?;
-        let along = match self.sections.is_depth(len) {
-            true => "PRAGMA(unroll 4) for (u32 k = 0; k < DEPTH; k++)".to_owned(),
-            false => format!("ALONG(k, {len})"),
+        let along = match self.sections.depth(len) {
+            Some(depth) => format!("PRAGMA(unroll 4) for (u32 k = 0; k < {depth}; k++)"),
+            None => format!("ALONG(k, {len})"),
         };
         Ok(format!("    {along} {}{{ {made}{body} }}\n", group(inside)))
     }
@@ -419,11 +419,7 @@ impl Printer<'_, '_> {
                 let body = format!("{state} = {name}::step({state}, {number}, k);");
                 let count = length(operands[0]);
                 let stepped = self.along(count, operands, &body, inside)?;
-                let count = if self.sections.is_depth(count) {
-                    "DEPTH".to_owned()
-                } else {
-                    count.to_string()
-                };
+                let count = self.sections.depth(count).unwrap_or(count.to_string());
                 let result = storage(step.slot.dtype);
                 format!(
                     "    {name}::State t{slot}{rows};\n    {each}{state} = {name}::init();\n{stepped}\

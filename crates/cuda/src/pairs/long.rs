@@ -2,10 +2,15 @@
 //! argument, so that a formula has one kernel for all of them, and vectors come to shared memory in chunks, so that
 //! no length is too large.
 //!
-//! Found where all long vectors of a formula have one length, are made component by component, and few numbers of a pair
-//! are folded of them; what is folded of vectors of i or of j alone, as norms are, is a loop over memory.
+//! Found where all long vectors of a formula are made component by component, and few numbers of a pair are folded of
+//! them, each of at most one vector of i, one of j and one of neither; what is folded of vectors of i or of j alone, as
+//! norms are, is a loop over memory. Numbers of the same vectors are folded in one pass, others in passes after each
+//! other, as the two inner products of a kernel's gradient are whose points and right-hand sides are both long.
 //! `kernels/pairs_long.cu` computes the numbers of pairs. Made by `sections`, read by `plan`, `functions`, `chunks` and
 //! `print`.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
 
 use tilework_ops::{DType, FoldId, Id};
 use tilework_tape::{Action, Per, SlotId, Step, Tape};
@@ -23,12 +28,11 @@ const MOST: usize = 4;
 /// What a pair has of long vectors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Long {
-    /// The numbers of a pair: sums along vectors, and extremes.
+    /// The numbers of a pair, sums along vectors and extremes, pass by pass.
     pub(super) numbers: Vec<SlotId>,
+    pub(super) passes: Vec<Pass>,
     /// All long vectors: inputs, and steps that are made number by number wherever they are needed.
     pub(super) vectors: Vec<SlotId>,
-    /// Those of i, of j and of neither that pairs are made of.
-    pub(super) ends: [Option<SlotId>; 3],
     /// Sums along vectors of j alone, which need no other number of j: threads make them together.
     pub(super) of_j: Vec<SlotId>,
     /// Whether the vectors of i and of j that pairs are made of need other numbers of i and of j.
@@ -37,24 +41,34 @@ pub(super) struct Long {
     pub(super) of_rows: bool,
     /// Whether zeros in place of all vectors add nothing.
     pub(super) vanishes: bool,
-    /// The length.
-    pub(super) depth: u32,
+    /// All lengths, each once.
+    pub(super) depths: Vec<u32>,
 }
 
-/// The places of [`Long::ends`].
+/// Numbers that are folded of the same vectors.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Pass {
+    /// Their places among all numbers.
+    pub(super) numbers: Range<usize>,
+    /// The vectors of i, of j and of neither that they are made of, and those of pairs that are made on the way.
+    pub(super) ends: [Option<SlotId>; 3],
+    pub(super) made: BTreeSet<SlotId>,
+    /// The place of their length among all.
+    pub(super) depth: usize,
+}
+
+/// The places of [`Pass::ends`].
 const ENDS: [Per; 3] = [Per::I, Per::J, Per::Once];
 
 impl Long {
-    /// None where vectors have several lengths, are not made component by component, or are folded for a pair too often or
-    /// not at all.
+    /// None where vectors are not made component by component, a number needs several of one section, or there are none or
+    /// too many numbers of a pair.
     pub(super) fn find(tape: &Tape) -> Option<Long> {
         let (first, per) = (tape.inputs().len(), tape.sections());
         let vectors: Vec<SlotId> =
             (0..tape.slots() as SlotId).filter(|&slot| tape.slot(slot).len > LONG).collect();
         let is_vector = |slot: &SlotId| tape.slot(*slot).len > LONG;
-        let depth = tape.slot(*vectors.first()?).len;
-        let alike = vectors.iter().all(|&slot| tape.slot(slot).len == depth);
-        if !alike || tape.outputs().iter().any(is_vector) {
+        if tape.outputs().iter().any(is_vector) {
             return None;
         }
         let scaled = scaled(tape, &per);
@@ -73,12 +87,16 @@ impl Long {
                 _ => matches!(step.action, Action::Dot | Action::Fold(_)).then_some(())?,
             }
         }
-        let ends = ends(tape, &per, &numbers)?;
+        let mut depths: Vec<u32> = vectors.iter().map(|&slot| tape.slot(slot).len).collect();
+        depths.sort_unstable();
+        depths.dedup();
+        let (passes, numbers) = passes(tape, &per, &numbers, &depths)?;
         let dtype = tape.slot(*numbers.first()?).dtype;
+        let ends = |place: usize| passes.iter().filter_map(move |pass| pass.ends[place].as_ref());
         let fits = matches!(dtype, DType::Float32 | DType::Float64)
-            && ends.iter().flatten().all(|&end| tape.slot(end).dtype == dtype)
+            && (0..3).flat_map(ends).all(|&end| tape.slot(end).dtype == dtype)
             && numbers.iter().chain(&of_j).all(|&slot| tape.slot(slot).dtype == dtype);
-        let scaled = [ends[0], ends[1]].map(|end| end.as_ref().is_some_and(is_scaled));
+        let scaled = [0, 1].map(|place| ends(place).any(is_scaled));
         let is_of_i = |slot: &SlotId| per[usize::from(*slot)] == Per::I && !is_vector(slot);
         let of_rows =
             scaled[0] || of_pairs(tape, &per).any(|(_, step)| step.operands.iter().any(is_of_i));
@@ -101,14 +119,24 @@ impl Long {
         let of_row: usize = of_row.map(|slot| sections::bytes(tape, slot)).sum();
         (fits && bytes <= BESIDE && (!of_rows || of_row <= OF_ROW)).then_some(Long {
             numbers,
+            passes,
             vectors,
-            ends,
             of_j,
             scaled,
             of_rows,
             vanishes,
-            depth,
+            depths,
         })
+    }
+
+    /// Components that are folded for a pair.
+    pub(super) fn folded(&self) -> usize {
+        self.passes.iter().map(|pass| self.depths[pass.depth] as usize).sum()
+    }
+
+    /// The place of a length among all.
+    pub(super) fn place_of(&self, len: u32) -> Option<usize> {
+        self.depths.binary_search(&len).ok()
     }
 
     /// Whether a slot is one of the vectors.
@@ -138,25 +166,73 @@ fn of_pairs<'t>(tape: &'t Tape, per: &'t [Per]) -> impl Iterator<Item = (SlotId,
     vectors.map(|(slot, step)| (slot as SlotId, step))
 }
 
-/// The vectors of i, of j and of neither that the numbers of a pair are made of; none where there are two of one, or numbers
-/// of the pair among them.
-fn ends(tape: &Tape, per: &[Per], numbers: &[SlotId]) -> Option<[Option<SlotId>; 3]> {
-    let mut ends = [None; 3];
-    let folded = numbers.iter().filter_map(|&slot| tape.step_of(slot));
-    let steps = of_pairs(tape, per).map(|(_, step)| step).chain(folded);
-    for &operand in steps.flat_map(|step| &step.operands) {
-        let (section, vector) = (per[usize::from(operand)], tape.slot(operand).len > LONG);
-        match ENDS.iter().position(|end| *end == section) {
-            None if vector => {}
-            None => return None,
-            Some(_) if !vector => {}
-            Some(place) if ends[place].is_none_or(|end| end == operand) => {
-                ends[place] = Some(operand);
+/// Numbers by passes, and all of them in the order of these; none where one is made of two vectors of a section, or of other
+/// numbers of the pair.
+fn passes(
+    tape: &Tape,
+    per: &[Per],
+    numbers: &[SlotId],
+    depths: &[u32],
+) -> Option<(Vec<Pass>, Vec<SlotId>)> {
+    let mut found: Vec<(Pass, Vec<SlotId>)> = Vec::new();
+    for &number in numbers {
+        let own = Pass::of(tape, per, number, depths)?;
+        match found.iter_mut().find(|(pass, _)| pass.may_join(&own)) {
+            Some((pass, numbers)) => {
+                pass.join(own);
+                numbers.push(number);
             }
-            Some(_) => return None,
+            None => found.push((own, vec![number])),
         }
     }
-    Some(ends)
+    let mut all = Vec::new();
+    let passes = found.into_iter().map(|(pass, numbers)| {
+        let first = all.len();
+        all.extend(numbers);
+        Pass { numbers: first..all.len(), ..pass }
+    });
+    Some((passes.collect(), all))
+}
+
+impl Pass {
+    /// That of one number.
+    fn of(tape: &Tape, per: &[Per], number: SlotId, depths: &[u32]) -> Option<Pass> {
+        let mut pass = Pass::default();
+        let mut open = vec![number];
+        while let Some(step) = open.pop().and_then(|slot| tape.step_of(slot)) {
+            for &operand in &step.operands {
+                let (section, len) = (per[usize::from(operand)], tape.slot(operand).len);
+                let place = ENDS.iter().position(|end| *end == section);
+                if len > LONG {
+                    pass.depth = depths.binary_search(&len).ok()?;
+                }
+                match place {
+                    None if len <= LONG => return None,
+                    None if pass.made.insert(operand) => open.push(operand),
+                    Some(place) if len > LONG => {
+                        let end = &mut pass.ends[place];
+                        if end.replace(operand).is_some_and(|before| before != operand) {
+                            return None;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Some(pass)
+    }
+
+    /// Whether numbers of another pass can be folded in this one.
+    fn may_join(&self, other: &Pass) -> bool {
+        let mut ends = self.ends.iter().zip(&other.ends);
+        self.depth == other.depth
+            && ends.all(|(own, other)| own.is_none() || other.is_none() || own == other)
+    }
+
+    fn join(&mut self, other: Pass) {
+        self.ends = [0, 1, 2].map(|place| self.ends[place].or(other.ends[place]));
+        self.made.extend(other.made);
+    }
 }
 
 /// Whether each slot is a vector that is made with numbers of its section.
@@ -188,6 +264,7 @@ mod tests {
             "s = Pm(1)",
             "t = Vi(1)",
             "v = Vi(100)",
+            "u = Vi(70)",
             "e = Vi(64)",
             "f = Vi(64)",
             "g = Vi(64)",
@@ -203,7 +280,8 @@ mod tests {
     fn numbers_of_long_vectors_are_found() {
         for dtype in [DType::Float16, DType::Float32, DType::Float64] {
             let distance = find("Exp(-SqDist(x,y)) * b", dtype).unwrap();
-            assert_eq!((distance.depth, distance.ends[2], distance.vanishes), (100, None, true));
+            assert_eq!((&distance.depths[..], distance.vanishes), (&[100][..], true));
+            assert_eq!((distance.passes.len(), distance.passes[0].ends[2]), (1, None));
             assert_eq!(distance.vectors.len(), if dtype == DType::Float16 { 5 } else { 3 });
             let product = find("(x|y) * b", dtype).unwrap();
             assert_eq!(product.vectors.len(), distance.vectors.len() - 1);
@@ -242,11 +320,27 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_other_vectors_have_passes_of_their_own() {
+        for (text, passes, depths) in [
+            ("SqDist(x,y) * (x|y)", 1, &[100][..]),
+            ("SqDist(x,y) * (v|y)", 2, &[100]),
+            ("SqDist(x,y) * (u|c)", 2, &[70, 100]),
+            ("(x|y) * (u|c) * SqDist(x,y)", 2, &[70, 100]),
+            ("SqDist(x,y) * (u|c) * (v|q)", 2, &[70, 100]),
+        ] {
+            let long = find(text, DType::Float32).expect(text);
+            assert_eq!((long.passes.len(), &long.depths[..]), (passes, depths), "{text}");
+            let numbers = long.passes.iter().flat_map(|pass| pass.numbers.clone());
+            assert!(numbers.eq(0..long.numbers.len()), "{text}: {long:?}");
+        }
+    }
+
+    #[test]
     fn other_vectors_stay() {
         for text in [
             // More numbers of i than others have room for.
             "SqDist(x * t, y) * ((e|h) + (f|h) + (g|h))",
-            // Results, another length, five numbers of a pair, two vectors of i, more than a number.
+            // Results, five numbers of a pair, two vectors of i, more than a number.
             "Grad(Exp(-SqDist(x,y)), x, Extract(b, 0, 1))",
             "SqDist(x,y) * c",
             "SqDist(x,y) * (x|y) * Sum(Abs(x - y)) * Sum(Square(x * y)) * Sum(Abs(x + y))",

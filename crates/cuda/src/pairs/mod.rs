@@ -59,10 +59,10 @@ pub(crate) fn run(
     name: &str,
 ) -> Result<()> {
     let folding = Folding::new(request);
-    if folding.has_many_ranks_of_many() {
-        return component_by_component(request, name, |one| run(cuda, session, one, name));
-    }
     let forms = Forms::new(request.tape, &folding);
+    if let Some(most) = forms.too_wide(&folding) {
+        return some_by_some(request, name, most, |some| run(cuda, session, some, name));
+    }
     match Job::new(cuda, request, name, folding, &forms)? {
         Some(job) => job.launch(cuda, session),
         None => Ok(()),
@@ -99,26 +99,27 @@ pub(crate) fn explain(
     name: &str,
 ) -> Result<String> {
     let folding = Folding::new(request);
-    if folding.has_many_ranks_of_many() {
-        let mut all = format!("{cuda}: components one by one, as in a formula of its own each\n");
-        component_by_component(request, name, |one| {
-            all += &explain(cuda, session, one, name)?;
+    let forms = Forms::new(request.tape, &folding);
+    if let Some(most) = forms.too_wide(&folding) {
+        let mut all = format!("{cuda}: {most} components at a time, in a formula of their own\n");
+        some_by_some(request, name, most, |some| {
+            all += &explain(cuda, session, some, name)?;
             Ok(())
         })?;
         return Ok(all);
     }
-    let forms = Forms::new(request.tape, &folding);
     match Job::new(cuda, request, name, folding, &forms)? {
         Some(job) => job.explain(cuda, session),
         None => Ok(format!("{cuda}: no rows, nothing to do\n")),
     }
 }
 
-/// Does something with a request for each component of a formula: teams keep more ranks than a thread has memory for, of
-/// one component.
-fn component_by_component(
+/// Does something with a request for some components of a formula after others, at most so many at once, where no thread has
+/// memory for all; teams keep many ranks of one component.
+fn some_by_some(
     request: &PairReduce<'_>,
     name: &str,
+    most: usize,
     mut work: impl FnMut(&PairReduce<'_>) -> Result<()>,
 ) -> Result<()> {
     let all = request.shape().dim;
@@ -127,37 +128,44 @@ fn component_by_component(
     }
     let output = request.tape.outputs()[0];
     // A formula that is narrower is one for all of them, and has short vectors.
-    let slice = request.tape.slice(&[], output, 1);
-    let layout = |target: &Option<Target<'_>>, component: usize| {
+    let slice = if most == 1 { request.tape.slice(&[], output, 1) } else { None };
+    let layout = |target: &Option<Target<'_>>, component: usize, count: usize| {
         let layout = target.as_ref().map(|target| target.layout());
-        layout.map(|layout| every(layout, component, all)).transpose()
+        let part = |layout: &Layout| match most {
+            1 => every(layout, component, all),
+            _ => layout.narrow(-1, component, count),
+        };
+        layout.map(part).transpose()
     };
-    for component in 0..all {
+    for component in (0..all).step_by(most) {
+        let count = most.min(all - component);
         let (tape, again) = match &slice {
-            Some(Slice { tape, again }) => (tape.clone(), &again[..]),
+            Some(Slice { tape, again, .. }) => (tape.clone(), &again[..]),
             None => {
                 let mut build = Builder::continuing(request.tape);
-                let one = build.extract(output, component as u32, 1)?;
+                let one = build.extract(output, component as u32, count as u32)?;
                 (build.finish(&[one])?.only(&[one]), &[][..])
             }
         };
-        let narrower = again.iter().map(|&(input, unit)| {
-            let layout = request.inputs[input].layout();
-            layout.narrow(-1, component / unit, 1)
+        let narrower = again.iter().map(|again| {
+            let layout = request.inputs[again.input].layout();
+            layout.narrow(-1, again.first(component), 1)
         });
         let narrower = narrower.collect::<Result<Vec<Layout>>>()?;
         let mut inputs: SmallVec<[ViewRef<'_>; 8]> = request.inputs.iter().copied().collect();
-        for (&(input, _), layout) in again.iter().zip(&narrower) {
-            inputs.push(request.inputs[input].with_layout(layout)?);
+        for (again, layout) in again.iter().zip(&narrower) {
+            inputs.push(request.inputs[again.input].with_layout(layout)?);
         }
-        let layouts = [layout(&request.values, component)?, layout(&request.indices, component)?];
+        let layouts = [&request.values, &request.indices].map(|it| layout(it, component, count));
+        let [of_values, of_indices] = layouts;
+        let layouts = [of_values?, of_indices?];
         let [values, indices] = [(&request.values, &layouts[0]), (&request.indices, &layouts[1])]
             .map(|(target, layout)| {
                 let both = target.as_ref().zip(layout.as_ref());
                 both.map(|(target, layout)| target.part(name, layout)).transpose()
             });
         let told = |fraction: f64| {
-            let so_far = (component as f64 + fraction) / all as f64;
+            let so_far = (component as f64 + count as f64 * fraction) / all as f64;
             request.progress.is_none_or(|progress| progress.goes_on(so_far))
         };
         let progress = request.progress.map(|_| Progress(&told));
@@ -204,6 +212,12 @@ impl<'t> Forms<'t> {
         let (right, many) = Right::sliced(tape, folding).unzip();
         let (ranks, many, columns) = (ranks.flatten(), many.flatten(), Columns::new(tape));
         Forms { tape, few, ranks, parts, little: OnceCell::new(), many, right, columns }
+    }
+
+    /// Components to be taken at once, where they have no slices, and a thread has no memory for all.
+    fn too_wide(&self, folding: &Folding) -> Option<usize> {
+        let whole = self.few.is_none() && self.parts.is_empty() && self.right.is_none();
+        slices::most_components(folding, MOST_WORDS).filter(|_| whole)
     }
 }
 
@@ -428,8 +442,8 @@ impl Job<'_> {
                 let offset = &mut nest.offsets[operand];
                 *offset = offset.wrapping_add_signed(count as isize * component);
             };
-            for &(input, unit) in &slices.moved {
-                step(input, first / unit, component(layouts[input]));
+            for (input, again) in &slices.moved {
+                step(*input, again.first(first), component(layouts[*input]));
             }
             step(layouts.len(), slices.from + first, output(&self.request.values));
             step(layouts.len() + 1, slices.from + first, output(&self.request.indices));

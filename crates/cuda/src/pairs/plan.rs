@@ -13,6 +13,7 @@ use super::cost::{self, body};
 use super::course::STEPS_OF_LAUNCH;
 use super::folding::Folding;
 use super::functions::Does;
+use super::long::Long;
 use super::right::{Difference, Right};
 use super::sections::Sections;
 use super::slices::Slices;
@@ -213,7 +214,7 @@ impl<'a> Plan<'a> {
         sizes: Sizes,
         right: Option<Sides<'a>>,
     ) -> Plan<'a> {
-        let depth = sections.long.as_ref().map_or(0, |long| long.depth as usize);
+        let depth = sections.long.as_ref().map_or(0, Long::folded);
         let columns = right.as_ref().map_or(0, |right| right.of.columns());
         let body = (body(&sections) + cost::on_tensor_cores(columns)).max(1);
         let cut = cut(&tiling, &folding, [body, depth], sizes);
@@ -244,11 +245,11 @@ impl<'a> Plan<'a> {
     pub(super) fn arguments(&self) -> impl Iterator<Item = u64> + '_ {
         let sides = self.right.as_ref().map(|right| &right.sections);
         let sections = [Some(&self.sections), sides].into_iter().flatten();
-        let depth = self.sections.long.iter().map(|long| u64::from(long.depth));
+        let depths = self.sections.long.iter().flat_map(|long| &long.depths);
         let numbers = sections.flat_map(|sections| {
             sections.arguments.iter().map(|&slot| arguments::bits(sections.tape, slot))
         });
-        numbers.chain(depth)
+        numbers.chain(depths.map(|&depth| depth.into()))
     }
 
     /// What the kernel does with pairs.

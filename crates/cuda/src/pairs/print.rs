@@ -262,9 +262,14 @@ fn list(sizes: impl Iterator<Item = (&'static str, usize)>) -> String {
 /// Types and sizes.
 fn numbers(plan: &Plan<'_>) -> String {
     let Tiling { threads, rows, slices, tile, group, ahead, wide, .. } = plan.tiling;
-    let chunks = plan.sections.long.iter().flat_map(|_| {
-        let depth_at = plan.arguments().count() - 1;
-        [("DEPTH_AT", depth_at), ("DEPTHS", DEPTHS_OF_CHUNK), ("CHUNK_BYTES", CHUNK_BYTES)]
+    let chunks = plan.sections.long.iter().flat_map(|long| {
+        [
+            ("LENGTHS", long.depths.len()),
+            ("LENGTHS_AT", plan.arguments().count() - long.depths.len()),
+            ("PASSES", long.passes.len()),
+            ("DEPTHS", DEPTHS_OF_CHUNK),
+            ("CHUNK_BYTES", CHUNK_BYTES),
+        ]
     });
     let own = [
         ("THREADS", threads),
@@ -302,7 +307,10 @@ fn numbers(plan: &Plan<'_>) -> String {
         list(of_states(plan, shape, long).chain(own).chain(chunks).chain(centred).chain(of_tiles)),
         plan.sections.tape.inputs().len().max(1),
         plan.arguments().count().max(1),
-        plan.sections.long.as_ref().map_or("", |_| "#define DEPTH ((u32)in.numbers[DEPTH_AT])\n")
+        plan.sections
+            .long
+            .as_ref()
+            .map_or("", |_| "#define DEPTH(k) ((u32)in.numbers[LENGTHS_AT + (k)])\n")
     )
 }
 

@@ -196,9 +196,10 @@ impl<'a> Sections<'a> {
         self.unheld.binary_search(&slot).is_ok()
     }
 
-    /// Whether vectors of this length have it as an argument.
-    pub(super) fn is_depth(&self, len: u32) -> bool {
-        self.long.as_ref().is_some_and(|long| long.depth == len)
+    /// The length of vectors as an argument, where it is one.
+    pub(super) fn depth(&self, len: u32) -> Option<String> {
+        let place = self.long.as_ref().and_then(|long| long.place_of(len));
+        place.map(|place| format!("DEPTH({place})"))
     }
 
     /// Bytes of a section's structure, up to where another of its widest numbers could follow.

@@ -8,7 +8,7 @@
 use smallvec::SmallVec;
 use tilework_ops::Id;
 use tilework_ops::pair_fold::Monoid;
-use tilework_tape::{Action, Builder, Slice, Tape};
+use tilework_tape::{Action, Again, Builder, Slice, Tape};
 
 use super::folding::Folding;
 use super::sections::LONG;
@@ -48,25 +48,27 @@ pub(super) struct Slices {
     tape: Option<Tape>,
     /// The request's inputs that it has once more, behind all.
     pub(super) again: SmallVec<[usize; 2]>,
-    /// Its inputs that begin elsewhere for every slice, each with how many components of the result stand for one of its own.
-    pub(super) moved: SmallVec<[(usize, usize); 2]>,
+    /// Its inputs that begin elsewhere for every slice, and where.
+    pub(super) moved: SmallVec<[(usize, Again); 2]>,
     /// The first component of the part.
     pub(super) from: usize,
     pub(super) len: usize,
     all: usize,
+    /// Components of a row that slices lie inside of.
+    row: usize,
 }
 
 impl Slices {
     fn new(of: Of, len: usize, all: usize) -> Slices {
         let (again, moved) = (SmallVec::new(), SmallVec::new());
-        Slices { of, tape: None, again, moved, from: 0, len, all }
+        Slices { of, tape: None, again, moved, from: 0, len, all, row: all }
     }
 
     /// The same with the formula of a slice, of the whole one.
-    fn with(self, whole: &Tape, Slice { tape, again }: Slice) -> Slices {
-        let (again, units): (SmallVec<_>, SmallVec<[usize; 2]>) = again.into_iter().unzip();
-        let moved = (whole.inputs().len()..).zip(units).collect();
-        Slices { tape: Some(tape), again, moved, ..self }
+    fn with(self, whole: &Tape, Slice { tape, again, row }: Slice) -> Slices {
+        let moved = (whole.inputs().len()..).zip(again.iter().copied()).collect();
+        let again = again.iter().map(|again| again.input).collect();
+        Slices { tape: Some(tape), again, moved, row: row.unwrap_or(self.all), ..self }
     }
 
     /// Slices of at most so many; none where there are not more, or they do not stand side by side in one input.
@@ -80,7 +82,7 @@ impl Slices {
         (0..tape.inputs().len()).find_map(|input| {
             let whole = tape.inputs()[input].slot.len as usize == all;
             let tape = tape.narrowed(input, len as u32).filter(|_| whole)?;
-            let moved = SmallVec::from_slice(&[(input, 1)]);
+            let moved = SmallVec::from_slice(&[(input, Again::alike(input))]);
             Some(Slices { tape: Some(tape), moved, ..Slices::new(Of::Components, len, all) })
         })
     }
@@ -109,23 +111,17 @@ impl Slices {
     /// all have no more, where they are not folded each for itself, or where components of a long part do not stand
     /// side by side.
     pub(super) fn of_parts(tape: &Tape, folding: &Folding, words: usize) -> Vec<Slices> {
-        let (size, shape) = (folding.accumulates.size() / 4, folding.shape);
-        let (of, fits, most) = match folding.monoid() {
-            Monoid::Smallest | Monoid::Largest if shape.k > RANKS_OF_TEAM => return Vec::new(),
-            Monoid::Smallest | Monoid::Largest if shape.k > 1 => (Of::Each, FEW_RANKS / shape.k, 1),
-            // With their indices.
-            Monoid::Smallest | Monoid::Largest => {
-                (Of::Components, words / (2 * size), words / (2 * size))
-            }
-            Monoid::Shifted => return Vec::new(),
-            _ => (Of::Components, words / size, words / size),
+        let (shape, single) = (folding.shape, folding.accumulates.size() <= 4);
+        let most = match most_components(folding, words) {
+            // More ranks than a slice has a place for in its results.
+            Some(_) if shape.k > RANKS_OF_TEAM => return Vec::new(),
+            Some(most) => most,
+            None => return Vec::new(),
         };
-        if shape.dim <= fits.max(1) {
-            return Vec::new();
-        }
+        let of = if shape.k > 1 { Of::Each } else { Of::Components };
         let spread = spread(tape);
         let tape = spread.as_ref().unwrap_or(tape);
-        parts(tape, of, most, most.min(SLICE[usize::from(size > 1)])).unwrap_or_default()
+        parts(tape, of, most, most.min(SLICE[usize::from(!single)])).unwrap_or_default()
     }
 
     /// The formula of a slice, of that of all components.
@@ -133,17 +129,32 @@ impl Slices {
         slices.and_then(|slices| slices.tape.as_ref()).unwrap_or(whole)
     }
 
-    /// The first component of each, counted from that of the part; the last one begins early enough to be whole. Slices of
+    /// The first component of each, counted from that of the part; the last one of a row begins early enough to be whole. Slices of
     /// weights come last first: where a row has its exponent and plain sum before its weighted sums, each slice writes these
     /// two where weighted sums of the next one stand, and the very first where they belong.
     pub(super) fn firsts(&self) -> impl Iterator<Item = usize> {
-        let (all, len, of) = (self.all, self.len, self.of);
-        let count = all.div_ceil(len);
-        (0..count).map(move |k| {
+        let (len, of, row) = (self.len, self.of, self.row);
+        let count = row.div_ceil(len);
+        let of_row = move |k: usize| {
             let place = if of == Of::Weights { count - 1 - k } else { k };
-            (place * len).min(all - len)
-        })
+            (place * len).min(row - len)
+        };
+        let rows = (0..self.all).step_by(row);
+        rows.flat_map(move |before| (0..count).map(move |k| before + of_row(k)))
     }
+}
+
+/// The most components that a thread has so many words for, where there are more and they are folded each for itself.
+pub(super) fn most_components(folding: &Folding, words: usize) -> Option<usize> {
+    let (size, shape) = (folding.accumulates.size() / 4, folding.shape);
+    let (fits, most) = match folding.monoid() {
+        Monoid::Smallest | Monoid::Largest if shape.k > 1 => (FEW_RANKS / shape.k, 1),
+        // With their indices.
+        Monoid::Smallest | Monoid::Largest => (words / (2 * size), words / (2 * size)),
+        Monoid::Shifted => return None,
+        _ => (words / size, words / size),
+    };
+    (shape.dim > fits.max(1)).then_some(most)
 }
 
 /// A number times vectors side by side, as these products side by side; none where a formula is something else.
@@ -186,15 +197,25 @@ fn parts(tape: &Tape, of: Of, most: usize, len: usize) -> Option<Vec<Slices>> {
         match all > most {
             false => near.push(slot),
             true => {
-                // Of equal length, or whole rows of an outer product.
-                let mut rows: Vec<usize> =
-                    (1..=if len == SLICE[0] { OUTER } else { len }).rev().collect();
-                rows.sort_by_key(|len| all.div_ceil(*len) * (len + ONE_MORE));
-                let lengths = [length_in_fours(all, len)].into_iter().chain(rows);
-                let mut found = lengths.map(|len| (len, tape.slice(&[], slot, len as u32)));
-                let (len, slice) = found.find_map(|(len, slice)| Some((len, slice?)))?;
-                let slices = Slices { from, ..Slices::new(of, len, all) };
-                parts.push(slices.with(tape, slice));
+                let slices = |len: usize| {
+                    let slices = Slices { from, ..Slices::new(of, len, all) };
+                    Some(slices.with(tape, tape.slice(&[], slot, len as u32)?))
+                };
+                // Of equal length, or whole rows of an outer product, or parts of these.
+                let equal = slices(length_in_fours(all, len)).filter(|slices| slices.row == all);
+                let rows = || {
+                    let row = slices(1)?.row;
+                    let count = |len: usize| match len.is_multiple_of(row) {
+                        true => all.div_ceil(len),
+                        false => all / row * row.div_ceil(len),
+                    };
+                    let most = if len == SLICE[0] { OUTER } else { len };
+                    let fits = |len: &usize| *len < row || len.is_multiple_of(row);
+                    let mut lengths: Vec<usize> = (1..=most).rev().filter(fits).collect();
+                    lengths.sort_by_key(|&len| count(len) * (len + ONE_MORE));
+                    lengths.into_iter().find_map(slices)
+                };
+                parts.push(equal.or_else(rows)?);
             }
         }
         from += all;
@@ -258,6 +279,8 @@ mod tests {
                 132,
             ),
             ("Exp(-SqDist(x,y)) * Concat(y, b)", 91),
+            ("TensorProd(x - y, x - y)", 8100),
+            ("Concat(Exp(-SqDist(x,y)) * TensorProd(x - y, c), b)", 3601),
         ] {
             let aliases = ["x = Vi(90)", "y = Vj(90)", "b = Vj(1)", "c = Vi(40)"];
             let parsed = formula(text, &aliases).unwrap();

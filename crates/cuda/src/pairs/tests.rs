@@ -28,7 +28,7 @@ const F32: DType = DType::Float32;
 const HOPPER: (i32, i32) = (9, 0);
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden");
 
-fn aliases() -> [&'static str; 8] {
+fn aliases() -> [&'static str; 10] {
     cases::ALIASES.map(|(alias, _)| alias)
 }
 
@@ -357,6 +357,8 @@ fn what_is_compiled_needs_little_local_memory() {
         ("ArgKMin", Some(100), "WeightedSqDist(q, x, y)", 784, 1, F32, false),
         ("LogSumExp", None, "(Normalize(x)|Normalize(y))", 784, 1, DType::Float64, false),
         ("Sum", None, "Sum(Square(x - y) / (x + y)) * b", 784, 1, F32, true),
+        ("Sum", None, "Grad(Exp(-SqDist(x,y)) * b, x, e)", 200, 100, F32, false),
+        ("KMin", Some(20), "SqDist(x,y) + (e|b)", 200, 100, F32, false),
         ("KMin_ArgKMin", Some(10), "x - y", 3, 1, F32, false),
         ("KMin", Some(50), "Concat(x - y, b)", 10, 1, F32, false),
         ("ArgKMax", Some(3), "x * y", 8, 1, DType::Float64, false),
@@ -378,9 +380,10 @@ fn what_is_compiled_needs_little_local_memory() {
         ),
         ("KMin", Some(20), "SqDist(x / Norm2(x), y)", 100, 1, DType::Float64, false),
     ] {
-        let aliases = [("x = Vi", dim), ("y = Vj", dim), ("b = Vj", width), ("q = Pm", dim)];
-        let aliases = aliases.map(|(variable, dim)| format!("{variable}({dim})"));
-        let aliases = aliases.each_ref().map(String::as_str);
+        let aliases = [("x = Vi", dim), ("y = Vj", dim), ("b = Vj", width), ("e = Vi", width)];
+        let aliases = aliases.into_iter().chain([("q = Pm", dim)]);
+        let aliases: Vec<String> = aliases.map(|(name, dim)| format!("{name}({dim})")).collect();
+        let aliases: Vec<&str> = aliases.iter().map(String::as_str).collect();
         let parsed = formula(text, &aliases).expect(text);
         let weight = reduction.ends_with("Weight").then(|| formula("b", &aliases).expect(text));
         let reduction =

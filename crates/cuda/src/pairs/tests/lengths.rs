@@ -40,6 +40,8 @@ fn no_length_beyond_a_few_is_compiled_anew() {
         ("Sum", GRADIENT, Points),
         ("Sum", TOGETHER, Points),
         ("Sum", "Grad(Exp(-SqDist(x,y)) * b, x, e)", Columns),
+        ("Sum", "Grad(Exp(-SqDist(x,y)) * b, x, e)", Both),
+        ("Sum", "Exp(-SqDist(x,y)) * (e|b)", Both),
         ("Sum", "(x - y) * c", Points),
         ("Sum", "(x|y) * c / (Norm2(x) * Norm2(y))", Points),
         ("LogSumExp", "-SqDist(x,y)", Points),
@@ -50,7 +52,7 @@ fn no_length_beyond_a_few_is_compiled_anew() {
     ] {
         for (strict, count) in [(false, 20_000), (false, 2000), (false, 10), (true, 20_000)] {
             let mut texts = BTreeMap::<(usize, u8), HashSet<String>>::new();
-            for len in (LONG as usize + 1..400).step_by(3) {
+            for len in (LONG as usize + 1..400).step_by(13) {
                 let dim = if long == Columns { 3 } else { len };
                 let width = if long == Points { 1 } else { len };
                 let aliases = [("x = Vi", dim), ("y = Vj", dim), ("b = Vj", width)];
