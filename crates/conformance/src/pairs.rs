@@ -263,6 +263,36 @@ pub fn batches(device: Device) {
     for sizes in [(6, 18), (4, MANY), (MANY, 4)] {
         batches_of(device, sizes);
     }
+    batches_of_many_axes(device);
+}
+
+/// More batch axes than kernels walk, of which no two can be one: x has every second of them, y the others.
+fn batches_of_many_axes(device: Device) {
+    const AXES: usize = 9;
+    let (m, n) = (3, 5);
+    let draw = |odd: usize, rows: usize, seed: u64| {
+        let of_batch = |axis: usize| if axis % 2 == odd { 2 } else { 1 };
+        let shape: Vec<usize> = (0..AXES).map(of_batch).chain([rows, 2]).collect();
+        let numbers: Vec<f64> = (0..shape.iter().product()).map(|k| number(seed, k)).collect();
+        array(device, &shape, DType::Float64, &numbers)
+    };
+    let (x, y) = (draw(0, m, 1), draw(1, n, 2));
+    let aliases = ["x = Vi(2)", "y = Vj(2)"];
+    for (name, text) in [("Sum", "Exp(-SqDist(x,y))"), ("Min_ArgMin", "SqDist(x,y)")] {
+        let call = Genred::new(text, &aliases, name, 1).expect(text);
+        let all = call.call_with(&[&x, &y], &Options::default()).expect(text);
+        let values = floats(&all.values.expect("values"));
+        let flat = |array: &Array, rows: usize| {
+            let shape: Vec<usize> = [2; AXES].into_iter().chain([rows, 2]).collect();
+            let shared = array.broadcast_to(&shape).expect("broadcast");
+            shared.reshape(&[-1, rows as isize, 2]).expect("reshape")
+        };
+        let [x, y] = [flat(&x, m), flat(&y, n)];
+        let expected = call.call_with(&[&x, &y], &Options::default()).expect(text);
+        close(name, &values, &floats(&expected.values.expect("values")), 1e-13);
+        let indices = |found: Option<Array>| found.map(|it| it.to_vec::<i64>().expect("indices"));
+        assert_eq!(indices(all.indices), indices(expected.indices), "{name}");
+    }
 }
 
 fn batches_of(device: Device, (m, n): (usize, usize)) {

@@ -266,6 +266,8 @@ impl Cuda {
         if let Some(&(_, function)) = functions.iter().find(|(known, _)| *known == name) {
             return Ok(function);
         }
+        // Of a card whose context is not the thread's own.
+        let _entered = self.enter()?;
         // SAFETY: a module is loaded as long as it lives.
         let function = unsafe { self.driver().function(module.handle, name) };
         let function = function.map_err(|fault| self.fault(operation, fault))?;

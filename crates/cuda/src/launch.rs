@@ -6,7 +6,7 @@ use std::ffi::c_void;
 
 use smallvec::SmallVec;
 use tilework_backend::{Session, Target, ViewRef};
-use tilework_error::{Error, Result};
+use tilework_error::Result;
 use tilework_layout::{Layout, LoopNest};
 
 use crate::driver::{Address, Grid};
@@ -254,13 +254,6 @@ impl Rows {
             steps: layouts.map(|layout| layout.strides()[axis]),
         })
     }
-}
-
-/// Views with more loops than kernels over pairs walk, which a copy straightens.
-pub(crate) fn too_many_axes(name: &str) -> Error {
-    let message =
-        format!("the array has more than {MAX_AXES} axes that do not merge; copy it first");
-    Error::unsupported(name, message)
 }
 
 /// What `Division` of the kernels divides by `d` with: for n < 2^31, n / d is

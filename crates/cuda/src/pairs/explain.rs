@@ -11,6 +11,7 @@ use tilework_tape::Per;
 
 use super::plan::{Cut, Plan, Sizes};
 use super::slices::{Of, Slices};
+use super::wide::MOST_RANGES;
 use super::wide::Wide;
 use super::{Expanded, Job, key, print};
 use crate::device::Cuda;
@@ -138,13 +139,24 @@ impl Job<'_> {
             _ => f64::from(f32::EPSILON) / 2.0,
         };
         let Cut { range, ranges, lanes, .. } = plan.cut;
-        let additions = match folding.compensated {
-            // To the first order.
-            true => 2,
-            false => additions(range.min(self.sizes.n)) + additions(ranges) + lanes,
+        let stages = 1 + usize::from(ranges > 1) + usize::from(lanes > 1);
+        let additions = match (folding.compensated, plan.tiling.wide) {
+            // To the first order, of each stage whose result is rounded.
+            (true, _) => 2 * stages,
+            (false, None) => additions(range.min(self.sizes.n)) + additions(ranges) + lanes,
+            // Ranges and panels are joined after all.
+            (false, Some(wide)) => {
+                let joined = MOST_RANGES + self.panels();
+                joined
+                    + if wide.right > 0 {
+                        additions_of_right(self.sizes.n)
+                    } else {
+                        additions(self.sizes.n) + 4
+                    }
+            }
         };
         match folding.monoid() {
-            Monoid::Add if plan.tiling.wide.is_none() => {
+            Monoid::Add => {
                 format!(
                     "{how}, error <= {:.1e} of the sum of magnitudes",
                     additions as f64 * roundoff
@@ -152,6 +164,14 @@ impl Job<'_> {
             }
             _ => how.to_owned(),
         }
+    }
+
+    /// Panels that sums on tensor cores go on through.
+    fn panels(&self) -> usize {
+        self.expanded
+            .as_ref()
+            .filter(|expanded| expanded.plan.tiling.wide.is_some())
+            .map_or(0, |expanded| self.sizes.n.div_ceil(self.parts(expanded).columns.max(1)))
     }
 
     /// The form that the data allow, and what it may cost.
@@ -188,6 +208,9 @@ impl Job<'_> {
             }
             let error = expanded.square.error(tape) / 2.0 * f64::from(f32::EPSILON) / 2.0;
             return format!("{form}: error of the product <= {error:.1e} of the norms' product");
+        }
+        if expanded.square.is_filter() && chosen.is_none() {
+            return format!("{form}: norms up to {most:.3} leave the range of a filter");
         }
         if expanded.square.is_filter() {
             let doubt = (x + y) * expanded.square.doubt(tape);
@@ -248,4 +271,10 @@ fn additions(terms: usize) -> usize {
     let [runs, many, most] = [64, 64 * 64, 64 * 64 * 64].map(|run| terms.div_ceil(run));
     // The levels are added up at the end.
     if terms <= 1 { 0 } else { terms.min(64) + runs.min(64) + many.min(64) + most + 3 }
+}
+
+/// The same of weights times right-hand sides: twelve in the tensor core, which rounds twice as much, runs of 64 of these, and
+/// what these are added up to.
+fn additions_of_right(terms: usize) -> usize {
+    2 * 12 + 64 + terms.div_ceil(64 * 32)
 }

@@ -283,7 +283,10 @@ impl Job<'_> {
         let span = plan.tiling.span();
         let ranks = plan.slices.filter(|slices| slices.of == Of::Ranks);
         let states = if cut.ranges > 1 { cut.ranges * plan.folding.state_bytes() } else { 0 };
-        let bytes = states + ranks.map_or(0, |_| LAST_BYTES);
+        // Whether each block refused.
+        let flags = cut.blocks * cut.ranges.div_ceil(plan.tiling.slices) * size_of::<u32>();
+        let flags = if plans.len() > 1 { flags.div_ceil(self.sizes.m) } else { 0 };
+        let bytes = states + flags + ranks.map_or(0, |_| LAST_BYTES);
         let room = PARTIAL_BYTES.checked_div(bytes).unwrap_or(usize::MAX);
         let innermost = self.batches.lens.last().copied().unwrap_or(1);
         let pieces = pieces([self.sizes.batches, self.sizes.m], innermost, room, span);

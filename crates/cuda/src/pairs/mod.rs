@@ -1,6 +1,6 @@
 //! Reductions over pairs: kernels printed for the formula at hand.
 //!
-//! The walk of a call: [`run`] looks for the `forms` of a formula: many components in `slices`,
+//! The walk of a call: [`run`] has a call that no kernel takes whole `cutting` into several, and looks for the `forms` of a formula: many components in `slices`,
 //! weights times `right`-hand sides. It makes a `plan` (sections of the tape, rows and tiles, ranges of
 //! j), and a second one where the formula has a `square` that may be expanded, on tensor cores where it
 //! is `wide`. `launching` looks kernels up or has them printed (`print`) and compiled, measures the
@@ -12,6 +12,7 @@ mod choice;
 mod chunks;
 mod cost;
 mod course;
+mod cutting;
 mod explain;
 mod few;
 mod folding;
@@ -37,13 +38,14 @@ mod worth;
 use std::cell::OnceCell;
 
 use smallvec::SmallVec;
-use tilework_backend::{PairReduce, Progress, Scheme, Session, Target, ViewRef};
+use tilework_backend::{PairReduce, Scheme, Session, Target, ViewRef};
 use tilework_error::{Error, Result};
 use tilework_layout::Layout;
-use tilework_tape::{Builder, Per, Slice, Tape};
+use tilework_tape::{Per, Tape};
 
 use crate::device::Cuda;
-use crate::launch::{MAX_AXES, Nest, too_many_axes};
+use crate::launch::Nest;
+use cutting::Parts;
 use folding::Folding;
 use plan::{Plan, Sizes};
 use right::{Columns, Right};
@@ -60,8 +62,8 @@ pub(crate) fn run(
 ) -> Result<()> {
     let folding = Folding::new(request);
     let forms = Forms::new(request.tape, &folding);
-    if let Some(most) = forms.too_wide(&folding) {
-        return some_by_some(request, name, most, |some| run(cuda, session, some, name));
+    if let Some(by) = Parts::of(request, &forms, &folding) {
+        return by.each(request, name, |part| run(cuda, session, part, name));
     }
     match Job::new(cuda, request, name, folding, &forms)? {
         Some(job) => job.launch(cuda, session),
@@ -100,10 +102,10 @@ pub(crate) fn explain(
 ) -> Result<String> {
     let folding = Folding::new(request);
     let forms = Forms::new(request.tape, &folding);
-    if let Some(most) = forms.too_wide(&folding) {
-        let mut all = format!("{cuda}: {most} components at a time, in a formula of their own\n");
-        some_by_some(request, name, most, |some| {
-            all += &explain(cuda, session, some, name)?;
+    if let Some(by) = Parts::of(request, &forms, &folding) {
+        let mut all = format!("{cuda}: {by}, as calls of their own\n");
+        by.each(request, name, |part| {
+            all += &explain(cuda, session, part, name)?;
             Ok(())
         })?;
         return Ok(all);
@@ -112,79 +114,6 @@ pub(crate) fn explain(
         Some(job) => job.explain(cuda, session),
         None => Ok(format!("{cuda}: no rows, nothing to do\n")),
     }
-}
-
-/// Does something with a request for some components of a formula after others, at most so many at once, where no thread has
-/// memory for all; teams keep many ranks of one component.
-fn some_by_some(
-    request: &PairReduce<'_>,
-    name: &str,
-    most: usize,
-    mut work: impl FnMut(&PairReduce<'_>) -> Result<()>,
-) -> Result<()> {
-    let all = request.shape().dim;
-    if request.output_shape().contains(&0) {
-        return Ok(());
-    }
-    let output = request.tape.outputs()[0];
-    // A formula that is narrower is one for all of them, and has short vectors.
-    let slice = if most == 1 { request.tape.slice(&[], output, 1) } else { None };
-    let layout = |target: &Option<Target<'_>>, component: usize, count: usize| {
-        let layout = target.as_ref().map(|target| target.layout());
-        let part = |layout: &Layout| match most {
-            1 => every(layout, component, all),
-            _ => layout.narrow(-1, component, count),
-        };
-        layout.map(part).transpose()
-    };
-    for component in (0..all).step_by(most) {
-        let count = most.min(all - component);
-        let (tape, again) = match &slice {
-            Some(Slice { tape, again, .. }) => (tape.clone(), &again[..]),
-            None => {
-                let mut build = Builder::continuing(request.tape);
-                let one = build.extract(output, component as u32, count as u32)?;
-                (build.finish(&[one])?.only(&[one]), &[][..])
-            }
-        };
-        let narrower = again.iter().map(|again| {
-            let layout = request.inputs[again.input].layout();
-            layout.narrow(-1, again.first(component), 1)
-        });
-        let narrower = narrower.collect::<Result<Vec<Layout>>>()?;
-        let mut inputs: SmallVec<[ViewRef<'_>; 8]> = request.inputs.iter().copied().collect();
-        for (again, layout) in again.iter().zip(&narrower) {
-            inputs.push(request.inputs[again.input].with_layout(layout)?);
-        }
-        let layouts = [&request.values, &request.indices].map(|it| layout(it, component, count));
-        let [of_values, of_indices] = layouts;
-        let layouts = [of_values?, of_indices?];
-        let [values, indices] = [(&request.values, &layouts[0]), (&request.indices, &layouts[1])]
-            .map(|(target, layout)| {
-                let both = target.as_ref().zip(layout.as_ref());
-                both.map(|(target, layout)| target.part(name, layout)).transpose()
-            });
-        let told = |fraction: f64| {
-            let so_far = (component as f64 + count as f64 * fraction) / all as f64;
-            request.progress.is_none_or(|progress| progress.goes_on(so_far))
-        };
-        let progress = request.progress.map(|_| Progress(&told));
-        let (values, indices) = (values?, indices?);
-        work(&PairReduce { tape: &tape, inputs: &inputs, values, indices, progress, ..*request })?;
-    }
-    Ok(())
-}
-
-/// Every so-many-th number of rows, from one on.
-fn every(layout: &Layout, first: usize, step: usize) -> Result<Layout> {
-    let (mut shape, mut strides) = (layout.shape().to_vec(), layout.strides().to_vec());
-    let mut offset = layout.offset();
-    if let (Some(len), Some(stride)) = (shape.last_mut(), strides.last_mut()) {
-        offset = offset.wrapping_add_signed(first as isize * *stride);
-        *len /= step;
-        *stride *= step as isize;
-    }
-    Layout::new(&shape, &strides, offset)
 }
 
 /// A formula, and other tapes of it.
@@ -212,12 +141,6 @@ impl<'t> Forms<'t> {
         let (right, many) = Right::sliced(tape, folding).unzip();
         let (ranks, many, columns) = (ranks.flatten(), many.flatten(), Columns::new(tape));
         Forms { tape, few, ranks, parts, little: OnceCell::new(), many, right, columns }
-    }
-
-    /// Components to be taken at once, where they have no slices, and a thread has no memory for all.
-    fn too_wide(&self, folding: &Folding) -> Option<usize> {
-        let whole = self.few.is_none() && self.parts.is_empty() && self.right.is_none();
-        slices::most_components(folding, MOST_WORDS).filter(|_| whole)
     }
 }
 
@@ -265,11 +188,7 @@ impl<'r> Job<'r> {
             return Ok(None);
         }
         let Plans { direct, others, expanded, by_block } = Plans::new(forms, folding, sizes);
-        let mut batches = batch_loops(request, batch);
-        batches.merge();
-        if batches.lens.len() > MAX_AXES {
-            return Err(too_many_axes(name));
-        }
+        let batches = batch_loops(request, batch);
         let all = || [&direct].into_iter().chain(&others);
         if let Some(bytes) = all().find_map(|plan| plan.too_many_bytes(&sizes)) {
             let message = format!(
@@ -389,20 +308,22 @@ fn expanded(tape: &Tape, folding: &Folding, sizes: &Sizes) -> Option<Square> {
     wide::by_tiles(square, tape, folding, sizes).or(fused.then_some(square))
 }
 
-/// The batch axes of inputs and outputs, in this order.
+/// The batch axes of inputs and outputs, in this order, as few as they can be.
 fn batch_loops(request: &PairReduce<'_>, batch: &[usize]) -> Nest {
     let layouts: SmallVec<[Option<&Layout>; 8]> = (request.inputs.iter())
         .map(|view: &ViewRef<'_>| Some(view.layout()))
         .chain([&request.values, &request.indices].map(|x| x.as_ref().map(Target::layout)))
         .collect();
     let stride = |layout: &Option<&Layout>, axis: usize| layout.map_or(0, |it| it.strides()[axis]);
-    Nest {
+    let mut nest = Nest {
         lens: batch.iter().copied().collect(),
         strides: (0..batch.len())
             .map(|axis| layouts.iter().map(|layout| stride(layout, axis)).collect())
             .collect(),
         offsets: layouts.iter().map(|layout| layout.map_or(0, |it| it.offset())).collect(),
-    }
+    };
+    nest.merge();
+    nest
 }
 
 impl Job<'_> {

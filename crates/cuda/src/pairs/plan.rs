@@ -410,6 +410,16 @@ mod tests {
         }
     }
 
+    /// A number of two vectors of i, which stay whole; others come in chunks.
+    fn of_two(dim: u32) -> Tape {
+        let mut build = Builder::continuing(&gaussian(dim));
+        let squares = build.apply(Id::Square, &[0]).unwrap();
+        let difference = build.apply(Id::Subtract, &[0, 1]).unwrap();
+        let product = build.dot(squares, difference).unwrap();
+        let all = build.apply(Id::Multiply, &[product, gaussian(dim).outputs()[0]]).unwrap();
+        build.finish(&[all]).unwrap()
+    }
+
     #[test]
     fn tiles_fit_shared_memory_or_are_refused() {
         let fits = |tape: &Tape, capability| {
@@ -417,12 +427,7 @@ mod tests {
             Plan::new(tape, sum(1), sizes, None).too_many_bytes(&sizes).is_none()
         };
         for (dim, old, new) in [(784, true, true), (8192, false, true), (40_000, false, false)] {
-            // A vector of i that is needed beside another one stays whole; others come in chunks.
-            let mut build = Builder::continuing(&gaussian(dim));
-            let squares = build.apply(Id::Square, &[0]).unwrap();
-            let (product, kernel) = (build.dot(squares, 1).unwrap(), gaussian(dim).outputs()[0]);
-            let all = build.apply(Id::Multiply, &[product, kernel]).unwrap();
-            let both = build.finish(&[all]).unwrap();
+            let both = of_two(dim);
             for (capability, fit) in [((8, 0), old), ((9, 0), new)] {
                 assert_eq!(fits(&both, capability), fit, "{dim}, {capability:?}");
                 assert!(fits(&gaussian(dim), capability), "{dim}, {capability:?}");
@@ -433,11 +438,7 @@ mod tests {
     #[test]
     fn teams_keep_ranks_of_vectors_that_stay_whole() {
         for (dim, team) in [(100, 32), (400, 32), (2000, 1)] {
-            let mut build = Builder::continuing(&gaussian(dim));
-            let squares = build.apply(Id::Square, &[0]).unwrap();
-            let (product, kernel) = (build.dot(squares, 1).unwrap(), gaussian(dim).outputs()[0]);
-            let all = build.apply(Id::Multiply, &[product, kernel]).unwrap();
-            let tape = build.finish(&[all]).unwrap();
+            let tape = of_two(dim);
             let ranks = Folding { fold: PairFoldId::ArgKMin, ..sum(1000) };
             let plan = Plan::new(&tape, ranks, sizes(1, 5000, 5000, Scheme::Auto), None);
             assert_eq!(plan.tiling.team, team, "{plan:?}");

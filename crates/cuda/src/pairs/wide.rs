@@ -53,7 +53,7 @@ const BESIDE: usize = 32;
 const STATE_WORDS: usize = 48;
 
 /// The most ranges of a panel.
-const MOST_RANGES: usize = 64;
+pub(super) const MOST_RANGES: usize = 64;
 
 /// What a kernel's text is made for, beside its tiling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
