@@ -7,6 +7,8 @@
 
 static_assert(LANES == 1 && ROWS == 1, "a thread owns a row");
 enum { CHOICES = 1, DEEP = CHUNK_BYTES / sizeof(T), HEIGHT = 8, WIDE_BY = TILE / HEIGHT, OF_PAIR = sizeof(Numbers) / sizeof(T) };
+// Components of rows that are asked for before the first is waited for: of several passes all would need local memory.
+enum { AT_ONCE = PASSES > 1 ? DEEP / 4 : DEEP };
 #define OWN_ROWS(x) OfI x[ROWS]
 
 // Longer by one read of a thread, so that what neighbours write is in different banks.
@@ -65,17 +67,20 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
                 const bool there = d + k < depth;
                 // All are asked for before the first is waited for, so none is left out: beyond an end there is another.
                 const u32 at_k = there ? d + k : 0;
-                T of_i[DEEP], of_j[TILE / turns];
-                EACH(q, DEEP) {
-                    const int r = from + q * turns;
-                    of_i[q] = long_i(in, at, p, of_rows[OF_ROWS ? r : 0], first + r < last ? first + r : last, at_k, pass);
-                }
+                T of_j[TILE / turns];
                 EACH(q, TILE / turns) {
                     const int t = from + q * turns < here ? from + q * turns : here - 1;
                     of_j[q] = long_j(in, at, p, tile[t], own.begin + j + t, at_k, pass);
                 }
                 T one = threadIdx.x < DEEP ? long_once(in, at, p, at_k, pass) : (T)0;
-                EACH(q, DEEP) chunks.rows[turn][k][from + q * turns] = there ? of_i[q] : (T)0;
+                PRAGMA(unroll 1) for (int some = 0; some < DEEP; some += AT_ONCE) {
+                    T of_i[AT_ONCE];
+                    EACH(q, AT_ONCE) {
+                        const int r = from + (some + q) * turns;
+                        of_i[q] = long_i(in, at, p, of_rows[OF_ROWS ? r : 0], first + r < last ? first + r : last, at_k, pass);
+                    }
+                    EACH(q, AT_ONCE) chunks.rows[turn][k][from + (some + q) * turns] = there ? of_i[q] : (T)0;
+                }
                 EACH(q, TILE / turns) chunks.columns[turn][k][from + q * turns] = there ? of_j[q] : (T)0;
                 if (threadIdx.x < DEEP) of_once[turn][k] = there ? one : (T)0;
                 // The chunk before is read by nobody any more when all are here, so that two are enough.
