@@ -67,16 +67,26 @@ impl Blocks {
 
     /// The result, where the arrays are.
     pub(super) fn run(&self, call: &Call<'_>, options: &Options<'_>) -> Result<Reduced> {
-        as_one_step(call, || self.in_blocks(call, options))
+        as_one_step(call, || {
+            let reduce = |part: &Call<'_>, options: &Options<'_>| self.reduce(part, options);
+            self.in_blocks(call, options, || call.room(), reduce)
+        })
     }
 
-    fn in_blocks(&self, call: &Call<'_>, options: &Options<'_>) -> Result<Reduced> {
+    /// What work gives for each block of what survives, in its place.
+    fn in_blocks(
+        &self,
+        call: &Call<'_>,
+        options: &Options<'_>,
+        room: impl FnOnce() -> Result<Reduced>,
+        work: impl Fn(&Call<'_>, &Options<'_>) -> Result<Reduced>,
+    ) -> Result<Reduced> {
         let options = Options { device: None, ..*options };
         let axis = call.reduction.axis();
         let survivor = axis.survivor();
         let [batches, rows] = self.cut.counts(call);
         let parts = batches.saturating_mul(rows);
-        let mut room = Room::new(call.device(), parts, || call.room())?;
+        let mut room = Room::new(call.device(), parts, room)?;
         for (batches, done) in self.cut.batches(&call.extent.batch) {
             let batch = Part::of_batches(call, &batches)?;
             // What is reduced in one block is copied once for all blocks of what survives in these batches.
@@ -93,7 +103,7 @@ impl Blocks {
                             Part::of(&whole, survivor, &rows)?.kept_on(self.device, &whole)?;
                         // After the copies, which are made while the device works on the block before.
                         room.settle()?;
-                        self.reduce(&part.call(&whole), options)
+                        work(&part.call(&whole), options)
                     })?;
                     room.put(part, (batches.clone(), rows))?;
                 }
@@ -137,23 +147,14 @@ impl Blocks {
         states.ok_or_else(|| Error::value("reduction", "there is no block"))
     }
 
-    /// The states of a call; of each block of batches all of the surviving side is on the device
-    /// meanwhile.
+    /// The states of a call, where its arrays are.
     fn partial(&self, call: &Call<'_>, options: &Options<'_>, offset: i64) -> Result<Partial> {
-        let options = Options { device: None, ..*options };
-        let rows = 0..call.extent.rows(call.reduction.axis().survivor());
-        let [parts, _] = self.cut.counts(call);
-        let mut room = Room::new(call.device(), parts, || call.state_room(&options))?;
-        for (batches, done) in self.cut.batches(&call.extent.batch) {
-            let batch = Part::of_batches(call, &batches)?;
-            let kept = batch.kept_on(self.device, call)?;
-            let states =
-                options.part(done, |options| self.states(&kept.call(call), options, offset))?;
-            let (_, values, indices) = states.arrays();
-            room.put(Reduced { values: Some(values), indices }, (batches, rows.clone()))?;
-            batch.release_pages(call);
-        }
-        let Reduced { values, indices } = room.finish()?;
+        let states = |part: &Call<'_>, options: &Options<'_>| {
+            let (_, values, indices) = self.states(part, options, offset)?.arrays();
+            Ok(Reduced { values: Some(values), indices })
+        };
+        let room = || call.state_room(options);
+        let Reduced { values, indices } = self.in_blocks(call, options, room, states)?;
         Partial::with(call, Raw { values, indices })
     }
 
@@ -312,6 +313,31 @@ mod tests {
             let cuts: [(&[usize], usize, usize); 4] =
                 [(&[2, 3], 100, 100), (&[1, 2], 100, 100), (&[1, 1], 3, 4), (&[5, 2], 2, 100)];
             assert_blocks_give_the_whole(x, y, &cuts);
+        }
+    }
+
+    #[test]
+    fn states_are_made_block_by_block_of_what_survives() {
+        let (arrays, extent) = points(&[7], &[23]);
+        let formula = Expr::vi(0, 2).unwrap().dot(&Expr::vj(1, 2).unwrap()).unwrap();
+        let reduction = Reduction::new("Sum", &formula, Axis::J, None, None).unwrap();
+        let call = Call::new(&reduction, &arrays, &extent);
+        for device in devices(arrays[0].device()) {
+            for reduced in [4, 100] {
+                let told = std::sync::Mutex::new(Vec::new());
+                let tell = |fraction: f64| {
+                    told.lock().unwrap().push(fraction);
+                    true
+                };
+                let options = Options { progress: Some(Progress(&tell)), ..Options::default() };
+                blocks(device, &[], 3, reduced).partial(&call, &options, 0).unwrap();
+                let told = told.into_inner().unwrap();
+                assert!(told.is_sorted(), "{device}: {told:?}");
+                // Every block is begun when its turn comes.
+                for first in [0.0, 3.0 / 7.0, 6.0 / 7.0] {
+                    assert!(told.contains(&first), "{device}: {told:?}");
+                }
+            }
         }
     }
 
