@@ -159,7 +159,7 @@ impl Wanted {
 
     fn states(call: &Call<'_>, options: &Options<'_>) -> Wanted {
         let (row, shape) = (call.reduction.row(), call.reduction.shape());
-        let values = (row.monoid.values(shape), row.states(call.accumulates(options.sums)));
+        let values = (row.monoid.values(shape), call.holds(options));
         let indices = Some(row.monoid.indices(shape)).filter(|width| *width > 0);
         Wanted { finish: false, values: Some(values), indices }
     }
@@ -190,11 +190,16 @@ impl<'a> Call<'a> {
     }
 
     /// What states are accumulated in.
-    pub(super) fn accumulates(&self, sums: SumScheme) -> DType {
+    fn accumulates(&self, sums: SumScheme) -> DType {
         match (sums, self.dtype()) {
             (SumScheme::Double, _) | (_, DType::Float64) => DType::Float64,
             _ => DType::Float32,
         }
+    }
+
+    /// What states leave a device in.
+    pub(super) fn holds(&self, options: &Options<'_>) -> DType {
+        self.reduction.row().states(self.accumulates(options.sums))
     }
 
     /// How many indices are reduced over.
@@ -313,7 +318,7 @@ impl<'a> Call<'a> {
             let row = self.reduction.row();
             let empty = |dtype: DType| Array::zeros_on(self.device(), &shape, dtype);
             return Ok(Raw {
-                values: Some(empty(row.states(self.accumulates(options.sums)))?),
+                values: Some(empty(self.holds(options))?),
                 indices: has_indices(row.monoid).then(|| empty(DType::Int64)).transpose()?,
             });
         }

@@ -170,7 +170,7 @@ impl Side {
 /// Bytes of the states of an index in one batch.
 fn state_bytes(call: &Call<'_>, options: &Options<'_>) -> usize {
     let (row, shape) = (call.reduction.row(), call.reduction.shape());
-    let values = row.monoid.values(shape) * row.states(call.accumulates(options.sums)).size();
+    let values = row.monoid.values(shape) * call.holds(options).size();
     values.saturating_add(8 * row.monoid.indices(shape))
 }
 

@@ -5,7 +5,7 @@
 //! device; derivatives are symbolic and are reductions again. A [`Partial`] is a reduction over
 //! some of the indices that can be merged with others. Rooms: `variable` (arrays as variables),
 //! `lazy`, `number`, `methods` and `reduce` (LazyTensor), `genred`, `call` (the request), `stream`
-//! (long work in blocks, with `cut` and `parts`), `two_passes` (many weights), `gradient` and `together`, `solve`, `partial`.
+//! (long work in blocks, with `cut`, `parts` and `running`), `two_passes` (many weights), `gradient` and `together`, `solve`, `partial`.
 //!
 //! ```
 //! use tilework::Array;
@@ -27,6 +27,7 @@ mod number;
 mod partial;
 mod parts;
 mod reduce;
+mod running;
 mod solve;
 mod stream;
 mod together;

@@ -43,7 +43,7 @@ pub struct Partial {
     shape: PairShape,
     dtype: DType,
     count: u64,
-    values: Array,
+    pub(super) values: Array,
     indices: Option<Array>,
 }
 
@@ -94,6 +94,22 @@ impl Partial {
             values,
             indices: raw.indices,
         })
+    }
+
+    pub(super) fn monoid(&self) -> Monoid {
+        self.fold.row().monoid
+    }
+
+    /// A state of no pairs with these values.
+    pub(super) fn of_no_pairs(&self, values: Array) -> Partial {
+        Partial { values, count: 0, ..self.clone() }
+    }
+
+    /// The same state in float64, where merging rounds.
+    pub(super) fn widened(&self) -> Result<Partial> {
+        let rounds = matches!(self.monoid(), Monoid::Add | Monoid::Multiply | Monoid::Shifted);
+        let dtype = if rounds { DType::Float64 } else { self.values.dtype() };
+        Ok(Partial { values: self.values.to_dtype(dtype)?, ..self.clone() })
     }
 
     /// The same state on another device.
@@ -211,24 +227,22 @@ impl Partial {
     /// all that the device has.
     fn merged_sums(&self, others: &Array) -> Result<Array> {
         let values = &self.values;
-        match self.fold.row().monoid {
+        match self.monoid() {
             Monoid::Multiply => values * others,
             // Truths are 0 and 1.
             Monoid::Any => values.maximum(others),
             Monoid::All => values.minimum(others),
             Monoid::Shifted => {
-                let (values, others) = (self.components(values)?, self.components(others)?);
-                let exponent = |values: &Array| values.slice(&s![Ellipsis, 0..1]);
-                let sums = |values: &Array| values.slice(&s![Ellipsis, 1..]);
-                let (held, taken) = (exponent(&values)?, exponent(&others)?);
+                let ((held, sums), (taken, other_sums)) =
+                    (self.exponents_and_sums(values)?, self.exponents_and_sums(others)?);
                 let largest = held.maximum(&taken)?;
                 // Equal infinities would give inf - inf; their scale factor is one.
-                let scaled = |of: &Array, sums: Array| -> Result<Array> {
+                let scaled = |of: &Array, sums: &Array| -> Result<Array> {
                     let factor = (of - &largest)?.exp()?;
-                    &crate::select(&of.equal(&largest)?, 1.0, &factor)? * &sums
+                    &crate::select(&of.equal(&largest)?, 1.0, &factor)? * sums
                 };
-                let sums = (&scaled(&held, sums(&values)?)? + &scaled(&taken, sums(&others)?)?)?;
-                self.side_by_side(&crate::concat(&[&largest, &sums], -1)?)
+                let sums = (&scaled(&held, &sums)? + &scaled(&taken, &other_sums)?)?;
+                self.joined(&largest, &sums)
             }
             _ => values + others,
         }
@@ -241,7 +255,7 @@ impl Partial {
         (others, other_at): (&Array, &Array),
     ) -> Result<(Array, Option<Array>)> {
         let values = &self.values;
-        let direction = match self.fold.row().monoid {
+        let direction = match self.monoid() {
             Monoid::Largest => Direction::Descending,
             _ => Direction::Ascending,
         };
@@ -280,6 +294,17 @@ impl Partial {
     /// Exponents and their sums with an axis of components before them.
     fn components(&self, exponentials: &Array) -> Result<Array> {
         self.with_last_axes(exponentials, &[self.shape.dim, self.shape.sums()])
+    }
+
+    /// The largest exponents of such values, and their sums, by components.
+    pub(super) fn exponents_and_sums(&self, values: &Array) -> Result<(Array, Array)> {
+        let values = self.components(values)?;
+        Ok((values.slice(&s![Ellipsis, 0..1])?, values.slice(&s![Ellipsis, 1..])?))
+    }
+
+    /// Values of largest exponents and their sums.
+    pub(super) fn joined(&self, exponents: &Array, sums: &Array) -> Result<Array> {
+        self.side_by_side(&crate::concat(&[exponents, sums], -1)?)
     }
 
     /// What has an axis of components with it in the last one.

@@ -10,11 +10,14 @@
 
 use tilework_error::{Error, Result};
 use tilework_formula::Expr;
+use tilework_ops::DType;
+use tilework_ops::pair_fold::Monoid;
 
 use super::call::{Call, Options, Raw, Reduced};
 use super::cut::{Cut, pieces};
 use super::partial::Partial;
 use super::parts::{Part, Room, as_one_step};
+use super::running::Running;
 use crate::array::Array;
 use crate::device::Device;
 
@@ -122,10 +125,11 @@ impl Blocks {
         }
     }
 
-    /// The states of a call whose surviving side is on the device; its first index is `offset`.
+    /// The states of a call whose surviving side is on the device, those of several blocks as `running`
+    /// gives them; its first index is `offset`.
     fn states(&self, call: &Call<'_>, options: &Options<'_>, offset: i64) -> Result<Partial> {
         let reduced = call.reduction.axis().reduced();
-        let mut states: Option<Partial> = None;
+        let mut states = Running::default();
         for (rows, done) in pieces(call.count(), self.cut.reduced) {
             let here = Part::of(call, reduced, &rows)?;
             let there = here.on(self.device, call)?;
@@ -139,19 +143,16 @@ impl Blocks {
                 options.tell(1.0).map(|()| part)
             })?;
             here.release_pages(call);
-            states = Some(match states {
-                Some(before) => before.merge(&part)?,
-                None => part,
-            });
+            states.merge(part)?;
         }
-        states.ok_or_else(|| Error::value("reduction", "there is no block"))
+        states.finish()
     }
 
     /// The states of a call, where its arrays are.
     fn partial(&self, call: &Call<'_>, options: &Options<'_>, offset: i64) -> Result<Partial> {
         let states = |part: &Call<'_>, options: &Options<'_>| {
             let (_, values, indices) = self.states(part, options, offset)?.arrays();
-            Ok(Reduced { values: Some(values), indices })
+            Ok(Reduced { values: Some(values.to_dtype(call.holds(options))?), indices })
         };
         let room = || call.state_room(options);
         let Reduced { values, indices } = self.in_blocks(call, options, room, states)?;
@@ -191,6 +192,7 @@ impl Blocks {
         told += " like this one";
         if blocks > 1 {
             told += ", states merged in order";
+            told += &merging_adds(call, options);
         }
         if home != self.device {
             told += &format!(", copied from {home} to {}", self.device);
@@ -207,6 +209,17 @@ pub(super) fn partial(call: &Call<'_>, options: &Options<'_>, offset: i64) -> Re
     }
 }
 
+/// What the merges of blocks add to the error of a block: those of `running` next to nothing, and its last step
+/// a rounding.
+fn merging_adds(call: &Call<'_>, options: &Options<'_>) -> String {
+    if call.reduction.row().monoid != Monoid::Add {
+        return String::new();
+    }
+    let eps =
+        if call.holds(options) == DType::Float64 { f64::EPSILON } else { f32::EPSILON.into() };
+    format!(", which adds {:.1e} to the error of a block's sums", eps / 2.0)
+}
+
 fn host_bytes(array: &Array) -> usize {
     let bytes = array.len().saturating_mul(array.dtype().size());
     if array.storage().is_on_host() { bytes } else { 0 }
@@ -214,7 +227,7 @@ fn host_bytes(array: &Array) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use tilework_backend::Progress;
+    use tilework_backend::{Progress, SumScheme};
     use tilework_formula::reduction::{REDUCTIONS, Weight};
     use tilework_formula::{Axis, Category, Expr, Reduction, Variable};
     use tilework_layout::Dims;
@@ -223,7 +236,7 @@ mod tests {
     use super::super::lazy::LazyTensor;
     use super::super::variable::Extent;
     use super::*;
-    use crate::{DType, s};
+    use crate::s;
 
     /// Where the arrays are, and where they are not.
     fn devices(home: Device) -> Vec<Device> {
@@ -336,6 +349,50 @@ mod tests {
                 // Every block is begun when its turn comes.
                 for first in [0.0, 3.0 / 7.0, 6.0 / 7.0] {
                     assert!(told.contains(&first), "{device}: {told:?}");
+                }
+            }
+        }
+    }
+
+    /// Sums of equal terms over blocks of one j, by which merging alone decides.
+    #[test]
+    fn sums_of_many_blocks_are_as_exact_as_those_of_one() {
+        let n = 1000;
+        for (dtype, roundoff) in
+            [(DType::Float32, f64::from(f32::EPSILON) / 2.0), (DType::Float64, f64::EPSILON / 2.0)]
+        {
+            // Nearly a power of two, so that roundings of sums go the same way.
+            let term = 1.0 + 1020.0 * roundoff;
+            let arrays = [(1, 1.0), (n, term)]
+                .map(|(rows, value)| Array::full(&[rows, 1], value, dtype).unwrap());
+            let of = |position: usize, category| Variable { position, dim: 1, category };
+            let [x, y] = [of(0, Category::I), of(1, Category::J)];
+            let extent = Extent::of("test", &arrays[0], x).unwrap();
+            let extent = extent.union("test", &Extent::of("test", &arrays[1], y).unwrap()).unwrap();
+            let [x, y] = [x, y].map(|variable| Expr::variable(variable).unwrap());
+            let [product, none] =
+                [x.multiply(&y).unwrap(), x.subtract(&x.multiply(&x).unwrap()).unwrap()];
+            for (name, formula, weight) in
+                [("Sum", &product, None), ("Max_SumShiftExpWeight", &none, Some(&product))]
+            {
+                let reduction = Reduction::new(name, formula, Axis::J, None, weight).unwrap();
+                let call = Call::new(&reduction, &arrays, &extent);
+                for sums in [SumScheme::Blocks, SumScheme::Kahan] {
+                    let options = Options { sums, ..Options::default() };
+                    let blocks = blocks(arrays[0].device(), &[], 1, 1);
+                    let sum = blocks.run(&call, &options).unwrap().only().unwrap();
+                    let states = blocks.partial(&call, &options, 0).unwrap();
+                    assert_eq!(states.arrays().1.dtype(), dtype);
+                    for sum in [sum, states.finish().unwrap().only().unwrap()] {
+                        let sum = sum.astype(DType::Float64).unwrap().to_vec::<f64>().unwrap();
+                        // The terms apart, since their sum is no number of float64.
+                        let error = (sum[sum.len() - 1] - n as f64) - (term - 1.0) * n as f64;
+                        let allowed = 1.01 * roundoff * n as f64 * term;
+                        assert!(error.abs() <= allowed, "{name} in {dtype}: {error:e}");
+                    }
+                    let told = blocks.explain(&call, &options).unwrap();
+                    let added = format!("which adds {roundoff:.1e} to the error");
+                    assert_eq!(told.contains(&added), name == "Sum", "{told}");
                 }
             }
         }
