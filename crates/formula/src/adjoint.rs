@@ -26,9 +26,11 @@ pub enum Need {
     Factors,
     /// How many values are 0.
     Zeros,
-    /// The indices that were selected, as numbers: exact in float32 up to 2^24.
+    /// The indices that were selected, as numbers: exact in float32 up to 2^24. Of more, all high parts and
+    /// then all low ones; see [`Need::Index`].
     Selected,
-    /// The index that is reduced over, as a number of dimension 1.
+    /// The index that is reduced over, as a number of dimension 1, or as two where numbers are not
+    /// exact: high part and low part, in any base.
     Index,
     /// How many pairs each result is made of, as a parameter of dimension 1.
     Count,
@@ -152,7 +154,14 @@ impl Reduction {
         }
         let needs = self.saved();
         let dims: Vec<usize> = saved.iter().map(Expr::dim).collect();
-        if dims == needs.iter().map(|need| need.dim).collect::<Vec<_>>() {
+        let in_parts = |parts: usize| {
+            let wanted = needs.iter().map(|saved| match saved.need {
+                Need::Selected | Need::Index => parts * saved.dim,
+                _ => saved.dim,
+            });
+            wanted.eq(dims.iter().copied())
+        };
+        if in_parts(1) || in_parts(2) {
             return Ok(());
         }
         let message = format!(
@@ -224,8 +233,13 @@ impl Reduction {
 
     /// 1 where this pair is the one selected in rank `k`, by component.
     fn hit(&self, k: usize, saved: &[Expr]) -> Result<Expr> {
-        let dim = self.formula().dim();
-        saved[0].extract(k * dim, dim)?.binary(Id::Equal, &saved[1])
+        let (dim, index) = (self.formula().dim(), &saved[1]);
+        let parts = index.dim();
+        let all = saved[0].dim() / parts;
+        let same = |part: usize| {
+            saved[0].extract(part * all + k * dim, dim)?.binary(Id::Equal, &index.elem(part)?)
+        };
+        (1..parts).try_fold(same(0)?, |hit, part| hit.binary(Id::LogicalAnd, &same(part)?))
     }
 
     fn pushed_forward(&self, directions: &[(Expr, Expr)], saved: &[Expr]) -> Result<Expr> {

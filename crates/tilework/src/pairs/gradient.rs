@@ -18,15 +18,22 @@ use super::variable::Extent;
 use crate::array::Array;
 use crate::s;
 
-/// The narrowest dtype, from this one on, in which all whole numbers up to `count` are exact.
-fn counting(dtype: DType, count: usize) -> Result<DType> {
-    for wide in [dtype, DType::Float32] {
-        // The gap behind a number is eps times the power of two below it.
-        if count as f64 <= 2.0 / wide.finfo()?.eps {
-            return Ok(wide);
-        }
+/// What indices are cut at where a dtype does not have them all: exact in float32, and so is what is left
+/// of any index that a computer counts to.
+const HALF: i64 = 1 << 24;
+
+/// Indices as numbers of a dtype, in one part or in two, the high ones before the low ones.
+fn as_numbers(indices: &Array, parts: usize, dtype: DType) -> Result<Array> {
+    if parts == 1 {
+        return indices.to_dtype(dtype);
     }
-    Ok(DType::Float64)
+    let high = indices.floor_divide(HALF)?;
+    let low = (indices - &(&high * HALF)?)?;
+    crate::concat(&[&high.astype(dtype)?, &low.astype(dtype)?], -1)
+}
+
+fn is_index(need: Need) -> bool {
+    matches!(need, Need::Selected | Need::Index)
 }
 
 impl LazyTensor {
@@ -113,12 +120,7 @@ impl Work {
         value: Option<&Array>,
         options: &Options<'_>,
     ) -> Result<Array> {
-        let mut dtype = self.goes_on_in(&[of]);
-        // Indices are compared as numbers, which must be exact, and counts must be finite.
-        let counts = |need| matches!(need, Need::Selected | Need::Count);
-        if self.reduction.saved().iter().any(|saved| counts(saved.need)) {
-            dtype = counting(dtype, self.extent.rows(self.reduction.axis().reduced()))?;
-        }
+        let dtype = self.goes_on_in(&[of]);
         if dtype == self.dtype {
             return self.gradient(of, e, value, options);
         }
@@ -182,11 +184,13 @@ impl Work {
         let passes =
             needs.iter().zip(&by).filter(|(need, by)| by.is_some() && known(need.need).is_none());
         let passes = 1 + passes.count();
+        let parts = self.index_parts()?;
         for (need, by) in needs.into_iter().zip(by) {
             let pass = saved.len().min(passes - 1);
             let known = known(need.need);
             let made = |options: &Options<'_>| self.saved(need.need, by.as_ref(), known, options);
-            saved.push(bind(options.pass(pass, passes, made)?, need.dim, need.category)?);
+            let parts = if is_index(need.need) { parts } else { 1 };
+            saved.push(bind(options.pass(pass, passes, made)?, parts * need.dim, need.category)?);
         }
         let adjoint = reduction.gradient(&Expr::variable(of)?, &incoming, &saved)?;
         let options = Options { k: None, ..*options };
@@ -231,6 +235,15 @@ impl Work {
         result.reshape(&shape)
     }
 
+    /// In how many numbers an index is compared: they must be exact, and points are not to be copied to a
+    /// wider dtype for their sake.
+    fn index_parts(&self) -> Result<usize> {
+        let count = self.extent.rows(self.reduction.axis().reduced());
+        // The gap behind a number is eps times the power of two below it.
+        let is_exact = count as f64 <= 2.0 / self.dtype.finfo()?.eps;
+        Ok(if is_exact { 1 } else { 2 })
+    }
+
     /// One of the things that derivatives need, which takes a pass over the pairs if `by` is one and its result is not known.
     fn saved(
         &self,
@@ -259,11 +272,17 @@ impl Work {
                     }
                     _ => {}
                 }
-                self.in_rows(&result, by.width())?.astype(self.dtype)
+                let result = self.in_rows(&result, by.width())?;
+                match is_index(need) {
+                    true => as_numbers(&result, self.index_parts()?, self.dtype),
+                    false => result.astype(self.dtype),
+                }
             }
             None if need == Need::Index => {
-                let indices = Array::arange_on(device, 0, count as i64, 1, self.dtype)?;
-                indices.reshape(&[count as isize, 1])
+                let parts = self.index_parts()?;
+                let exact = if parts == 1 { self.dtype } else { DType::Int64 };
+                let indices = Array::arange_on(device, 0, count as i64, 1, exact)?;
+                as_numbers(&indices.reshape(&[count as isize, 1])?, parts, self.dtype)
             }
             None => Array::full_on(device, &[1], count as f64, self.dtype),
         }
@@ -422,6 +441,44 @@ mod tests {
         let got = gradient("Max_SumShiftExp", &e).1[0].to_vec::<f64>().unwrap();
         for (got, wanted) in got.iter().zip(&wanted) {
             assert!((got - wanted).abs() < 1e-13 && wanted.is_finite(), "{got}, not {wanted}");
+        }
+    }
+
+    /// Beyond what float32 counts exactly.
+    #[test]
+    fn gradients_over_many_indices_stay_in_the_dtype_of_the_points() {
+        let n = (1usize << 24) + 5;
+        let number = |value: f32| Array::from_nested(&[[value]]).unwrap();
+        let flat = |value: f32| number(value).reshape(&[1]).unwrap();
+        let x = LazyTensor::vi(&number(1.0)).unwrap();
+        let [p, q] = [1e8, 1e8].map(|value| LazyTensor::pm(&flat(value)).unwrap());
+        // In float32 the 1 is lost in 1e8, in float64 it is not.
+        let seen = x.add(&p).unwrap().subtract(&q).unwrap().square().unwrap();
+        let y = Array::zeros(&[n, 1], DType::Float32).unwrap();
+        // Two neighbours that are one number of float32.
+        let winner = n as isize - 2;
+        y.set(&s![winner, ..], -1.0).unwrap();
+        y.set(&s![winner - 1, ..], -0.5).unwrap();
+        let y = LazyTensor::vj(&y).unwrap();
+        let f = seen.add(&y).unwrap();
+        let gradient = |name: &str, k: Option<usize>, of: &LazyTensor, e: &[f32]| {
+            let options = Options { k, ..Options::default() };
+            let e = Array::from_slice(e).unwrap().reshape(&[1, -1]).unwrap();
+            f.reduction_grad(name, 1, None, of, &e, &options).unwrap()
+        };
+        for (name, k, e) in
+            [("Mean", None, &[1.0][..]), ("Min", None, &[1.0]), ("KMin", Some(2), &[1.0, 3.0])]
+        {
+            assert_eq!(gradient(name, k, &x, e).to_vec::<f32>().unwrap(), [0.0], "{name}");
+            if name == "Mean" {
+                continue;
+            }
+            let towards_y = gradient(name, k, &y, e);
+            let at = |row: isize| towards_y.slice(&s![row, 0]).unwrap().item::<f32>().unwrap();
+            let others = if name == "KMin" { 3.0 } else { 0.0 };
+            assert_eq!((at(winner), at(winner - 1), at(winner + 1)), (1.0, others, 0.0), "{name}");
+            let all = towards_y.sum(()).unwrap().item::<f32>().unwrap();
+            assert_eq!(all, 1.0 + others, "{name}");
         }
     }
 
