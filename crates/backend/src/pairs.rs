@@ -41,7 +41,7 @@ pub enum SumScheme {
     #[default]
     Blocks,
     /// In blocks with compensation: the error is that of one rounding, and no dtype wider than the
-    /// formula's is needed.
+    /// formula's is needed. Of arrays that are taken in parts, that of two: of the parts, and of the whole.
     Kahan,
     /// In blocks and pairs in float64.
     Double,
