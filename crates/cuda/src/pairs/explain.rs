@@ -9,7 +9,8 @@ use tilework_ops::DType;
 use tilework_ops::pair_fold::Monoid;
 use tilework_tape::Per;
 
-use super::plan::{Cut, Plan, Sizes};
+use super::cut::Cut;
+use super::plan::{Plan, Sizes};
 use super::slices::{Of, Slices};
 use super::wide::MOST_RANGES;
 use super::wide::Wide;

@@ -1,11 +1,11 @@
-//! From plans to launches: arguments, the buffer of states, the choice between forms, pieces.
+//! From plans to launches: kernels that have to be loaded, the choice between forms, and what is measured for it.
 //!
 //! Where there is a choice, both forms are launched, and kernels look themselves which of them is to work, so that
 //! nothing waits: each block of the expanded form at its own points, and the other form does what was refused; or,
 //! where tensor cores take the pairs, both at what `measure` found of all points. Long work is launched in pieces
 //! that are waited for, so that it can be stopped (`course`); then the second kind of choice is made here, before the
 //! first piece, and again where a form gave up. So are both kinds in the first calls of a formula, as long as the
-//! form that is seldom needed is still being compiled. Called by `pairs`.
+//! form that is seldom needed is still being compiled. `launching_rows` and `launching_wide` launch the forms. Called by `pairs`.
 
 use std::sync::Arc;
 
@@ -13,36 +13,19 @@ use tilework_backend::Session;
 use tilework_error::Result;
 
 use super::choice::Choice;
-use super::course::{Course, STEPS_OF_LAUNCH};
-use super::plan::{BLOCKS_OF_LAUNCH, Cut, MERGE_THREADS, PARTIAL_BYTES, Plan};
+use super::course::Course;
+use super::launching_rows::Share;
+use super::plan::Plan;
 use super::print::Unit;
-use super::slices::Of;
-use super::words::{self, States, shape};
 use super::{Expanded, Job, cost, key, print};
 use crate::compile::Module;
 use crate::device::Cuda;
-use crate::driver::{Address, Handle};
+use crate::driver::Address;
 use crate::launch::{self, Args, Width};
 use crate::memory::Block;
 
 /// Threads of a block of `measure`.
 const MEASURE_THREADS: usize = 256;
-
-/// What was done of a form before, and what is to be done: all of it.
-const WHOLE: [f64; 2] = [0.0, 1.0];
-
-/// Bytes of what is noted of a row between slices of its ranks.
-const LAST_BYTES: usize = 16;
-
-/// One of the forms that are launched together.
-struct Form<'r> {
-    plan: &'r Plan<'r>,
-    /// Held as long as its function may be launched.
-    _module: Arc<Module>,
-    function: Handle,
-    inputs: Vec<u8>,
-    choice: Choice,
-}
 
 /// A kernel that is not loaded.
 struct Missing<'r> {
@@ -60,20 +43,6 @@ pub(super) struct Measured {
     pub(super) largest: Block,
     /// What norms were taken about, for each batch; the origin where there is none.
     pub(super) centres: Option<Block>,
-}
-
-/// Rows that are launched together.
-struct Rows {
-    /// Where operands begin, as kernels read it.
-    nest: Vec<u8>,
-    batches: usize,
-    /// Of a batch.
-    m: usize,
-    cut: Cut,
-    /// Where the rank is noted, as a number and an index, that those of the next slice come after, and which one it is.
-    last: [u64; 3],
-    /// The share of the call that was done before, and that of these.
-    done: [f64; 2],
 }
 
 impl Job<'_> {
@@ -164,7 +133,14 @@ impl Job<'_> {
         let limit = expanded.limit;
         if self.by_block {
             let plans = [&expanded.plan, &self.direct];
-            return self.launch_plans(cuda, session, &plans, Choice::made(limit), WHOLE, course);
+            return self.launch_plans(
+                cuda,
+                session,
+                &plans,
+                Choice::made(limit),
+                Share::WHOLE,
+                course,
+            );
         }
         let measured = self.measure(cuda, session, expanded)?;
         let choice = Choice { measured: measured.largest.address, ..Choice::made(limit) };
@@ -172,7 +148,9 @@ impl Job<'_> {
             Some(centres) => {
                 self.launch_wide(cuda, session, expanded, choice, centres.address, course)
             }
-            None => self.launch_plans(cuda, session, &[&expanded.plan], choice, WHOLE, course),
+            None => {
+                self.launch_plans(cuda, session, &[&expanded.plan], choice, Share::WHOLE, course)
+            }
         };
         if all && !course.is_long() {
             launch()?;
@@ -202,9 +180,9 @@ impl Job<'_> {
         choice: Choice,
         course: &Course<'_>,
     ) -> Result<()> {
-        let share = 1.0 / (1 + self.others.len()) as f64;
         self.as_written().enumerate().try_for_each(|(k, plan)| {
-            self.launch_plans(cuda, session, &[plan], choice, [k as f64 * share, share], course)
+            let share = Share::WHOLE.part(k, 1 + self.others.len());
+            self.launch_plans(cuda, session, &[plan], choice, share, course)
         })
     }
 
@@ -266,202 +244,6 @@ impl Job<'_> {
         // block has room for four numbers.
         unsafe { cuda.launch(self.name, function, grid, args) }
     }
-
-    /// Slice by slice, and some rows after others where the states of ranges would take too much memory: a scheme
-    /// that is asked for has ranges however many rows there are. Of two plans, the second does what blocks of the
-    /// first refuse. `done` is the share of the form that was done before, `all` that of this.
-    fn launch_plans(
-        &self,
-        cuda: &Cuda,
-        session: &Session<'_>,
-        plans: &[&Plan<'_>],
-        choice: Choice,
-        [done, all]: [f64; 2],
-        course: &Course<'_>,
-    ) -> Result<()> {
-        let (plan, cut) = (plans[0], plans[0].cut);
-        let span = plan.tiling.span();
-        let ranks = plan.slices.filter(|slices| slices.of == Of::Ranks);
-        let states = if cut.ranges > 1 { cut.ranges * plan.folding.state_bytes() } else { 0 };
-        // Whether each block refused.
-        let flags = cut.blocks * cut.ranges.div_ceil(plan.tiling.slices) * size_of::<u32>();
-        let flags = if plans.len() > 1 { flags.div_ceil(self.sizes.m) } else { 0 };
-        let bytes = states + flags + ranks.map_or(0, |_| LAST_BYTES);
-        let room = PARTIAL_BYTES.checked_div(bytes).unwrap_or(usize::MAX);
-        let innermost = self.batches.lens.last().copied().unwrap_or(1);
-        let pieces = pieces([self.sizes.batches, self.sizes.m], innermost, room, span);
-        let nests = self.nests(plan);
-        let share = all / (pieces.len() * nests.len()) as f64;
-        let mut done = [done, share];
-        let firsts: Vec<usize> = ranks.map_or(Vec::new(), |ranks| ranks.firsts().collect());
-        for piece in &pieces {
-            let &Piece { batch, batches, row, m } = piece;
-            // What ranks come after, of each row: nothing yet.
-            let last = match ranks {
-                Some(_) => Some(cuda.allocate_zeroed(batches * m * LAST_BYTES)?),
-                None => None,
-            };
-            for (k, nest) in nests.iter().enumerate() {
-                let nest = match pieces.len() {
-                    1 => nest.encode(Width::Wide),
-                    _ => self.moved(plan, &nest.run(batch, batches), [row, 0]).encode(Width::Wide),
-                };
-                // Of few rows a block has all, in slices.
-                let blocks = if m == self.sizes.m { cut.blocks } else { m.div_ceil(span) };
-                let cut = Cut { blocks, ..cut };
-                let place = firsts.get(k + 1).map_or(0, |next| next - firsts[k] - 1);
-                let last = last.as_ref().map_or([0; 3], |block| {
-                    [block.address, block.address + (batches * m * 8) as u64, place as u64]
-                });
-                let rows = Rows { nest, batches, m, cut, last, done };
-                self.launch_rows(cuda, session, plans, &rows, choice, course)?;
-                done[0] += share;
-            }
-        }
-        Ok(())
-    }
-
-    fn launch_rows<'p>(
-        &self,
-        cuda: &Cuda,
-        session: &Session<'_>,
-        plans: &[&'p Plan<'p>],
-        &Rows { ref nest, batches, m, cut, last, done: [before, share] }: &Rows,
-        choice: Choice,
-        course: &Course<'_>,
-    ) -> Result<()> {
-        let (plan, rows) = (plans[0], batches * m);
-        // Of a form that has several blocks for one.
-        let shape = |first: [usize; 2], parts: usize| {
-            let cut = Cut { blocks: cut.blocks * parts, ..cut };
-            let first = [first[0] * parts, first[1]];
-            shape([m, self.sizes.n], self.request.start, cut, 0..batches, first)
-        };
-        let values = plan.folding.monoid().values(plan.folding.shape);
-        let value_bytes =
-            (cut.ranges * rows * values * plan.folding.accumulates.size()).next_multiple_of(8);
-        let block = match cut.ranges {
-            1 => None,
-            ranges => {
-                let indices = plan.folding.monoid().indices(plan.folding.shape);
-                Some(cuda.allocate_block(value_bytes + ranges * rows * indices * 8)?)
-            }
-        };
-        let partial = block.as_ref().map_or(0, |block| block.address);
-        let states = States { states: [partial, partial + value_bytes as u64], last };
-        let blocks = batches * cut.blocks;
-        let strips = cut.ranges.div_ceil(plan.tiling.slices);
-        let refused = match plans.len() {
-            1 => None,
-            _ => Some(cuda.allocate_block(blocks * strips * size_of::<u32>())?),
-        };
-        let refused = refused.as_ref().map_or(0, |block| block.address);
-        let form = |plan: &&'p Plan<'p>| {
-            let module = self.module(cuda, plan, Unit::Pairs)?;
-            let function = cuda.function(self.name, &module, c"reduce")?;
-            let parts = plan.cut.blocks / plans[0].cut.blocks;
-            let choice = Choice { refused, parts, ..choice };
-            let inputs = self.inputs(session, plan);
-            Ok(Form { plan, _module: module, function, inputs, choice })
-        };
-        // Of a block of i and one of j.
-        let steps = self.sizes.m as f64 * self.sizes.n as f64 * plan.body as f64;
-        let steps = steps / (plan.cut.blocks * strips) as f64;
-        let least = self.sizes.multiprocessors * BLOCKS_OF_LAUNCH;
-        let [piece, few] = piece(steps, blocks, strips, least);
-        let launch = |forms: &[Form<'_>]| -> Result<()> {
-            let firsts = (0..blocks).step_by(piece);
-            for first in firsts.flat_map(|first| (0..strips).step_by(few).map(move |k| [first, k]))
-            {
-                let here = [piece.min(blocks - first[0]), few.min(strips - first[1])];
-                if course.is_due((here[0] * here[1]) as f64 * steps) {
-                    let done = (first[0] * strips + here[0] * first[1]) as f64;
-                    let done = before + share * done / (blocks * strips) as f64;
-                    course.go_on(cuda, self.name, done)?;
-                }
-                for Form { plan, function, inputs, choice, .. } in forms {
-                    let shape = shape(first, choice.parts);
-                    let args = Args::new().bytes(nest).bytes(inputs).bytes(&shape);
-                    let args = self.ends(session, plan, args, states, *choice);
-                    let blocks = [here[0] * choice.parts, here[1]];
-                    let grid = launch::grid(self.name, blocks, plan.tiling.threads)?;
-                    // SAFETY: the source declares these arguments; rows are those of checked layouts,
-                    // and the buffers have room for a state of every row and range, and a number of
-                    // every block.
-                    unsafe { cuda.launch(self.name, *function, grid, args)? };
-                }
-            }
-            Ok(())
-        };
-        // What is still being compiled is waited for only if something was refused.
-        let there = plans.iter().position(|plan| !cuda.is_loaded(&key::of(plan, Unit::Pairs)));
-        let (now, later) = plans.split_at(there.unwrap_or(plans.len()).max(1));
-        launch(&now.iter().map(form).collect::<Result<Vec<_>>>()?)?;
-        if !later.is_empty() && any(cuda, self.name, refused, blocks * strips)? {
-            launch(&later.iter().map(form).collect::<Result<Vec<_>>>()?)?;
-        }
-        if cut.ranges > 1 {
-            let args = Args::new().bytes(nest).bytes(&shape([0, 0], 1));
-            let apart = plan.folding.apart();
-            let args = self.ends(session, plan, args, states, choice).bytes(&words::apart(apart));
-            let blocks = (rows * cut.lanes * apart).div_ceil(MERGE_THREADS);
-            let grid = launch::grid(self.name, [blocks, 1], MERGE_THREADS)?;
-            let module = self.module(cuda, plan, Unit::Merge)?;
-            let function = cuda.function(self.name, &module, c"merge")?;
-            // SAFETY: as above; the stream keeps the order of all.
-            unsafe { cuda.launch(self.name, function, grid, args)? };
-        }
-        Ok(())
-    }
-}
-
-/// Rows whose states there is memory for at a time: of whole batches, or some of one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Piece {
-    batch: usize,
-    batches: usize,
-    row: usize,
-    /// Of a batch.
-    m: usize,
-}
-
-/// All rows in pieces of at most so many as there is room for, or those of one block: batches that follow each other in
-/// the innermost loop over them, if there is room for one.
-fn pieces([batches, m]: [usize; 2], innermost: usize, room: usize, span: usize) -> Vec<Piece> {
-    if batches.saturating_mul(m) <= room.max(span) {
-        return vec![Piece { batch: 0, batches, row: 0, m }];
-    }
-    let (mut pieces, mut batch) = (Vec::new(), 0);
-    let (together, rows) = (room / m, (room / span * span).max(span));
-    while batch < batches {
-        let here = together.min(innermost - batch % innermost).max(1);
-        match together {
-            0 => pieces.extend((0..m).step_by(rows).map(|row| Piece {
-                batch,
-                batches: 1,
-                row,
-                m: rows.min(m - row),
-            })),
-            _ => pieces.push(Piece { batch, batches: here, row: 0, m }),
-        }
-        batch += here;
-    }
-    pieces
-}
-
-/// How many blocks of i and of j a launch has, of these in all, each of so many steps: all of them unless the work is
-/// long, and then some blocks of i, or one and some of its blocks of j, and never fewer than the `least` that a card
-/// needs to be busy. So cut, no bit of a result changes.
-fn piece(steps: f64, blocks: usize, strips: usize, least: usize) -> [usize; 2] {
-    let most = ((STEPS_OF_LAUNCH / steps.max(1.0)) as usize).max(least);
-    [(most / strips).clamp(1, blocks.max(1)), most.clamp(1, strips)]
-}
-
-/// Whether any block refused, when all are done.
-fn any(cuda: &Cuda, name: &str, refused: Address, blocks: usize) -> Result<bool> {
-    let mut bytes = vec![0; blocks * size_of::<u32>()];
-    cuda.copy_out(name, refused, &mut bytes)?;
-    Ok(bytes.iter().any(|&byte| byte != 0))
 }
 
 /// The numbers that `measure` wrote, when it is done.
@@ -472,32 +254,4 @@ fn largest(cuda: &Cuda, name: &str, measured: Address) -> Result<[f64; 4]> {
         bytes[at..at + 8].iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte))
     };
     Ok([0, 8, 16, 24].map(|at| f64::from_bits(number(at))))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pieces_have_all_rows_and_as_many_as_there_is_room_for() {
-        for (batches, m, innermost, room, most) in [
-            (1, 1000, 1, usize::MAX, 1),
-            (1, 1000, 1, 256, 4),
-            (1_000_000, 10, 1_000_000, 4_000_000, 3),
-            (60, 10, 20, 70, 9),
-            (6, 100, 6, 50, 6),
-        ] {
-            let pieces = pieces([batches, m], innermost, room, 128);
-            assert!(pieces.len() <= most, "{pieces:?}");
-            let (mut next, mut rows) = ([0, 0], 0);
-            for &Piece { batch, batches, row, m: here } in &pieces {
-                assert_eq!([batch, row], next, "{pieces:?}");
-                assert!(batches * here <= room.max(128) && (batches == 1 || here == m));
-                assert_eq!(batch / innermost, (batch + batches - 1) / innermost, "one loop");
-                next = if row + here < m { [batch, row + here] } else { [batch + batches, 0] };
-                rows += batches * here;
-            }
-            assert_eq!((next, rows), ([batches, 0], batches * m));
-        }
-    }
 }

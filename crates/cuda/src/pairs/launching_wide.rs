@@ -13,17 +13,18 @@ use tilework_tape::Per;
 
 use super::choice::Choice;
 use super::course::Course;
-use super::plan::{Cut, MERGE_THREADS, Plan, Sizes, lanes};
+use super::cut::{Cut, MERGE_THREADS, lanes};
+use super::plan::{Plan, Sizes};
 use super::print::Unit;
 use super::right::Right;
 use super::slices::Of;
 use super::wide::{Parts, RIGHT_BYTES, SIDE};
-use super::words::{self, shape, steps, words};
+use super::words::{shape, steps, words};
 use super::{Expanded, Job};
 use crate::compile::Module;
 use crate::device::Cuda;
 use crate::driver::{Address, Grid};
-use crate::launch::{self, Args, Nest, Width};
+use crate::launch::{Args, Nest, Width};
 use crate::memory::Block;
 
 /// Threads of the kernels that prepare, and components that a block of `centre` has.
@@ -53,6 +54,25 @@ struct Part {
     from: [usize; 2],
     rows: usize,
     columns: usize,
+}
+
+impl Part {
+    /// Whether panels came before.
+    fn goes_on(&self) -> bool {
+        self.from[1] > 0
+    }
+
+    /// Whether it has the last of so many j.
+    fn ends(&self, n: usize) -> bool {
+        self.from[1] + self.columns == n
+    }
+}
+
+/// A part of a slice, and the fraction of the call that is done before.
+struct Step {
+    slice: usize,
+    part: Part,
+    done: f64,
 }
 
 impl Job<'_> {
@@ -121,77 +141,66 @@ impl Job<'_> {
         course: &Course<'_>,
     ) -> Result<()> {
         let plan = &expanded.plan;
-        let (Sizes { batches, m, n, .. }, tiling) = (self.sizes, &plan.tiling);
         let parts = self.parts(expanded);
         let scratch = self.scratch(cuda, expanded, &parts)?;
         let of = |unit| self.module(cuda, plan, unit);
-        let modules =
-            Modules { pairs: of(Unit::Pairs)?, tiles: of(Unit::Tiles)?, merge: of(Unit::Merge)? };
-        let (by_tiles, right) = (plan.sections.by_tiles(), plan.right.is_some());
+        let modules = Modules { pairs: of(Unit::Pairs)?, tiles: of(Unit::Tiles)? };
         let nests = self.nests(plan);
         // Where slices are columns, the first of each.
         let columns = plan.slices.filter(|slices| slices.of == Of::Columns);
         let firsts: Vec<usize> = columns.map_or(vec![0; nests.len()], |it| it.firsts().collect());
-        // Rows of all slices and batches.
-        let all = (nests.len() * batches * m) as f64;
-        let groups = (0..batches).step_by(parts.batches);
-        let groups = groups.map(|first| first..batches.min(first + parts.batches));
         // The panel whose tiles are there.
         let mut held = None;
-        for (slice, group) in (0..nests.len()).flat_map(|k| groups.clone().map(move |it| (k, it))) {
-            for row in (0..m).step_by(parts.rows) {
-                let rows = parts.rows.min(m - row);
-                let cut = parts.cut(tiling, rows, expanded.square.is_filter(), &self.sizes);
-                for column in (0..n).step_by(parts.columns) {
-                    let columns = parts.columns.min(n - column);
-                    let pairs = (group.len() * rows) as f64 * columns as f64;
-                    if course.is_due(pairs * plan.body as f64) {
-                        // Kernels of a form that gave up have nothing to do.
-                        if !self.allows(cuda, choice)? {
-                            return Ok(());
-                        }
-                        let before = (slice * batches + group.start) * m + group.len() * row;
-                        let here = (group.len() * rows) as f64 * column as f64 / n as f64;
-                        let done = before as f64 + here;
-                        course.go_on(cuda, self.name, done / all)?;
-                    }
-                    let part = Part { batches: group.clone(), from: [row, column], rows, columns };
-                    let ends = column + columns == n;
-                    let flags = [column > 0, ends];
-                    let at = Some((&scratch, &parts, firsts[slice]));
-                    let wide = self.wide(expanded, at, centres, flags);
-                    let modules = &modules;
-                    let nest = &nests[slice];
-                    let launch = Launch {
-                        job: self,
-                        cuda,
-                        session,
-                        plan,
-                        modules,
-                        nest,
-                        part,
-                        cut,
-                        wide,
-                        choice,
-                    };
-                    let here = Some((slice, group.start, column));
-                    if by_tiles {
-                        let of_rows = if column == 0 { rows } else { 0 };
-                        let of_columns = if held == here { 0 } else { columns };
-                        launch.split(of_rows, of_columns)?;
-                    }
-                    if right && held != here {
-                        launch.split_right(columns)?;
-                    }
-                    held = here;
-                    launch.multiply(&scratch)?;
-                    if ends && (cut.ranges > 1 || column > 0) {
-                        launch.merge(&scratch)?;
-                    }
+        for Step { slice, part, done } in self.walk(&parts, nests.len()) {
+            let pairs = (part.batches.len() * part.rows) as f64 * part.columns as f64;
+            if course.is_due(pairs * plan.body as f64) {
+                // Kernels of a form that gave up have nothing to do.
+                if !self.allows(cuda, choice)? {
+                    return Ok(());
                 }
+                course.go_on(cuda, self.name, done)?;
+            }
+            let flags = [part.goes_on(), part.ends(self.sizes.n)];
+            let wide = self.wide(expanded, Some((&scratch, &parts, firsts[slice])), centres, flags);
+            let cut = parts.cut(&plan.tiling, part.rows, expanded.square.is_filter(), &self.sizes);
+            let here = Some((slice, part.batches.start, part.from[1]));
+            let (modules, nest) = (&modules, &nests[slice]);
+            let launch =
+                Launch { job: self, cuda, session, plan, modules, nest, part, cut, wide, choice };
+            launch.split(held != here)?;
+            held = here;
+            launch.multiply(&scratch)?;
+            if launch.part.ends(self.sizes.n) && (cut.ranges > 1 || launch.part.goes_on()) {
+                launch.merge(&scratch)?;
             }
         }
         Ok(())
+    }
+
+    /// The parts of a call, in order: of each slice and group of batches pieces of rows, of each of these panels of j.
+    fn walk(&self, parts: &Parts, slices: usize) -> impl Iterator<Item = Step> {
+        let Sizes { batches, m, n, .. } = self.sizes;
+        let Parts { batches: together, rows, columns, .. } = *parts;
+        // Rows of all slices and batches.
+        let all = (slices * batches * m) as f64;
+        let groups = move |slice| (0..batches).step_by(together).map(move |first| (slice, first));
+        let pieces = (0..slices).flat_map(groups).flat_map(move |(slice, first)| {
+            (0..m).step_by(rows).map(move |row| (slice, first..batches.min(first + together), row))
+        });
+        pieces.flat_map(move |(slice, group, row)| {
+            (0..n).step_by(columns).map(move |column| {
+                let rows = rows.min(m - row);
+                let before = (slice * batches + group.start) * m + group.len() * row;
+                let here = (group.len() * rows) as f64 * column as f64 / n as f64;
+                let part = Part {
+                    batches: group.clone(),
+                    from: [row, column],
+                    rows,
+                    columns: columns.min(n - column),
+                };
+                Step { slice, part, done: (before as f64 + here) / all }
+            })
+        })
     }
 
     fn scratch(&self, cuda: &Cuda, expanded: &Expanded<'_>, parts: &Parts) -> Result<Scratch> {
@@ -312,7 +321,6 @@ fn beside(plan: &Plan<'_>) -> usize {
 struct Modules {
     pairs: Arc<Module>,
     tiles: Arc<Module>,
-    merge: Arc<Module>,
 }
 
 /// What the launches of a part share.
@@ -330,8 +338,20 @@ struct Launch<'a, 's> {
 }
 
 impl Launch<'_, '_> {
+    /// Makes what the first panel of a piece needs of its rows, and what pieces need of a panel that is not there yet.
+    fn split(&self, panel: bool) -> Result<()> {
+        if self.plan.sections.by_tiles() {
+            let rows = if self.part.goes_on() { 0 } else { self.part.rows };
+            self.split_points(rows, if panel { self.part.columns } else { 0 })?;
+        }
+        if panel && self.plan.right.is_some() {
+            self.split_right(self.part.columns)?;
+        }
+        Ok(())
+    }
+
     /// Makes the tiles of so many rows and of so many j, if there are any to be made.
-    fn split(&self, rows: usize, columns: usize) -> Result<()> {
+    fn split_points(&self, rows: usize, columns: usize) -> Result<()> {
         // Rows are tiled up to the edge of the last block, so that whole blocks can be copied.
         let lefts = rows.next_multiple_of(self.plan.tiling.span()) / SIDE;
         let tiles = lefts + columns.next_multiple_of(self.plan.tiling.tile) / SIDE;
@@ -381,13 +401,7 @@ impl Launch<'_, '_> {
                 [0, 0],
             ));
         let args = job.ends(self.session, self.plan, args, scratch.states.into(), self.choice);
-        let apart = self.plan.folding.apart();
-        let args = args.bytes(&words::apart(apart));
-        let blocks = (rows * cut.lanes * apart).div_ceil(MERGE_THREADS);
-        let grid = launch::grid(job.name, [blocks, 1], MERGE_THREADS)?;
-        let function = self.cuda.function(job.name, &self.modules.merge, c"merge")?;
-        // SAFETY: as in `launch`.
-        unsafe { self.cuda.launch(job.name, function, grid, args) }
+        job.merge(self.cuda, self.plan, args, rows * cut.lanes)
     }
 
     fn begin(&self) -> Args {

@@ -1,4 +1,4 @@
-//! How a reduction over pairs is cut: what its kernels are made for (`tiling`, `wide`), blocks of i, ranges of j.
+//! What is decided of a reduction over pairs: what its kernels are made for (`tiling`, `wide`), blocks of i and ranges of j (`cut`).
 //!
 //! Sizes depend on the tape, on M, N, the number of batches and the card, never on the data or the
 //! load, so that the order of every sum does too. A scheme is the number of ranges. Made once a call
@@ -10,7 +10,7 @@ use tilework_tape::Tape;
 
 use super::arguments;
 use super::cost::{self, body};
-use super::course::STEPS_OF_LAUNCH;
+use super::cut::{self, Cut};
 use super::folding::Folding;
 use super::functions::Does;
 use super::long::Long;
@@ -18,69 +18,11 @@ use super::right::{Difference, Right};
 use super::sections::Sections;
 use super::slices::Slices;
 use super::square::Square;
-use super::tiling::{self, BLOCKS_OF_SLICES, Skeleton, Tiling};
+use super::tiling::{self, Skeleton, Tiling};
 use super::wide;
-
-/// j of a range, at least: fewer are not worth a state of their own.
-pub(super) const SHORT_RANGE: usize = 256;
-
-/// The length of vectors beyond which fewer are.
-const DEPTH_OF_RANGE: usize = 64;
-
-/// j of a range, at most: places in a range are 32 bits.
-const LONG_RANGE: usize = 1 << 30;
-
-/// Threads that a multiprocessor is given in a call that is cut over j, so that all are busy to
-/// the end.
-const THREADS_EACH: usize = 6 << 10;
-
-/// Bytes of states that ranges may take together.
-pub(super) const PARTIAL_BYTES: usize = 32 << 20;
-
-/// The most ranges of a row: more take longer to merge than they save.
-const MOST_RANGES: usize = 2048;
-
-/// j of a range for each of the K best that are kept, at least, where a card would have too little to do with fewer ranges;
-/// and where it has enough: until a range has seen many times K values, most of them are kept for a while.
-const RANGE_PER_RANK: usize = 16;
-const LONG_RANGE_PER_RANK: usize = 1024;
-
-/// Blocks of ranks for a multiprocessor, with which it has enough to do.
-const BLOCKS_OF_RANKS: usize = 2;
-
-/// What a range of ranks costs until it has seen many values, as so many states that are written and merged.
-const STATES_OF_START: f64 = 16.0;
 
 /// Bytes of ranks that a thread may keep by itself.
 const RANKS_BYTES: usize = 2 << 10;
-
-/// Pairs from which work is long.
-const LONG_WORK: f64 = 1e11;
-
-/// Blocks of a launch of long work for a multiprocessor.
-pub(super) const BLOCKS_OF_LAUNCH: usize = 8;
-
-/// Instructions, of all lanes of a multiprocessor, that are done while one byte of states is written and merged, of
-/// which a card does many at once: on an H200 2.5e11 a second, and 1.5e12 bytes.
-const INSTRUCTIONS_PER_BYTE: f64 = 1.0 / 6.0;
-
-/// Threads of a block that merges.
-pub(super) const MERGE_THREADS: usize = 128;
-
-/// Threads that merge, at least, where rows have many ranges.
-const MERGING_THREADS: usize = 1 << 15;
-
-/// How a call is cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cut {
-    /// Blocks of i of a batch.
-    pub(super) blocks: usize,
-    /// j of a range.
-    pub(super) range: usize,
-    pub(super) ranges: usize,
-    /// Threads that merge the ranges of a row.
-    pub(super) lanes: usize,
-}
 
 /// The sizes of a call.
 #[derive(Debug, Clone, Copy)]
@@ -217,7 +159,7 @@ impl<'a> Plan<'a> {
         let depth = sections.long.as_ref().map_or(0, Long::folded);
         let columns = right.as_ref().map_or(0, |right| right.of.columns());
         let body = (body(&sections) + cost::on_tensor_cores(columns)).max(1);
-        let cut = cut(&tiling, &folding, [body, depth], sizes);
+        let cut = cut::of(&tiling, &folding, [body, depth], sizes);
         let shares_levels = tiling::shares_levels(&sections, &folding, &tiling, &sizes);
         let (difference, slices) = (None, None);
         Plan { sections, folding, tiling, cut, body, right, difference, shares_levels, slices }
@@ -262,84 +204,14 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Long vectors, of `depth`, are as much work as many short ones; pairs take `body` steps.
-fn cut(tiling: &Tiling, folding: &Folding, [body, depth]: [usize; 2], sizes: Sizes) -> Cut {
-    let Sizes { batches, m, n, multiprocessors, scheme, .. } = sizes;
-    let blocks = if tiling.slices > 1 { 1 } else { m.div_ceil(tiling.span()).max(1) };
-    let all = batches.saturating_mul(blocks).max(1);
-    // Long work is launched in pieces, at the end of each of which multiprocessors are idle.
-    let each = if sizes.pairs() > LONG_WORK { 4 * THREADS_EACH } else { THREADS_EACH };
-    let whole = tiling.slices == 1 && tiling.wide.is_none() && depth == 0;
-    let brief = whole && sizes.pairs() <= LONG_WORK;
-    let (k, ranked) = (folding.shape.k, folding.shape.k > 1);
-    let least = multiprocessors * BLOCKS_OF_RANKS / all;
-    let wanted = match tiling.slices {
-        1 if tiling.few && ranked => least,
-        1 if tiling.few => n.div_ceil(tiling.tile),
-        1 if brief => {
-            let block = tiling.span() as f64 * body as f64;
-            let bytes = batches as f64 * m as f64 * folding.state_bytes() as f64;
-            let bytes = if ranked { bytes * STATES_OF_START } else { bytes };
-            let ranges = n.div_ceil(balanced(block, bytes * n as f64).max(tiling.tile));
-            if ranked { ranges.max(least) } else { ranges }
-        }
-        1 => multiprocessors * each / tiling.threads / all,
-        slices => (multiprocessors * BLOCKS_OF_SLICES / all).max(1) * slices,
-    };
-    let room =
-        PARTIAL_BYTES / batches.saturating_mul(m).saturating_mul(folding.state_bytes()).max(1);
-    let short = match ranked {
-        true if brief => k * RANGE_PER_RANK,
-        true => {
-            (n / (least * tiling.slices).max(1)).clamp(k * RANGE_PER_RANK, k * LONG_RANGE_PER_RANK)
-        }
-        false if brief => tiling.tile.min(SHORT_RANGE),
-        false => (SHORT_RANGE * DEPTH_OF_RANGE / depth.max(DEPTH_OF_RANGE))
-            .max(tiling.tile.min(SHORT_RANGE)),
-    };
-    let ranges = match scheme {
-        Scheme::OneD => 1,
-        Scheme::TwoD => wanted.clamp(2, n.div_ceil(tiling.tile).max(2)).min(room.max(2)),
-        // Merging would take longer than the few more j.
-        _ if tiling.few && n <= 2 * tiling.tile => 1,
-        _ if brief && !ranked => wanted.min(n.div_ceil(short)).min(room),
-        _ => wanted.min(n / short).min(room),
-    };
-    let ranges = ranges.min(MOST_RANGES * tiling.slices.min(3));
-    // Work that is waited for has so many that a launch has blocks for all multiprocessors, whatever scheme is asked for:
-    // without, nobody could stop it. Rows are then taken in pieces, as their states have room, but for ranks
-    // of few, which begin anew in every range.
-    let busy = multiprocessors * BLOCKS_OF_LAUNCH;
-    let launch = STEPS_OF_LAUNCH / (busy * tiling.span() * body) as f64;
-    let ranges = match (n as f64 / launch) as usize {
-        _ if sizes.pairs() * body as f64 <= STEPS_OF_LAUNCH => ranges,
-        needed if ranked && all < busy => ranges.max(needed.min(room)),
-        needed => ranges.max(needed),
-    };
-    let ranges = ranges.max(n.div_ceil(LONG_RANGE)).max(1);
-    let range = n.div_ceil(ranges).next_multiple_of(tiling.tile).max(tiling.tile);
-    let ranges = n.div_ceil(range).max(1);
-    let lanes =
-        if tiling.team > 1 { tiling.team } else { lanes(batches.saturating_mul(m), ranges) };
-    Cut { blocks, range, ranges, lanes }
-}
-
-/// j of a range that cost least: at the end of a call multiprocessors wait for about the time that one of them takes for
-/// a block, of so many steps for each j, and each range of all j costs so many bytes of states.
-fn balanced(block: f64, bytes: f64) -> usize {
-    (bytes * INSTRUCTIONS_PER_BYTE / block.max(1.0)).sqrt() as usize
-}
-
-/// Threads that merge the ranges of each of so many rows: enough for all multiprocessors together.
-pub(super) fn lanes(rows: usize, ranges: usize) -> usize {
-    let wanted = MERGING_THREADS.div_ceil(rows.max(1)).next_power_of_two();
-    if ranges > 8 { wanted.min(32) } else { 1 }
-}
-
 #[cfg(test)]
 mod tests {
     use tilework_ops::pair_fold::{PairFoldId, PairShape};
 
+    use super::super::course::STEPS_OF_LAUNCH;
+    use super::super::cut::{
+        BLOCKS_OF_LAUNCH, LONG_RANGE, LONG_WORK, PARTIAL_BYTES, RANGE_PER_RANK,
+    };
     use super::*;
     use tilework_ops::{DType, Id};
     use tilework_tape::{Builder, Per, Slot};

@@ -9,10 +9,11 @@ use tilework_ops::pair_fold::{Finish, Monoid, PairShape};
 use tilework_ops::{DType, Id};
 use tilework_tape::{Action, Per, SlotId};
 
+use super::cut::MERGE_THREADS;
 use super::few;
 use super::folding::{Folding, SUMS_IN_REGISTERS};
 use super::functions::{Does, Printer};
-use super::plan::{MERGE_THREADS, Plan, Sides};
+use super::plan::{Plan, Sides};
 use super::sections::LONG;
 use super::slices::Of;
 use super::tiling::{self, CHUNK_BYTES, DEPTHS_OF_CHUNK, FEW_RANKS, Skeleton, Tiling};

@@ -8,9 +8,10 @@ use tilework_ops::pair_fold::Monoid;
 use tilework_tape::Per;
 
 use super::cost::body;
+use super::cut::SHORT_RANGE;
 use super::few;
 use super::folding::Folding;
-use super::plan::{SHORT_RANGE, Sizes};
+use super::plan::Sizes;
 use super::sections::{LONG, Sections};
 use super::wide::{SIDE, Wide};
 
@@ -171,9 +172,7 @@ pub(super) fn tiling(
     sizes: &Sizes,
     beside: Option<&Tiling>,
 ) -> Tiling {
-    let m = sizes.m;
     let body = body(sections).max(1);
-    let long = is_long(sections);
     let team = team(sections, folding, sizes);
     if sections.long.is_some() && team > 1 {
         return in_chunks_of_teams(sections, folding, sizes);
@@ -184,81 +183,124 @@ pub(super) fn tiling(
     if sections.long.is_some() {
         return in_chunks(sections, folding, sizes.m);
     }
-    let state = if team > 1 { words_of_team(folding) } else { folding.words() };
-    let words = sections.bytes(Per::I).div_ceil(4) + state;
-    let adds = folding.monoid() == Monoid::Add;
-    let adds_squares = sections.square.is_some() && adds;
-    let adds_cheaply = adds && folding.shape.dim == 1 && !folding.strict;
-    let doubles = folding.computes == DType::Float64;
-    let fits = |rows: &usize| {
-        let room = match (team, *rows) {
-            (2.., rows) => (rows <= ROWS_OF_TEAM) as usize * TEAM_WORDS,
-            (_, 2) => TWO_ROWS_WORDS,
-            (_, rows) if rows == ROWS[0] && doubles => ROW_WORDS_OF_DOUBLES,
-            _ => ROW_WORDS,
-        };
-        let most = match *rows == ROWS[0] {
-            true if doubles || folding.strict => adds_squares && folding.shape.dim == 1,
-            true => adds_squares || adds_cheaply,
-            false => *rows <= ROWS_OF_DOUBLES || !(doubles || folding.strict),
-        };
-        rows * words <= room && rows * body <= BODY && !long && most
-    };
-    let most_rows = ROWS.into_iter().find(fits).unwrap_or(1);
+    let needs = Needs::new(sections, folding, team, body);
+    let most_rows = ROWS.into_iter().find(|rows| needs.fit(*rows)).unwrap_or(1);
     let [threads, rows] = match beside {
         Some(other) if other.slices > 1 => [other.threads, other.rows],
         Some(other) => {
-            let parts = ROWS.into_iter().filter(|rows| other.rows.is_multiple_of(*rows));
-            [other.threads, parts.into_iter().find(fits).unwrap_or(1)]
+            let mut parts = ROWS.into_iter().filter(|rows| other.rows.is_multiple_of(*rows));
+            [other.threads, parts.find(|rows| needs.fit(*rows)).unwrap_or(1)]
         }
         None => of_rows(most_rows, team, sizes),
     };
     let each = sections.bytes(Per::J).next_multiple_of(16).max(16);
-    let by_threads = each <= AHEAD_BYTES && !long;
+    let by_threads = each <= AHEAD_BYTES && !needs.long;
     let sliced = match beside {
         Some(other) => (other.slices > 1).then(|| of_slices(rows, other.slices, each)),
         None => sliced(most_rows, each, sizes).filter(|sliced| {
-            let span = threads * rows;
+            let (m, span) = (sizes.m, threads * rows);
             let busy = 1000 * m / (span * m.div_ceil(span));
             by_threads && team == 1 && sliced.busy(m) * 10 > 11 * busy
         }),
     };
-    let pair_words = pair_words(sections, folding);
-    // Pairs hide each other's latency, and extremes compare the best of a group only; more than
-    // that costs registers. Measured on an H200.
-    let wished = match folding.monoid() {
-        _ if long => 4,
-        _ if folding.strict => {
-            if adds {
-                8
-            } else {
-                4
-            }
-        }
-        _ if team > 1 => 2,
-        Monoid::Add if sliced.is_some() => GROUP_OF_SLICES,
-        Monoid::Smallest | Monoid::Largest if folding.shape.k * folding.shape.dim <= FEW_RANKS => 4,
-        Monoid::Add if sections.square.is_some() && doubles && rows == ROWS[0] => 2,
-        Monoid::Add if sections.square.is_some() => 4,
-        Monoid::Shifted if body <= SHORT_BODY => 8,
-        _ => 2,
-    };
-    let counts_j = sections.square.is_none() && !doubles;
-    let of_j = if counts_j { sections.bytes(Per::J).div_ceil(4) } else { 0 };
-    let fits =
-        |group: &usize| group * pair_words.max(of_j) <= GROUP_WORDS && rows * group * body <= BODY;
-    let group = [8, 4, 2].into_iter().filter(|group| *group <= wished).find(fits);
-    let group = if long { wished } else { group.unwrap_or(1) };
+    let group = needs.group(rows, sliced.is_some());
+    if let Some(sliced) = sliced {
+        return Tiling { group, ..sliced };
+    }
     let tile = threads.max(64).min((TILE_BYTES / (2 * each)).max(team));
     // Teams have whole groups in a tile.
-    let group = if team > 1 { group.min(prev_power_of_two(tile / team)) } else { group };
-    let tile = if team > 1 { tile / (group * team) * (group * team) } else { tile };
-    match sliced {
-        Some(sliced) => Tiling { group, ..sliced },
-        None => {
-            let ahead = if by_threads { tile.div_ceil(threads) } else { 0 };
-            Tiling { threads, team, rows, slices: 1, tile, group, ahead, few: false, wide: None }
+    let (group, tile) = match team {
+        1 => (group, tile),
+        _ => {
+            let group = group.min(prev_power_of_two(tile / team));
+            (group, tile / (group * team) * (group * team))
         }
+    };
+    let ahead = if by_threads { tile.div_ceil(threads) } else { 0 };
+    Tiling { threads, team, rows, slices: 1, tile, group, ahead, few: false, wide: None }
+}
+
+/// What a formula needs of a thread.
+struct Needs<'p> {
+    sections: &'p Sections<'p>,
+    folding: &'p Folding,
+    team: usize,
+    /// Steps of a pair; words of a row with its state; and those of a pair.
+    body: usize,
+    row: usize,
+    pair: usize,
+    long: bool,
+    adds: bool,
+    doubles: bool,
+}
+
+impl<'p> Needs<'p> {
+    fn new(
+        sections: &'p Sections<'p>,
+        folding: &'p Folding,
+        team: usize,
+        body: usize,
+    ) -> Needs<'p> {
+        let state = if team > 1 { words_of_team(folding) } else { folding.words() };
+        Needs {
+            sections,
+            folding,
+            team,
+            body,
+            row: sections.bytes(Per::I).div_ceil(4) + state,
+            pair: pair_words(sections, folding),
+            long: is_long(sections),
+            adds: folding.monoid() == Monoid::Add,
+            doubles: folding.computes == DType::Float64,
+        }
+    }
+
+    /// Whether a thread has room for so many rows, and they pay.
+    fn fit(&self, rows: usize) -> bool {
+        let Needs { folding, team, doubles, adds, .. } = *self;
+        let room = match (team, rows) {
+            (2.., rows) => usize::from(rows <= ROWS_OF_TEAM) * TEAM_WORDS,
+            (_, 2) => TWO_ROWS_WORDS,
+            (_, rows) if rows == ROWS[0] && doubles => ROW_WORDS_OF_DOUBLES,
+            _ => ROW_WORDS,
+        };
+        let adds_squares = self.sections.square.is_some() && adds;
+        let adds_cheaply = adds && folding.shape.dim == 1 && !folding.strict;
+        let pays = match rows == ROWS[0] {
+            true if doubles || folding.strict => adds_squares && folding.shape.dim == 1,
+            true => adds_squares || adds_cheaply,
+            false => rows <= ROWS_OF_DOUBLES || !(doubles || folding.strict),
+        };
+        rows * self.row <= room && rows * self.body <= BODY && !self.long && pays
+    }
+
+    /// Pairs of a row that are computed together: they hide each other's latency, and extremes compare the best of a group
+    /// only; more than that costs registers. Measured on an H200.
+    fn group(&self, rows: usize, sliced: bool) -> usize {
+        let Needs { sections, folding, doubles, .. } = *self;
+        let expanded = sections.square.is_some();
+        let wished = match folding.monoid() {
+            _ if self.long => return 4,
+            _ if folding.strict && self.adds => 8,
+            _ if folding.strict => 4,
+            _ if self.team > 1 => 2,
+            Monoid::Add if sliced => GROUP_OF_SLICES,
+            Monoid::Smallest | Monoid::Largest
+                if folding.shape.k * folding.shape.dim <= FEW_RANKS =>
+            {
+                4
+            }
+            Monoid::Add if expanded && doubles && rows == ROWS[0] => 2,
+            Monoid::Add if expanded => 4,
+            Monoid::Shifted if self.body <= SHORT_BODY => 8,
+            _ => 2,
+        };
+        let counts_j = !expanded && !doubles;
+        let of_j = if counts_j { sections.bytes(Per::J).div_ceil(4) } else { 0 };
+        let fits = |group: &usize| {
+            group * self.pair.max(of_j) <= GROUP_WORDS && rows * group * self.body <= BODY
+        };
+        [8, 4, 2].into_iter().filter(|group| *group <= wished).find(fits).unwrap_or(1)
     }
 }
 

@@ -10,8 +10,9 @@ use tilework_ops::DType;
 use tilework_ops::pair_fold::Monoid;
 use tilework_tape::{Per, Tape};
 
+use super::cut::Cut;
 use super::folding::Folding;
-use super::plan::{Cut, Sizes};
+use super::plan::Sizes;
 use super::right::Right;
 use super::sections::Sections;
 use super::square::{Products, Square};

@@ -10,7 +10,8 @@ use tilework_tape::Per;
 
 use super::Job;
 use super::choice::Choice;
-use super::plan::{Cut, Plan, Sizes};
+use super::cut::Cut;
+use super::plan::{Plan, Sizes};
 use super::slices::Of;
 use crate::driver::Address;
 use crate::launch::{self, Args};
