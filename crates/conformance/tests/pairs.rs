@@ -177,16 +177,20 @@ fn ways_to_sum() {
 fn nearest_by_distance() {
     pairs_nearest::nearest_by_distance(Device::cpu());
     pairs_nearest::roots_of_nothing(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_nearest::nearest_by_distance);
+    on(Device::parse("cuda:0"), pairs_nearest::roots_of_nothing);
 }
 
 #[test]
 fn nearest_on_a_line() {
     pairs_nearest::nearest_on_a_line(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_nearest::nearest_on_a_line);
 }
 
 #[test]
 fn many_of_all() {
     pairs_nearest::many_of_all(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_nearest::many_of_all);
 }
 
 #[test]
