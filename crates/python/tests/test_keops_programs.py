@@ -1,4 +1,4 @@
-"""What users of KeOps write, as they write it, against dense NumPy in float64."""
+"""What users of KeOps write, as they write it, against dense NumPy in float64, on every device."""
 
 import pickle
 
@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import tilework as tw
-from stopping import needs_proc, stop
 from tilework import Genred, KernelSolve, LazyTensor, Pm, Vi, Vj
 from tilework.pairs import Var
+
+# Every test runs on each device, where its arrays are made.
+pytestmark = pytest.mark.usefixtures("device")
 
 M, N, D = 5, 7, 3
 rng = np.random.default_rng(11)
@@ -60,7 +62,7 @@ def test_constructors_take_tensors_and_variables() -> None:
 
 def test_the_product_takes_keywords() -> None:
     k, dense = gauss(), np.exp(-D2)
-    out = np.empty((M, 2))
+    out = tw.empty((M, 2), dtype="float64")
     assert k.__matmul__(B, out=out, backend="CPU") is out
     close(out, dense @ B)
     close(LazyTensor.__matmul__(k, B, sum_scheme="kahan_scheme", device_id=0), dense @ B)
@@ -74,7 +76,7 @@ def test_the_product_takes_keywords() -> None:
 
 def test_results_go_where_they_are_told() -> None:
     k, dense = gauss(), np.exp(-D2).sum(1, keepdims=True)
-    narrow = np.zeros((M, 2))
+    narrow = tw.zeros((M, 2), dtype="float64")
     k.sum(axis=1, out=narrow[:, :1])
     close(narrow[:, :1], dense)
     with pytest.raises(ValueError, match="out takes one array"):
@@ -90,10 +92,6 @@ def test_results_go_where_they_are_told() -> None:
         with pytest.raises(ValueError, match="is wanted, not float64 of"):
             call()
     assert not told
-    torch = pytest.importorskip("torch")
-    out = torch.empty((M, 1), dtype=torch.float64)
-    assert k.sum(axis=1, out=out) is out
-    close(out, dense)
 
 
 def test_settable_attributes() -> None:
@@ -227,8 +225,10 @@ def test_systems_of_any_size_are_solved(size: float) -> None:
     close(np.asarray(k.solve((b * size).astype("float32"), alpha=1.0)) / size, np.linalg.solve(dense, b), 1e-4)
 
 
-def test_only_false_stops_and_steps_of_a_system_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    x = rng.uniform(size=(2_000, 2))
+def test_only_false_stops_and_steps_of_a_system_are_shown(
+    device: tw.device, capsys: pytest.CaptureFixture[str]
+) -> None:
+    x = rng.uniform(size=(40 if device == tw.device("reference") else 2_000, 2))
     k = (-50 * Vi(x).sqdist(Vj(x))).exp()
     told: list[float] = []
 
@@ -254,59 +254,6 @@ def test_numbers_of_a_system_may_be_arrays_of_one(alpha: object) -> None:
         k.solve(B, alpha=np.ones(2))
     with pytest.raises(TypeError, match="alpha: str is not"):
         k.solve(B, alpha="much")
-
-
-def test_what_a_reduction_reads_cannot_be_written_meanwhile() -> None:
-    threads = tw.get_num_threads()
-    tw.set_num_threads(2)
-    x = tw.ones((60_000, 3))
-    refused = []
-
-    def told(fraction: float) -> bool:
-        try:
-            x[0] = 7.0
-        except BufferError as error:
-            refused.append(str(error))
-        return False
-
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            tw.Vi(x).sqdist(tw.Vj(x)).exp().sin().tanh().sum(axis=1, progress=told)
-    finally:
-        tw.set_num_threads(threads)
-    assert refused and "under way" in refused[0]
-
-
-# Work without an end that anybody would see.
-ENDLESS = """
-import numpy as np, tilework as tw
-from tilework import Vi, Vj
-rng = np.random.default_rng(0)
-points, large = rng.normal(size=(300, 3)), rng.normal(size=(600_000, 3))
-matrix = (-Vi(points).sqdist(Vj(points)) / 9).exp()
-X = Vi(large); K = (-X.sqdist(Vj(large))).exp().sin().tanh()
-works = {
-    # Steps of a tenth of a millisecond.
-    "solve": lambda: matrix.solve(np.ones((300, 1)), alpha=1e-14, tol=1e-300, maxiter=10**9),
-    "grad": lambda: K.reduction_grad("logsumexp", X, np.ones((600_000, 1)), axis=1),
-    "value and grad": lambda: K.value_and_grad("min", [X], axis=1),
-    "partial": lambda: K.partial("sum", axis=1),
-    "vector": lambda: (K * X).logsumexp(axis=1),
-    "dense product": lambda: K @ np.ones((600_000, 30)),
-}
-try:
-    print("begins", flush=True)
-    works[sys.argv[1]]()
-except KeyboardInterrupt:
-    print("stopped", time.process_time(), flush=True)
-"""
-
-
-@needs_proc
-@pytest.mark.parametrize("work", ["solve", "grad", "value and grad", "partial", "vector", "dense product"])
-def test_ctrl_c_stops_everything(work: str) -> None:
-    took, said = stop(ENDLESS, work)
-    assert took < 5 and not said
 
 
 def test_what_a_map_is_linear_in_is_no_argument() -> None:

@@ -1,4 +1,4 @@
-"""LazyTensor against dense NumPy in float64: every function, operator and reduction."""
+"""LazyTensor against dense NumPy in float64: every function, operator and reduction, on every device."""
 
 import math
 
@@ -7,6 +7,9 @@ import pytest
 
 import tilework as tw
 from tilework import LazyTensor, Pm, Vi, Vj
+
+# Every test runs on each device, where its arrays are made.
+pytestmark = pytest.mark.usefixtures("device")
 
 M, N, D = 7, 11, 3
 rng = np.random.default_rng(5)
@@ -396,11 +399,11 @@ def test_keywords_of_every_reduction() -> None:
         {"enable_chunks": False}, {"ranges": None}, {"rec_multVar_highdim": 1},
     ]:  # fmt: skip
         close(k.sum(axis=1, **options), g.sum(1))
-    out = np.zeros((M, 1))
+    out = tw.zeros((M, 1), dtype="float64")
     assert k.sum(axis=1, out=out) is out
     close(out, g.sum(1))
     with pytest.raises(ValueError, match="out"):
-        k.sum(axis=1, out=np.zeros(M))
+        k.sum(axis=1, out=tw.zeros(M, dtype="float64"))
     with pytest.raises(NotImplementedError, match="ranges"):
         k.sum(axis=1, ranges=(1, 2, 3))
     with pytest.raises(ValueError, match="accuracy"):

@@ -8,6 +8,9 @@ import pytest
 import tilework as tw
 from tilework.pairs import generic_argkmin, generic_argmin, generic_logsumexp, generic_sum
 
+# Every test runs on each device, where its arrays are made.
+pytestmark = pytest.mark.usefixtures("device")
+
 M, N, D = 5, 8, 2
 rng = np.random.default_rng(6)
 X, Y, B = rng.normal(size=(M, D)), rng.normal(size=(N, D)), rng.normal(size=(N, 3))

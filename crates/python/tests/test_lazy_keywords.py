@@ -9,17 +9,27 @@ import pytest
 import tilework as tw
 from tilework import Genred, KernelSolve, LazyTensor, Pm, Vi, Vj
 
+# Every test runs on each device, where its arrays are made.
+pytestmark = pytest.mark.usefixtures("device")
+
 ALIASES = ["x = Vi(1)", "y = Vj(1)"]
 X = np.array([[1.0], [2.0], [3.0]])
 Y = np.array([[5.0], [7.0]])
-# Sums that differ with the accumulators.
-ONES, LONG = np.ones((64, 1), "float32"), np.random.default_rng(4).normal(size=(1000, 1)).astype("float32")
-IN_BLOCKS, IN_DOUBLE = ((Vi(ONES) * Vj(LONG)).sum(axis=1, sum_scheme=scheme).tolist() for scheme in ("block_sum", "double"))
+FEW, LONG = (np.random.default_rng(4).normal(size=(n, 1)).astype("float32") for n in (64, 1000))
 
 
 @pytest.fixture
-def k() -> LazyTensor:
+def k(device: tw.device) -> LazyTensor:
     return Vi(X) * Vj(Y)
+
+
+@pytest.fixture
+def sums(device: tw.device) -> tuple[Any, Any]:
+    """What accumulators of either kind give: sums in blocks, and in float64. Of so many some differ."""
+    schemes = ("block_sum", "double")
+    in_blocks, in_double = ((Vi(FEW) * Vj(LONG)).sum(axis=1, sum_scheme=scheme).tolist() for scheme in schemes)
+    assert in_blocks != in_double
+    return in_blocks, in_double
 
 
 @pytest.fixture
@@ -62,13 +72,16 @@ def test_progress_of_a_later_call_is_told() -> None:
     assert not told
 
 
-def test_defaults_are_those_of_the_call(defaults: None, capsys: pytest.CaptureFixture[str]) -> None:
-    genred, later = Genred("x * y", ALIASES, axis=1), (Vi(ONES) * Vj(LONG)).sum(axis=1, call=False)
-    assert genred(ONES, LONG).tolist() == later().tolist() == IN_BLOCKS != IN_DOUBLE
+def test_defaults_are_those_of_the_call(
+    defaults: None, sums: tuple[Any, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    in_blocks, in_double = sums
+    genred, later = Genred("x * y", ALIASES, axis=1), (Vi(FEW) * Vj(LONG)).sum(axis=1, call=False)
+    assert genred(FEW, LONG).tolist() == later().tolist() == in_blocks
     tw.pairs.set_defaults(sum_scheme="double", progress=True)
-    assert genred(ONES, LONG).tolist() == IN_DOUBLE
+    assert genred(FEW, LONG).tolist() == in_double
     assert "100 %" in capsys.readouterr().err
-    assert later().tolist() == IN_DOUBLE
+    assert later().tolist() == in_double
     assert "100 %" in capsys.readouterr().err
 
 
@@ -116,16 +129,18 @@ def test_arguments_are_given_once(k: LazyTensor) -> None:
             call()
 
 
-def test_double_accumulators_are_refused_whatever_the_default(defaults: None) -> None:
+def test_double_accumulators_are_refused_whatever_the_default(defaults: None, sums: tuple[Any, Any]) -> None:
+    in_blocks, in_double = sums
     genred = Genred("x * y", ALIASES, axis=1, use_double_acc=False)
-    assert genred(ONES, LONG).tolist() == IN_BLOCKS
+    assert genred(FEW, LONG).tolist() == in_blocks
     tw.pairs.set_defaults(sum_scheme="double")
-    assert genred(ONES, LONG).tolist() == IN_BLOCKS
-    assert Genred("x * y", ALIASES, axis=1)(ONES, LONG).tolist() == IN_DOUBLE
-    assert genred(ONES, LONG, use_double_acc=True).tolist() == IN_DOUBLE
+    assert genred(FEW, LONG).tolist() == in_blocks
+    assert Genred("x * y", ALIASES, axis=1)(FEW, LONG).tolist() == in_double
+    assert genred(FEW, LONG, use_double_acc=True).tolist() == in_double
 
 
-def test_accumulators_are_named_once_and_rightly(k: LazyTensor) -> None:
+def test_accumulators_are_named_once_and_rightly(k: LazyTensor, sums: tuple[Any, Any]) -> None:
+    _, in_double = sums
     genred = Genred("x * y", ALIASES, axis=1)
     with pytest.raises(ValueError, match="never in float16"):
         k.sum(axis=1, dtype_acc="float16")
@@ -133,15 +148,15 @@ def test_accumulators_are_named_once_and_rightly(k: LazyTensor) -> None:
         k.sum(axis=1, dtype_acc="int32")
     for dtype in ["float32", "float64"]:
         for call in [lambda d=dtype: k.sum(axis=1, dtype_acc=d, use_double_acc=True),
-                     lambda d=dtype: genred(ONES, LONG, use_double_acc=True, dtype_acc=d)]:
+                     lambda d=dtype: genred(FEW, LONG, use_double_acc=True, dtype_acc=d)]:
             with pytest.raises(TypeError, match="the accumulator is given twice"):
                 call()
     # What is so by default says nothing, before and after the other.
     for keywords in [{"dtype_acc": "float64", "use_double_acc": False}, {"use_double_acc": False, "dtype_acc": "float64"},
                      {"use_double_acc": True, "dtype_acc": "auto"}, {"dtype_acc": None, "use_double_acc": True}]:
-        assert genred(ONES, LONG, **keywords).tolist() == IN_DOUBLE
+        assert genred(FEW, LONG, **keywords).tolist() == in_double
     # A call counts more than what it was made with.
-    assert Genred("x * y", ALIASES, axis=1, dtype_acc="float32")(ONES, LONG, use_double_acc=True).tolist() == IN_DOUBLE
+    assert Genred("x * y", ALIASES, axis=1, dtype_acc="float32")(FEW, LONG, use_double_acc=True).tolist() == in_double
 
 
 def test_keywords_that_mean_nothing_pass(k: LazyTensor) -> None:

@@ -1,4 +1,4 @@
-"""Systems, gradients, partial reductions, progress and interruption, streaming."""
+"""Systems, gradients, partial reductions, progress and interruption, on every device."""
 
 import copy
 import inspect
@@ -7,6 +7,7 @@ import pickle
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,9 @@ import pytest
 import tilework as tw
 from tilework import Genred, KernelSolve, LazyTensor, Partial, Pm, Vi, Vj
 from tilework.pairs import SolveError
+
+# Every test runs on each device, where its arrays are made.
+pytestmark = pytest.mark.usefixtures("device")
 
 rng = np.random.default_rng(9)
 M, N, D = 6, 9, 2
@@ -250,8 +254,8 @@ def long_tensor() -> LazyTensor:
     return (-Vi(x).sqdist(Vj(x)).sqrt()).exp().sin() + Vi(x).sqdist(Vj(x)).tanh().erf()
 
 
-def test_progress_is_told_and_can_stop() -> None:
-    x = rng.normal(size=(3_000, 3)).astype("float32")
+def test_progress_is_told_and_can_stop(device: tw.device) -> None:
+    x = rng.normal(size=(300 if device == tw.device("reference") else 3_000, 3)).astype("float32")
     told: list[float] = []
     k = (-Vi(x).sqdist(Vj(x))).exp()
     close(k.sum(axis=1, progress=told.append), k.sum(axis=1), 1e-6)
@@ -296,23 +300,6 @@ def test_other_threads_run_meanwhile() -> None:
     thread.join()
 
 
-def test_mapped_arrays_are_streamed(tmp_path: Path) -> None:
-    # Above the size from which the reduced side is worked through in blocks.
-    n = 13_000_000
-    y = rng.uniform(size=(n, 3)).astype("float32")
-    path = tmp_path / "y.npy"
-    np.save(path, y)
-    mapped = tw.load(path, mmap_mode="r")
-    x = X[:, :1].astype("float32") * np.ones(3, "float32")
-    d = Vi(x).sqdist(Vj(mapped))
-    values, indices = d.min_argmin(axis=1)
-    for k in range(M):
-        exact = ((x[k].astype("float64") - y) ** 2).sum(-1)
-        assert exact[int(np.asarray(indices)[k, 0])] <= exact.min() * (1 + 1e-6)
-        assert abs(float(np.asarray(d.sum(axis=1))[k, 0]) / exact.sum() - 1) < 1e-5
-        break
-
-
 def test_vectors_without_components_are_those_of_numpy() -> None:
     x, y, b = np.zeros((3, 0)), np.zeros((4, 0)), np.ones((4, 2))
     k = (-Vi(x).sqdist(Vj(y))).exp()
@@ -345,8 +332,15 @@ def test_vectors_without_components_are_those_of_numpy() -> None:
             wrong()
 
 
-def test_a_gradient_towards_another_variable_of_the_array_is_refused() -> None:
-    x, y = rng.normal(size=(3, 2)), rng.normal(size=(4, 2))
+def test_a_gradient_towards_another_variable_of_the_array_is_refused(device: tw.device) -> None:
+    points = rng.normal(size=(3, 2)), rng.normal(size=(4, 2))
+    # Of NumPy's arrays a card has copies.
+    kinds = [tw.asarray] if device.type == "cuda" else [tw.asarray, np.asarray]
+    for kind in kinds:
+        towards_another_variable(*map(kind, points))
+
+
+def towards_another_variable(x: Any, y: Any) -> None:
     xi = Vi(x)
     k = xi.sqdist(Vj(y))
     again = {"tensor": lambda: Vi(x), "view": lambda: LazyTensor(x[:, None, :])}

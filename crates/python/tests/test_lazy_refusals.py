@@ -9,6 +9,9 @@ import tilework as tw
 from tilework import Genred, KernelSolve, LazyTensor, Partial, Pm, Vi, Vj
 from tilework.pairs import Var
 
+# Every test runs on each device, where its arrays are made.
+pytestmark = pytest.mark.usefixtures("device")
+
 rng = np.random.default_rng(5)
 M, N, D = 6, 9, 3
 X, Y = rng.normal(size=(M, D)), rng.normal(size=(N, D))
@@ -26,29 +29,6 @@ def test_products_of_two_symbolic_matrices_are_refused() -> None:
     for vector in [b, Vj(b), Vj(b) * Pm(1.0), LazyTensor(b[None, :, :])]:
         np.testing.assert_allclose(np.asarray(k @ vector), dense @ b, rtol=1e-12)
     np.testing.assert_allclose(np.asarray(k @ (k @ b)), dense @ (dense @ b), rtol=1e-12)
-
-
-@pytest.mark.parametrize("way", ["read-only", "broadcast"])
-def test_targets_that_cannot_be_written_are_refused_before_the_work(way: str) -> None:
-    out = np.zeros((M, 1))
-    if way == "read-only":
-        out.flags.writeable = False
-    else:
-        out = np.lib.stride_tricks.as_strided(np.zeros(1), (M, 1), (0, 8))
-    told: list[float] = []
-    text = Genred("SqDist(x,y)", [f"x = Vi({D})", f"y = Vj({D})"], axis=1)
-    k = Vi(X).sqdist(Vj(Y))
-    vector = np.ones((N, 1))
-    for work in [
-        lambda: k.sum(axis=1, out=out, progress=told.append),
-        lambda: k.min(axis=1, out=out, progress=told.append),
-        lambda: k.__matmul__(vector, out=out, progress=told.append),
-        lambda: text(X, Y, out=out, progress=told.append),
-        lambda: k.sum(axis=1, call=False)(out=out, progress=told.append),
-    ]:
-        with pytest.raises(ValueError, match=r"^out: .*(read-only|several indices)"):
-            work()
-    assert told == [] and not out.any()
 
 
 @pytest.mark.parametrize(
@@ -135,8 +115,7 @@ def test_dense_says_what_was_asked() -> None:
 def test_text_explains_with_the_keywords_of_calls() -> None:
     text = Genred("Exp(-SqDist(x,y))", ["x = Vi(40)", "y = Vj(40)"], axis=1)
     x = rng.normal(size=(600, 40))
-    assert "direct" in text.explain(x, x, accuracy="strict") != text.explain(x, x)
-    assert "2d" in text.explain(x, x, scheme="2d").lower()
+    assert "per pair" in text.explain(x, x, accuracy="strict", scheme="2d")
     with pytest.raises(TypeError, match="explain: there is no keyword accurate"):
         text.explain(x, x, accurate=True)
 
