@@ -151,11 +151,11 @@ memcheck: ## Storage and the CPU backend under valgrind (some ten minutes; needs
 # A card that is emulated on the processor. The kernels that it has compiled are not mixed with those of real cards,
 # and are forgotten when the emulator changes. For one test: make emulate EMULATED="--test pairs -- --exact many_rows".
 # Left out by default are suites whose sizes are made for real cards: bounds, forms, golden, long_gradients, long_work,
-# many_ranks, many_rows, more_than_32_bits_count, moved, nearest, ranges, sizes, streamed, wandering_exponents, ways_to_sum, weighed.
+# many_ranks, many_rows, more_than_32_bits_count, moved, nearest, random_kernels, ranges, sizes, streamed, wandering_exponents, ways_to_sum, weighed.
 EMULATOR := target/emulator
 EMULATED ?= --test pairs -- --exact cuda::formulas cuda::reductions cuda::batches cuda::partials cuda::gradients \
   cuda::odds_and_ends cuda::random_formulas counts equal_terms exponents few_rows gradients_of_many gradients_of_narrow_types infinite_sums \
-  large_exponents long_vectors masked_first masked_weights random_rows right_hand_sides rows_without_numbers values_with_gradients wide_gradients \
+  large_exponents long_vectors masked_first masked_weights nearest_by_distance nearest_on_a_line random_rows right_hand_sides rows_without_numbers values_with_gradients wide_gradients \
   wide_results
 
 $(EMULATOR)/libcuda.so.1: $(wildcard crates/cuda/emulator/*)

@@ -11,18 +11,22 @@ use tilework_ops::random::{block, uniform_f64};
 use crate::pairs::{self, array, close, floats};
 
 /// Numbers from one seed, one after the other.
-struct Dice {
+pub(crate) struct Dice {
     seed: u64,
     taken: u64,
 }
 
 impl Dice {
-    fn roll(&mut self) -> f64 {
+    pub(crate) fn new(seed: u64) -> Dice {
+        Dice { seed, taken: 0 }
+    }
+
+    pub(crate) fn roll(&mut self) -> f64 {
         self.taken += 1;
         uniform_f64(block(self.seed, self.taken))
     }
 
-    fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         ((self.roll() * n as f64) as usize).min(n - 1)
     }
 }
@@ -128,7 +132,7 @@ fn variables_of(arrays: &[Array]) -> Vec<Category> {
 
 /// The formula of a seed, the dimension of its vectors, and the dice for its numbers.
 fn drawn(seed: u64) -> (Expr, usize, Dice) {
-    let mut dice = Dice { seed: 1000 + seed, taken: 0 };
+    let mut dice = Dice::new(1000 + seed);
     let dim = 2 + dice.below(4);
     let depth = 1 + dice.below(6);
     (formula(&mut dice, depth, dim).expect("a formula"), dim, dice)
@@ -205,11 +209,12 @@ pub fn random_formulas(device: Device, seeds: Range<u64>) {
     }
 }
 
-/// Rows at which loops are assembled, forms are chosen and nearest points filtered.
+/// Rows at which the CPU assembles loops, chooses forms and filters nearest points. Cards do so from far more pairs on:
+/// `pairs_kernels` is for them.
 const MANY: usize = 300;
 
-/// Random formulas, and exponentials and smallest values of their squares, over so many pairs that
-/// devices choose how: the first and the last two rows against the oracle.
+/// Random formulas, and exponentials and smallest values of their squares, in float64 and over so many pairs that the CPU
+/// chooses how: the first and the last two rows against the oracle.
 pub fn random_rows(device: Device, seeds: Range<u64>) {
     for seed in seeds {
         let (expr, dim, mut dice) = drawn(seed);

@@ -2,7 +2,7 @@
 
 use tilework_conformance::{
     Device, on, pairs, pairs_bounds, pairs_centred, pairs_course, pairs_golden, pairs_gradients,
-    pairs_nearest, pairs_random, pairs_shapes, pairs_sizes,
+    pairs_kernels, pairs_nearest, pairs_random, pairs_shapes, pairs_sizes,
 };
 
 macro_rules! device {
@@ -215,6 +215,15 @@ fn gradients_of_narrow_types() {
 fn random_rows() {
     pairs_random::random_rows(Device::cpu(), 0..12);
     on(Device::parse("cuda:0"), |device| pairs_random::random_rows(device, 0..5));
+}
+
+#[test]
+fn random_kernels() {
+    // So few rows that the oracle is done soon, and all forms of a card.
+    pairs_kernels::random_kernels(Device::cpu(), 0..pairs_kernels::ALL, 500);
+    on(Device::parse("cuda:0"), |device| {
+        pairs_kernels::random_kernels(device, pairs_random::seeds(pairs_kernels::ALL), 20_000);
+    });
 }
 
 #[test]
