@@ -55,7 +55,8 @@ pub fn slope(
         _ => None,
     };
     match (monoid, &errors[..]) {
-        (Monoid::Add, [terms]) => relative(terms),
+        // Terms, and perhaps what their sum is multiplied by.
+        (Monoid::Add, terms) => terms.iter().try_fold(0.0, |sum, term| Some(sum + relative(term)?)),
         (Monoid::Shifted, [Carried::Absolute(error), weights @ ..]) => {
             weights.iter().try_fold(*error, |sum, weight| Some(sum + relative(weight)?))
         }

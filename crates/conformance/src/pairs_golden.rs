@@ -24,13 +24,13 @@ macro_rules! texts {
 
 /// Names and texts of the files, which a machine with a card may not have.
 #[rustfmt::skip]
-const TEXTS: [(&str, &str); 61] = texts![
+const TEXTS: [(&str, &str); 63] = texts![
     "attention", "attention_wide", "points_again", "points_again_weighted", "products", "products_wide",
     "shifted", "shifted_expanded", "shifted_exponents", "shifted_exponents_wide",
     "shifted_fused", "shifted_fused_wide",
     "choices", "cosines", "counted", "extremes", "farthest_hundred", "gauss", "gauss_centred", "gauss_expanded", "gauss_float64",
     "gauss_float64_expanded", "gauss_half", "gauss_half_expanded", "gauss_strict", "gradient",
-    "gradient_columns", "laplace", "little", "little_hundred", "little_long", "little_wide", "logarithm", "logarithm_expanded", "long_gradient",
+    "gradient_columns", "incoming", "incoming_weighted", "laplace", "little", "little_hundred", "little_long", "little_wide", "logarithm", "logarithm_expanded", "long_gradient",
     "long_gradient_weighted", "long_logarithm", "long_logarithm_wide", "long_nearest",
     "long_nearest_ten", "long_nearest_ten_wide", "long_nearest_wide", "long_vectors",
     "long_vectors_wide", "long_weighted", "long_weighted_wide", "many_components",
@@ -122,7 +122,7 @@ fn right(device: Device, name: &str, case: &Case, file: &File) -> String {
 
 /// Arrays for all variables: points near the origin, wide ones as far apart as narrow ones; or half of each array
 /// beside another cloud.
-fn data(case: &Case, file: &File) -> [Array; 10] {
+fn data(case: &Case, file: &File) -> [Array; 11] {
     let rng = Rng::new(16);
     ALIASES.map(|(alias, dim)| {
         let rows = if alias.contains("Vi") { file.m } else { file.n };

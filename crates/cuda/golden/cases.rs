@@ -7,7 +7,7 @@
 use tilework_ops::DType;
 
 /// The variables of all formulas, and their components.
-pub(super) const ALIASES: [(&str, usize); 10] = [
+pub(super) const ALIASES: [(&str, usize); 11] = [
     ("x = Vi(3)", 3),
     ("y = Vj(3)", 3),
     ("s = Pm(1)", 1),
@@ -18,6 +18,7 @@ pub(super) const ALIASES: [(&str, usize); 10] = [
     ("q = Vj(40)", 40),
     ("w = Vi(70)", 70),
     ("z = Vj(70)", 70),
+    ("t = Vi(1)", 1),
 ];
 
 /// The multiprocessors of the card that the files are for, an H200.
@@ -86,7 +87,7 @@ const fn case(
 const GAUSS: &str = "Exp(-SqDist(x,y) * s) * b";
 
 #[rustfmt::skip]
-pub(super) const CASES: [Case; 40] = [
+pub(super) const CASES: [Case; 41] = [
     case("gauss", "Sum", None, GAUSS, LONG_SUMS),
     Case { strict: true, ..case("gauss_strict", "Sum", None, GAUSS, ONE) },
     Case { dtype: DType::Float64, ..case("gauss_float64", "Mean", None, GAUSS, THREADS) },
@@ -114,6 +115,7 @@ pub(super) const CASES: [Case; 40] = [
     case("little_wide", "LogSumExp", None, "-SqDist(p,q) * s", LITTLE),
     case("little_long", "ArgMin", None, "SqDist(u,v)", LITTLE),
     case("little_hundred", "ArgKMin", Some(100), "SqDist(x,y)", LITTLE),
+    case("incoming", "Sum", None, "Grad(Exp(-SqDist(p,q)) * s, p, t)", WEIGHTED),
     case("two_lengths", "Sum", None, "Grad(Exp(-SqDist(u,v) * s) * z, u, w)", ONE),
     case("cosines", "Sum", None, "(u|v) / (Norm2(u) * Norm2(v)) * b", ONE),
     case("outer_products", "Sum", None, "Concat(TensorProd(x - y, x - y), x - y)", ONE),

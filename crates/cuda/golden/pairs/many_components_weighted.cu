@@ -47,6 +47,7 @@ template <int G> FN void weigh(const Once& p, const OfI& x, const OfJ* y, const 
     ALONG(k, 1) EACH(u, G) { s9[u][k] = narrow<f32>(op_exp2_pair_f32(widen(s8[u][0]))); }
     EACH(u, G) { const int k = 0; w[u] = widen(s9[u][0]); }
 }
+FN T of_row(const OfI& x) { return 1; }
 namespace right {
 struct Once { };
 struct OfI { };

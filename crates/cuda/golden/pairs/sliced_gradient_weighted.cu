@@ -33,6 +33,7 @@ template <int G> FN void weigh(const Once& p, const OfI& x, const OfJ* y, const 
     ALONG(k, 1) EACH(u, G) { s7[u][k] = narrow<f32>(op_exp2_pair_f32(widen(s6[u][0]))); }
     EACH(u, G) { const int k = 0; w[u] = widen(s7[u][0]); }
 }
+FN T of_row(const OfI& x) { return 1; }
 namespace right {
 FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
 struct Once { };

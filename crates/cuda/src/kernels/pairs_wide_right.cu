@@ -10,7 +10,7 @@
 // minus its column. Where there are more components than columns, these are `dim` of them, from `first` on.
 //
 // Declared before, beside the rest: `right`, a name space with the sections of right-hand sides, of which `side`
-// gives one; `multiply_right`, the product of 32 of j.
+// gives one; `of_row`, what results of a row are multiplied by; `multiply_right`, the product of 32 of j.
 
 #define SIDE_BYTES (RIGHT * 256) // of 32 of j
 
@@ -69,7 +69,7 @@ struct Kept {
         const bool at_once = shape.ranges == 1 && !w.goes_on && w.ends;
         const Points points = Points::of(in, at, w, true);
         EACH(r, 2) {
-            f32 whole = OUTSIDE ? op_exp2_pair_f32(own.x[r].norm) : 1.f, q = 0;
+            f32 whole = OUTSIDE ? op_exp2_pair_f32(own.x[r].norm) : 1.f, row = of_row(own.x[r]), q = 0;
             if (DIFFERS) {
                 q = total[(w.dim / 8 * 4 + r * 2 + w.dim % 2) * 128 * GROUPS];
                 q = __shfl_sync(~0u, q, threadIdx.x % 32 / 4 * 4 + w.dim % 8 / 2);
@@ -88,7 +88,7 @@ struct Kept {
                     const f32 x = points.at(own.row[r], differs ? apart : 0);
                     v = differs ? fma(x, q, -v) : v;
                 }
-                One one = {v * whole};
+                One one = {v * whole * row};
                 wild |= counts && !(fabsf(one.v) < infinity<f32>());
                 if (at_once) {
                     i64 place = (i64)at[OPERANDS - 2] + i * values.row + k * values.component;

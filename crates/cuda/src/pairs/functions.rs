@@ -66,9 +66,12 @@ impl Printer<'_, '_> {
             Does::Sift => {}
             Does::Weigh => {
                 let weight = self.value(self.sections.tape.outputs()[0], Per::Pair);
+                let row = self.sections.tape.outputs().get(1);
+                let row = row.map_or("1".to_owned(), |&slot| self.value(slot, Per::I));
                 text += &format!(
                     "template <int G> FN void weigh({pair}T (&w)[G]) {{\n{steps}\
-                     \x20   EACH(u, G) {{ const int k = 0; w[u] = {weight}; }}\n}}\n"
+                     \x20   EACH(u, G) {{ const int k = 0; w[u] = {weight}; }}\n}}\n\
+                     FN T of_row(const OfI& x) {{ return {row}; }}\n"
                 );
             }
             Does::Fold => {

@@ -33,7 +33,7 @@ const MOST_OF_THREADS: usize = 16;
 /// A formula as a weight and right-hand sides.
 #[derive(Debug)]
 pub(super) struct Right {
-    /// Gives the weight of a pair.
+    /// Gives the weight of a pair, and behind it, where there is one, what all results of a row are multiplied by.
     pub(super) weight: Tape,
     /// Gives the numbers of a j; the last is q where there is a difference.
     pub(super) sides: Tape,
@@ -43,11 +43,21 @@ pub(super) struct Right {
     len: usize,
 }
 
-/// A formula's components, part by part; none where they are no such products, or have factors of i.
+/// A formula's components, part by part; none where they are no such products, or have other factors of i than numbers which all
+/// have, as gradients have the number of i that comes in.
 fn weighed(tape: &Tape) -> Option<Weighed> {
     let single = (0..tape.slots()).all(|slot| tape.slot(slot as SlotId).dtype == DType::Float32);
     let weighed = tape.weighed().filter(|_| single)?;
-    weighed.parts.iter().all(|(factors, _)| factors.of_i.is_empty()).then_some(weighed)
+    let (first, _) = weighed.parts.first()?;
+    let numbers = first.of_i.iter().all(|&slot| tape.slot(slot).len == 1);
+    let alike = weighed.parts.iter().all(|(factors, _)| factors.of_i == first.of_i);
+    (numbers && alike).then_some(weighed)
+}
+
+/// The product of the numbers of i that all components have; none where there are none.
+fn of_row(weighed: &Weighed, build: &mut Builder) -> Option<SlotId> {
+    let (first, others) = weighed.parts.first()?.0.of_i.split_first()?;
+    others.iter().try_fold(*first, |all, &factor| build.apply(Id::Multiply, &[all, factor]).ok())
 }
 
 /// The product of what belongs to j, in so many components.
@@ -80,18 +90,22 @@ impl Columns {
         let mut columns = Vec::new();
         let mut last = None;
         let times = |build: &mut Builder, a, b| build.apply(Id::Multiply, &[a, b]).ok();
+        let weight = match of_row(&weighed, &mut build) {
+            Some(row) => times(&mut build, weighed.weight, row)?,
+            None => weighed.weight,
+        };
         for (factors, len) in &weighed.parts {
             if !factors.is_difference() {
                 let side = product(factors, &mut build, *len)?;
-                columns.push(times(&mut build, weighed.weight, side)?);
+                columns.push(times(&mut build, weight, side)?);
                 continue;
             }
             let q = product(factors, &mut build, 1)?;
-            let wq = times(&mut build, weighed.weight, q)?;
+            let wq = times(&mut build, weight, q)?;
             columns.push(match *len <= FEW_POINTS {
                 true => {
                     let qy = times(&mut build, q, moved)?;
-                    times(&mut build, weighed.weight, qy)?
+                    times(&mut build, weight, qy)?
                 }
                 false => times(&mut build, wq, moved)?,
             });
@@ -130,12 +144,15 @@ impl Right {
 
     /// None where the formula's components are not such products, or too few.
     fn new(tape: &Tape) -> Option<Right> {
-        let Weighed { weight, parts, difference } = weighed(tape)?;
+        let weighed = weighed(tape)?;
         let dim = tape.slot(tape.outputs()[0]).len as usize;
         if dim < LEAST {
             return None;
         }
         let mut build = Builder::continuing(tape);
+        let row = of_row(&weighed, &mut build);
+        let Weighed { weight, parts, difference } = weighed;
+        let weights: Vec<SlotId> = [Some(weight), row].into_iter().flatten().collect();
         let (last, sides): (Vec<_>, Vec<_>) =
             parts.iter().partition(|(factors, _)| factors.is_difference());
         let sides = sides.into_iter().map(|(factors, len)| product(factors, &mut build, *len));
@@ -144,15 +161,17 @@ impl Right {
             sides.push(product(factors, &mut build, 1)?);
         }
         let all = if sides.len() == 1 { sides[0] } else { build.concat(&sides).ok()? };
+        let outputs: Vec<SlotId> = weights.iter().copied().chain([all]).collect();
+        let both = build.finish(&outputs).ok()?;
         let right = Right {
-            weight: tape.only(&[weight]),
-            sides: build.finish(&[all]).ok()?.only(&[all]),
+            weight: both.only(&weights),
+            sides: both.only(&[all]),
             difference,
             dim,
             len: dim,
         };
-        let of_j = right.sides.sections()[usize::from(right.sides.outputs()[0])] == Per::J;
-        of_j.then_some(right)
+        let section = right.sides.sections()[usize::from(right.sides.outputs()[0])];
+        matches!(section, Per::J | Per::Once).then_some(right)
     }
 
     /// Numbers of a j.
@@ -185,7 +204,10 @@ mod tests {
         let both = both.unwrap();
         let difference = both.difference.unwrap();
         assert_eq!((both.columns(), difference.from, difference.len), (16, 1, 10));
-        for tape in [&many.weight, &many.sides, &both.weight, &both.sides] {
+        // Numbers that come in for rows.
+        let gradient = right("Grad(Exp(-SqDist(x,y)) * c, x, e)").unwrap();
+        assert_eq!((gradient.columns(), gradient.weight.outputs().len()), (16, 2));
+        for tape in [&many.weight, &many.sides, &both.weight, &both.sides, &gradient.weight] {
             tape.check().unwrap();
         }
     }
@@ -247,10 +269,10 @@ mod tests {
 
     #[test]
     fn other_sums_are_left_alone() {
-        // Too few components; a factor of i; two weights.
+        // Too few components; a factor of i that only some have; two weights.
         for text in [
             "Exp(-SqDist(x,y)) * c",
-            "Exp(-SqDist(x,y)) * e * b",
+            "Concat(Exp(-SqDist(x,y)) * e * b, Exp(-SqDist(x,y)) * b)",
             "Concat(Exp(-SqDist(x,y)) * b, Sqrt(SqDist(x,y)) * b)",
         ] {
             assert!(right(text).is_none(), "{text}");

@@ -28,7 +28,7 @@ const F32: DType = DType::Float32;
 const HOPPER: (i32, i32) = (9, 0);
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden");
 
-fn aliases() -> [&'static str; 10] {
+fn aliases() -> [&'static str; 11] {
     cases::ALIASES.map(|(alias, _)| alias)
 }
 
