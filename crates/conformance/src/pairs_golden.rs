@@ -42,12 +42,9 @@ const TEXTS: [(&str, &str); 63] = texts![
 /// How far the clouds of far points are apart.
 const APART: f64 = 300.0;
 
-/// Every golden file is the source of a call, and that call is right. `TILEWORK_GOLDEN_PART`, as 3/8, leaves those of a part
-/// of them, for tools that take long.
+/// Every golden file is the source of a call, and that call is right.
 pub fn golden(device: Device) {
-    let [part, parts] = part();
     let files = CASES.iter().flat_map(|case| case.files.iter().map(move |file| (case, file)));
-    let files = files.skip(part).step_by(parts);
     each(files, |(case, file)| {
         let name = format!("{}{}", case.name, file.suffix);
         let (_, text) = TEXTS.iter().find(|(other, _)| *other == name).expect(&name);
@@ -59,16 +56,6 @@ pub fn golden(device: Device) {
             println!("{name}: numbers are right, but the file is of another card");
         }
     });
-}
-
-/// Which part of the cases, and of how many.
-fn part() -> [usize; 2] {
-    let Ok(text) = std::env::var("TILEWORK_GOLDEN_PART") else { return [0, 1] };
-    let numbers = text.split_once('/').map(|(part, parts)| [part, parts].map(str::parse));
-    match numbers {
-        Some([Ok(part), Ok(parts)]) if part < parts => [part, parts],
-        _ => panic!("TILEWORK_GOLDEN_PART is {text:?}, and should be a part of so many, as 0/8"),
-    }
 }
 
 /// Compares a call with the evaluator, and gives the source of its kernels.
