@@ -16,7 +16,9 @@ use super::reductions::{fits_out, result, summed};
 use super::settings::{OF_TIME, Settings};
 use super::work::watched;
 use crate::array::PyArray;
+use crate::class;
 use crate::errors::OrRaise;
+use crate::memory;
 
 impl PyLazy {
     /// `slf op other`, or `other op slf` if reflected; NotImplemented for what is no operand.
@@ -77,9 +79,22 @@ impl PyLazy {
         .map(PyArray)
     }
 
+    /// The product that SciPy asks for: of vectors of others where these are, since it goes on with memory of the host
+    /// wherever the matrix is.
     fn operator(&self, py: Python<'_>, vector: &Bound<'_, PyAny>) -> PyResult<PyArray> {
+        let is_ours = class::ours(vector).is_some();
         let vector = required_array(vector, self.0.dtype(), "matvec")?;
-        self.times(py, &vector, true, &Settings::default())
+        if is_ours {
+            return self.times(py, &vector, true, &Settings::default());
+        }
+        // What was copied to a device was not there.
+        let home = match vector.storage().is_foreign() {
+            true => vector.device(),
+            false => memory::host_of(vector.device()),
+        };
+        let there = vector.to_device(self.device()).py()?;
+        let product = self.times(py, &there, true, &Settings::default())?;
+        product.0.to_device(home).py().map(PyArray)
     }
 }
 
