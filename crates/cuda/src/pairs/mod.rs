@@ -1,19 +1,19 @@
 //! Reductions over pairs: kernels printed for the formula at hand.
 //!
-//! The walk of a call: [`run`] has a call that no kernel takes whole `cutting` into several, and looks for the `forms` of a formula: many components in `slices`,
-//! weights times `right`-hand sides. It makes a `plan` (sections of the tape, rows and tiles, ranges of
-//! j), and a second one where the formula has a `square` that may be expanded, on tensor cores where it
-//! is `wide`. `launching` looks kernels up or has them printed (`print`) and compiled, measures the
-//! data where there is a choice, and launches `reduce` over blocks of i and ranges of j, then `merge`
-//! where a row has several ranges; `launching_wide` does the same part by part. Called by `device.rs`.
+//! The walk of a call: [`run`] does a call that no kernel takes whole as several (`calls`), and looks for the
+//! `forms` of a formula: many components in `slices`, weights times `right`-hand sides. It makes a `plan` (sections of
+//! the tape, rows and tiles, ranges of j), and a second one where the formula has a `square` that may be expanded, on
+//! tensor cores where it is `wide`. `launching` looks kernels up or has them printed (`print`) and compiled, and measures
+//! the data where there is a choice; `launching_rows` launches `reduce` over blocks of i and ranges of j, then `merge`
+//! where a row has several ranges, and `launching_wide` does the same part by part. Called by `device.rs`.
 
 mod arguments;
+mod calls;
 mod choice;
 mod chunks;
 mod cost;
 mod course;
 mod cut;
-mod cutting;
 mod explain;
 mod few;
 mod folding;
@@ -47,7 +47,7 @@ use tilework_tape::{Per, Tape};
 
 use crate::device::Cuda;
 use crate::launch::Nest;
-use cutting::Parts;
+use calls::Calls;
 use folding::Folding;
 use plan::{Plan, Sizes};
 use right::{Columns, Right};
@@ -64,7 +64,7 @@ pub(crate) fn run(
 ) -> Result<()> {
     let folding = Folding::new(request);
     let forms = Forms::new(request.tape, &folding);
-    if let Some(by) = Parts::of(request, &forms, &folding) {
+    if let Some(by) = Calls::of(request, &forms, &folding) {
         return by.each(request, name, |part| run(cuda, session, part, name));
     }
     match Job::new(cuda, request, name, folding, &forms)? {
@@ -104,7 +104,7 @@ pub(crate) fn explain(
 ) -> Result<String> {
     let folding = Folding::new(request);
     let forms = Forms::new(request.tape, &folding);
-    if let Some(by) = Parts::of(request, &forms, &folding) {
+    if let Some(by) = Calls::of(request, &forms, &folding) {
         let mut all = format!("{cuda}: {by}, as calls of their own\n");
         by.each(request, name, |part| {
             all += &explain(cuda, session, part, name)?;

@@ -18,18 +18,18 @@ use crate::launch::MAX_AXES;
 
 /// What the calls are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Parts {
+pub(super) enum Calls {
     /// Components, at most so many at once; one by one where each has ranks.
     Components(usize),
     /// Indices of this batch axis.
     Batches(usize),
 }
 
-impl fmt::Display for Parts {
+impl fmt::Display for Calls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Parts::Components(most) => write!(f, "{most} components at a time"),
-            Parts::Batches(axis) => write!(f, "batches one after another along axis {axis}"),
+            Calls::Components(most) => write!(f, "{most} components at a time"),
+            Calls::Batches(axis) => write!(f, "batches one after another along axis {axis}"),
         }
     }
 }
@@ -43,21 +43,21 @@ struct Part {
     outputs: [Option<Layout>; 2],
 }
 
-impl Parts {
+impl Calls {
     /// None where a call can be done as it is.
     pub(super) fn of(
         request: &PairReduce<'_>,
         forms: &Forms<'_>,
         folding: &Folding,
-    ) -> Option<Parts> {
+    ) -> Option<Calls> {
         let batch = request.output_shape().split_last_chunk::<2>()?.0;
         // Of what is computed by right-hand sides the other form may have all.
         let whole = forms.few.is_none() && forms.parts.is_empty() && forms.right.is_none();
         let most = slices::most_components(folding, MOST_WORDS).filter(|_| whole);
         if batch.len() > MAX_AXES && batch_loops(request, batch).lens.len() > MAX_AXES {
-            return batch.iter().position(|&len| len > 1).map(Parts::Batches);
+            return batch.iter().position(|&len| len > 1).map(Calls::Batches);
         }
-        most.map(Parts::Components)
+        most.map(Calls::Components)
     }
 
     /// Does something with each call.
@@ -71,19 +71,19 @@ impl Parts {
             return Ok(());
         }
         let (all, step) = match self {
-            Parts::Components(most) => (request.shape().dim, most),
-            Parts::Batches(axis) => (request.output_shape()[axis], 1),
+            Calls::Components(most) => (request.shape().dim, most),
+            Calls::Batches(axis) => (request.output_shape()[axis], 1),
         };
         // A formula that is narrower is one for all of them, and has short vectors.
         let slice = match self {
-            Parts::Components(1) => request.tape.slice(&[], request.tape.outputs()[0], 1),
+            Calls::Components(1) => request.tape.slice(&[], request.tape.outputs()[0], 1),
             _ => None,
         };
         for first in (0..all).step_by(step) {
             let count = step.min(all - first);
             let part = match self {
-                Parts::Components(_) => components(request, slice.as_ref(), [first, count, all])?,
-                Parts::Batches(axis) => batches(request, axis, first)?,
+                Calls::Components(_) => components(request, slice.as_ref(), [first, count, all])?,
+                Calls::Batches(axis) => batches(request, axis, first)?,
             };
             let inputs = part.of.iter().zip(&part.inputs);
             let inputs = inputs.map(|(&input, layout)| request.inputs[input].with_layout(layout));
