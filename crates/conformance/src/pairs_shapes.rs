@@ -102,7 +102,7 @@ pub fn many_rows(device: Device) {
 }
 
 /// Formulas of vectors that are x and y, and others beside them.
-const OF_LONG_VECTORS: [Case; 29] = [
+const OF_LONG_VECTORS: [Case; 35] = [
     ("Sum", None, "Exp(-SqDist(x,y) * s) * b", None),
     ("Sum", None, "Exp(-SqDist(x,y) * s) * (x|y) * b", None),
     ("LogSumExp", None, "((x|y) - Sum(Abs(x - y)) - Sqrt(SqDist(x,y))) * s", None),
@@ -134,6 +134,13 @@ const OF_LONG_VECTORS: [Case; 29] = [
     ("KMin", Some(20), "(SqDist(x,y) + SqDist(e,c) + (f|y)) * s", None),
     ("Sum", None, "Exp(-SqDist(x,y) * s) * (e|c) / (Norm2(c) * Norm2(y))", None),
     ("Min_ArgMin", None, "Max(Abs(x - y)) + Max(Abs(e - c)) * s", None),
+    // Numbers of several vectors of a row, and of a j.
+    ("Sum", None, "Exp(-WeightedSqDist(Square(f), x, y) * s) * b", None),
+    ("Sum", None, "Grad(Exp(-WeightedSqDist(Square(f), x, y) * s), f, t)", None),
+    ("LogSumExp", None, "Sum(Exp(x) * (x - y) * Exp(y * s)) * s", None),
+    ("Min_ArgMin", None, "Max(Abs(x - y) * Abs(f - y * q)) + Sum(Cos(y) * Sin(x * y))", None),
+    ("KMin", Some(20), "Sum(Square(f) * Abs(x * t - y) * q) * s", None),
+    ("Sum", None, "Sum(f * Abs(x - y) * Cos(f) * Sin(x) * Cos(y)) * (f|y) * s", None),
 ];
 
 /// Vectors that no thread has registers for, up to more than a card's multiprocessor has memory for: in squares and inner

@@ -36,6 +36,7 @@ FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, 
 FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count, OfJ* tile) {
 }
 struct Numbers { T at[1]; METHOD void init() { at[0] = 0; } };
+template <int N> struct Components { T at[N]; };
 template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, const Numbers (&numbers)[G], State& s, i32 j) {
     f32 s10[G][1]; 
     EACH(u, G) s10[u][0] = numbers[u].at[0];
@@ -53,13 +54,13 @@ FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64
 }
 FN bool overflows(const State&) { return false; }
 FN void prepare() {}
-enum { SUMS_OF_J = 0, OF_ROWS = 0, SCALED_J = 0, VANISHES = 1 };
+enum { VECTORS_I = 1, VECTORS_J = 1, VECTORS_ONCE = 1, SUMS_OF_J = 0, OF_ROWS = 0, SCALED_J = 0, VANISHES = 1 };
 FN u32 depth_of(const Inputs& in, int pass) { if (pass == 0) { return DEPTH(0); } return 0; }
-FN T long_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const OfI& x, i64 i, u32 k, int pass) { if (pass == 0) { return widen(((const f32*)in.at[1].base)[(i64)at[1] + i * in.at[1].row + k * in.at[1].component]); } return 0; }
-FN T long_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const OfJ& y, i64 j, u32 k, int pass) { if (pass == 0) { return widen(((const f32*)in.at[2].base)[(i64)at[2] + j * in.at[2].row + k * in.at[2].component]); } return 0; }
-FN T long_once(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, u32 k, int pass) { if (pass == 0) {  } return 0; }
+FN T long_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const OfI& x, i64 i, u32 k, int pass, int which) { if (pass == 0) { if (which == 0) { return widen(((const f32*)in.at[1].base)[(i64)at[1] + i * in.at[1].row + k * in.at[1].component]); }  } return 0; }
+FN T long_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const OfJ& y, i64 j, u32 k, int pass, int which) { if (pass == 0) { if (which == 0) { return widen(((const f32*)in.at[2].base)[(i64)at[2] + j * in.at[2].row + k * in.at[2].component]); }  } return 0; }
+FN T long_once(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, u32 k, int pass, int which) { if (pass == 0) {  } return 0; }
 FN void sum_of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, u32 k, int length, T (&sums)[SUMS_OF_J + 1]) { }
-FN void fold_along(const Once& p, const OfI& x, const OfJ& y, T a, T b, T c, Numbers& numbers, int pass) { if (pass == 0) { f32 e5 = narrow<f32>(op_subtract_f32(widen(a), widen(b))); numbers.at[0] = fma(widen(e5), widen(e5), numbers.at[0]);  } }
+FN void fold_along(const Once& p, const OfI& x, const OfJ& y, const Components<VECTORS_I>& a, const Components<VECTORS_J>& b, const Components<VECTORS_ONCE>& c, Numbers& numbers, int pass) { if (pass == 0) { f32 e5 = narrow<f32>(op_subtract_f32(widen(a.at[0]), widen(b.at[0]))); numbers.at[0] = fma(widen(e5), widen(e5), numbers.at[0]);  } }
 // [pairs_ends.cu
 // [pairs_origin.cu
 // [pairs_chunks.cu

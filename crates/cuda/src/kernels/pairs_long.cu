@@ -8,14 +8,14 @@
 static_assert(LANES == 1 && ROWS == 1, "a thread owns a row");
 enum { CHOICES = 1, DEEP = CHUNK_BYTES / sizeof(T), HEIGHT = 8, WIDE_BY = TILE / HEIGHT, OF_PAIR = sizeof(Numbers) / sizeof(T) };
 // Components of rows that are asked for before the first is waited for: of several passes all would need local memory.
-enum { AT_ONCE = PASSES > 1 ? DEEP / 4 : DEEP };
+enum { AT_ONCE = PASSES == 1 ? DEEP : DEEP > 4 ? DEEP / 4 : 1 };
 #define OWN_ROWS(x) OfI x[ROWS]
 
 // Longer by one read of a thread, so that what neighbours write is in different banks.
 #define BESIDE (16 / (int)sizeof(T))
 struct Chunks {
-    alignas(16) T rows[2][DEEP][THREADS + BESIDE];
-    alignas(16) T columns[2][DEEP][TILE + BESIDE];
+    alignas(16) T rows[2][DEEP][VECTORS_I][THREADS + BESIDE];
+    alignas(16) T columns[2][DEEP][VECTORS_J][TILE + BESIDE];
 };
 union Shared {
     Chunks chunks;
@@ -33,11 +33,11 @@ template <int ALL, int OWN> FN int own_place(int which, int k) {
     const int half = OWN < 8 ? OWN : 4;
     return k / half * (ALL / (OWN / half)) + which * half + k % half;
 }
-template <int N, int ALL> FN void take_own(T (&own)[N], const T* from, int which) {
+template <int ALL, int N, int V, int ROOM> FN void take_own(Components<V> (&own)[N], const T (&from)[V][ROOM], int which) {
     const int half = N < 8 ? N : 4;
-    EACH(q, N / half) {
-        Pack<T, half> some = *(const Pack<T, half>*)(from + own_place<ALL, N>(which, q * half));
-        EACH(e, half) own[q * half + e] = some.at[e];
+    EACH(v, V) EACH(q, N / half) {
+        Pack<T, half> some = *(const Pack<T, half>*)(from[v] + own_place<ALL, N>(which, q * half));
+        EACH(e, half) own[q * half + e].at[v] = some.at[e];
     }
 }
 
@@ -45,7 +45,7 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
     const OfI (&x)[ROWS], State (&s)[ROWS], const Choice&) {
     __shared__ OfJ tile[TILE];
     __shared__ Shared shared;
-    __shared__ T of_once[2][DEEP];
+    __shared__ Components<VECTORS_ONCE> of_once[2][DEEP];
     // What other threads need of a row.
     __shared__ OfI of_rows[OF_ROWS ? THREADS : 1];
     Chunks& chunks = shared.chunks;
@@ -67,30 +67,39 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
                 const bool there = d + k < depth;
                 // All are asked for before the first is waited for, so none is left out: beyond an end there is another.
                 const u32 at_k = there ? d + k : 0;
-                T of_j[TILE / turns];
-                EACH(q, TILE / turns) {
+                // Few components may be fewer than a tile has j for each thread.
+                const int each_j = (TILE + turns - 1) / turns;
+                T of_j[each_j][VECTORS_J];
+                EACH(q, each_j) {
                     const int t = from + q * turns < here ? from + q * turns : here - 1;
-                    of_j[q] = long_j(in, at, p, tile[t], own.begin + j + t, at_k, pass);
+                    EACH(v, VECTORS_J) of_j[q][v] = long_j(in, at, p, tile[t], own.begin + j + t, at_k, pass, v);
                 }
-                T one = threadIdx.x < DEEP ? long_once(in, at, p, at_k, pass) : (T)0;
+                Components<VECTORS_ONCE> one;
+                EACH(v, VECTORS_ONCE) one.at[v] = there && threadIdx.x < DEEP ? long_once(in, at, p, at_k, pass, v) : (T)0;
                 PRAGMA(unroll 1) for (int some = 0; some < DEEP; some += AT_ONCE) {
-                    T of_i[AT_ONCE];
-                    EACH(q, AT_ONCE) {
+                    T of_i[AT_ONCE][VECTORS_I];
+                    EACH(q, AT_ONCE) EACH(v, VECTORS_I) {
                         const int r = from + (some + q) * turns;
-                        of_i[q] = long_i(in, at, p, of_rows[OF_ROWS ? r : 0], first + r < last ? first + r : last, at_k, pass);
+                        const i64 i = first + r < last ? first + r : last;
+                        of_i[q][v] = long_i(in, at, p, of_rows[OF_ROWS ? r : 0], i, at_k, pass, v);
                     }
-                    EACH(q, AT_ONCE) chunks.rows[turn][k][from + (some + q) * turns] = there ? of_i[q] : (T)0;
+                    EACH(q, AT_ONCE) EACH(v, VECTORS_I) {
+                        chunks.rows[turn][k][v][from + (some + q) * turns] = there ? of_i[q][v] : (T)0;
+                    }
                 }
-                EACH(q, TILE / turns) chunks.columns[turn][k][from + q * turns] = there ? of_j[q] : (T)0;
-                if (threadIdx.x < DEEP) of_once[turn][k] = there ? one : (T)0;
+                EACH(q, each_j) EACH(v, VECTORS_J) if (TILE % turns == 0 || from + q * turns < TILE) {
+                    chunks.columns[turn][k][v][from + q * turns] = there ? of_j[q][v] : (T)0;
+                }
+                if (threadIdx.x < DEEP) of_once[turn][k] = one;
                 // The chunk before is read by nobody any more when all are here, so that two are enough.
                 __syncthreads();
                 const int end = VANISHES || depth - d > DEEP ? DEEP : depth - d;
                 PRAGMA(unroll (GROUP > 1 ? 4 : 1)) for (int c = 0; c < end; c++) {
-                    T a[HEIGHT], b[WIDE_BY];
-                    take_own<HEIGHT, THREADS>(a, chunks.rows[turn][c], high);
-                    take_own<WIDE_BY, TILE>(b, chunks.columns[turn][c], wide);
-                    T w = of_once[turn][c];
+                    Components<VECTORS_I> a[HEIGHT];
+                    Components<VECTORS_J> b[WIDE_BY];
+                    take_own<THREADS>(a, chunks.rows[turn][c], high);
+                    take_own<TILE>(b, chunks.columns[turn][c], wide);
+                    Components<VECTORS_ONCE> w = of_once[turn][c];
                     EACH(r, HEIGHT) EACH(u, WIDE_BY) {
                         const int row = own_place<THREADS, HEIGHT>(high, r), column = own_place<TILE, WIDE_BY>(wide, u);
                         fold_along(p, of_rows[OF_ROWS ? row : 0], tile[column], a[r], b[u], w, numbers[r][u], pass);

@@ -6,12 +6,18 @@ static_assert(TILE == GROUP * LANES, "a team folds a tile at once");
 enum { CHOICES = 1, TEAMS = THREADS / LANES };
 #define OWN_ROWS(x) OfI x[ROWS]
 
+// Four components of one of the vectors.
+template <int V> FN void take_four(Components<V> (&own)[4], int v, const T* from) {
+    Pack<T, 4> four = *(const Pack<T, 4>*)from;
+    EACH(e, 4) own[e].at[v] = four.at[e];
+}
+
 FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const Shape& shape, const Stretch& own,
     const OfI (&x)[ROWS], State (&s)[ROWS], const Choice&) {
     __shared__ OfJ tile[TILE];
     // Longer by one read of a thread, so that those of neighbours are in different banks.
-    __shared__ alignas(16) T chunks[2][TILE][DEPTHS + 16 / sizeof(T)];
-    __shared__ alignas(16) T rows[2][ROWS * TEAMS][DEPTHS];
+    __shared__ alignas(16) T chunks[2][TILE][VECTORS_J * DEPTHS + 16 / sizeof(T)];
+    __shared__ alignas(16) T rows[2][ROWS * TEAMS][VECTORS_I][DEPTHS];
     // What others need of a row.
     __shared__ OfI of_rows[OF_ROWS ? ROWS * TEAMS : 1];
     const u32 lane = threadIdx.x % LANES, team = threadIdx.x / LANES;
@@ -31,23 +37,32 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
                 const u32 c = threadIdx.x % DEPTHS;
                 const bool there = d + c < depth;
                 for (int t = threadIdx.x / DEPTHS; t < TILE; t += THREADS / DEPTHS) {
-                    chunks[turn][t][c] = there && t < here ? long_j(in, at, p, tile[t], own.begin + j + t, d + c, pass) : (T)0;
+                    EACH(v, VECTORS_J) {
+                        const bool has = there && t < here;
+                        chunks[turn][t][v * DEPTHS + c] =
+                            has ? long_j(in, at, p, tile[t], own.begin + j + t, d + c, pass, v) : (T)0;
+                    }
                 }
                 for (int r = threadIdx.x / DEPTHS; r < ROWS * TEAMS; r += THREADS / DEPTHS) {
                     i64 i = first + r < shape.m ? first + r : shape.m - 1;
-                    rows[turn][r][c] = there ? long_i(in, at, p, of_rows[OF_ROWS ? r : 0], i, d + c, pass) : (T)0;
+                    EACH(v, VECTORS_I) {
+                        rows[turn][r][v][c] = there ? long_i(in, at, p, of_rows[OF_ROWS ? r : 0], i, d + c, pass, v) : (T)0;
+                    }
                 }
                 // The chunk before is read by nobody any more when all are here, so that two are enough.
                 __syncthreads();
                 PRAGMA(unroll 2) for (int c = 0; c < DEPTHS; c += 4) {
-                    Pack<T, 4> a[ROWS];
-                    T w[4];
-                    EACH(e, 4) w[e] = d + c + e < depth ? long_once(in, at, p, d + c + e, pass) : (T)0;
-                    EACH(r, ROWS) a[r] = *(const Pack<T, 4>*)&rows[turn][r * TEAMS + team][c];
+                    Components<VECTORS_I> a[ROWS][4];
+                    Components<VECTORS_ONCE> w[4];
+                    EACH(e, 4) EACH(v, VECTORS_ONCE) {
+                        w[e].at[v] = d + c + e < depth ? long_once(in, at, p, d + c + e, pass, v) : (T)0;
+                    }
+                    EACH(r, ROWS) EACH(v, VECTORS_I) take_four(a[r], v, &rows[turn][r * TEAMS + team][v][c]);
                     EACH(u, GROUP) {
-                        Pack<T, 4> b = *(const Pack<T, 4>*)&chunks[turn][u * LANES + lane][c];
+                        Components<VECTORS_J> b[4];
+                        EACH(v, VECTORS_J) take_four(b, v, &chunks[turn][u * LANES + lane][v * DEPTHS + c]);
                         EACH(e, 4) EACH(r, ROWS) if (VANISHES || d + c + e < depth) {
-                            fold_along(p, x[r], tile[u * LANES + lane], a[r].at[e], b.at[e], w[e], numbers[r][u], pass);
+                            fold_along(p, x[r], tile[u * LANES + lane], a[r][e], b[e], w[e], numbers[r][u], pass);
                         }
                     }
                 }

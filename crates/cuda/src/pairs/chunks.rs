@@ -24,15 +24,23 @@ impl Printer<'_, '_> {
         let begun: String =
             begun.map(|(k, &slot)| format!("at[{k}] = {}; ", before(slot))).collect();
         let count = long.numbers.len();
-        format!("struct Numbers {{ T at[{count}]; METHOD void init() {{ {begun}}} }};\n")
+        format!(
+            "struct Numbers {{ T at[{count}]; METHOD void init() {{ {begun}}} }};\n\
+             template <int N> struct Components {{ T at[N]; }};\n"
+        )
     }
 
     /// Nothing where vectors are short.
     pub(super) fn chunks(&self) -> Result<String> {
         let Some(long) = &self.sections.long else { return Ok(String::new()) };
         let inputs = "const Inputs& in, const u64 (&at)[OPERANDS], const Once& p";
+        let vectors = long.vectors_of();
         let mut text = format!(
-            "enum {{ SUMS_OF_J = {}, OF_ROWS = {}, SCALED_J = {}, VANISHES = {} }};\n",
+            "enum {{ VECTORS_I = {}, VECTORS_J = {}, VECTORS_ONCE = {}, SUMS_OF_J = {}, OF_ROWS = {}, SCALED_J = {}, \
+             VANISHES = {} }};\n",
+            vectors[0],
+            vectors[1],
+            vectors[2],
             long.of_j.len(),
             u8::from(long.of_rows),
             u8::from(long.scaled[1]),
@@ -46,11 +54,14 @@ impl Printer<'_, '_> {
             (2, "long_once", "", Per::Once),
         ] {
             let numbers = self.by_pass(long, |pass| {
-                let Some(end) = pass.ends[place] else { return Ok(String::new()) };
-                let (made, number) = (self.made(&[end], inside)?, self.value(end, inside));
-                Ok(format!("{made}return {number};"))
+                let ends = pass.ends[place].iter().enumerate();
+                let ends = ends.map(|(which, &end)| {
+                    let (made, number) = (self.made(&[end], inside)?, self.value(end, inside));
+                    Ok(format!("if (which == {which}) {{ {made}return {number}; }} "))
+                });
+                ends.collect()
             })?;
-            let arguments = format!("{inputs}{arguments}, u32 k, int pass");
+            let arguments = format!("{inputs}{arguments}, u32 k, int pass, int which");
             writeln!(text, "FN T {name}({arguments}) {{ {numbers}return 0; }}").ok();
         }
         let mut added = String::new();
@@ -76,11 +87,11 @@ impl Printer<'_, '_> {
         passes.map(|(k, pass)| Ok(format!("if (pass == {k}) {{ {} }} ", text(pass)?))).collect()
     }
 
-    /// Folds one component of each vector to the numbers of a pair: `a` of i, `b` of j, `c` of neither.
+    /// Folds one component of each vector to the numbers of a pair: `a` has those of i, `b` of j, `c` of neither.
     fn of_pair(&self, long: &Long) -> Result<String> {
         let folded = self.by_pass(long, |pass| {
-            let number = |slot: SlotId| match pass.ends.iter().position(|end| *end == Some(slot)) {
-                Some(place) => ["a", "b", "c"][place].to_owned(),
+            let number = |slot: SlotId| match pass.end(slot) {
+                Some((place, which)) => format!("{}.at[{which}]", ["a", "b", "c"][place]),
                 None if long.has(slot) => format!("e{slot}"),
                 None => self.number(slot, "0", Per::J),
             };
@@ -101,7 +112,8 @@ impl Printer<'_, '_> {
             Ok(text)
         })?;
         Ok(format!(
-            "FN void fold_along(const Once& p, const OfI& x, const OfJ& y, T a, T b, T c, Numbers& numbers, int pass) \
+            "FN void fold_along(const Once& p, const OfI& x, const OfJ& y, const Components<VECTORS_I>& a, \
+             const Components<VECTORS_J>& b, const Components<VECTORS_ONCE>& c, Numbers& numbers, int pass) \
              {{ {folded}}}\n"
         ))
     }

@@ -3,15 +3,16 @@
 //! no length is too large.
 //!
 //! Found where all long vectors of a formula are made component by component, and few numbers of a pair are folded of
-//! them, each of at most one vector of i, one of j and one of neither; what is folded of vectors of i or of j alone, as
-//! norms are, is a loop over memory. Numbers of the same vectors are folded in one pass, others in passes after each
-//! other, as the two inner products of a kernel's gradient are whose points and right-hand sides are both long.
+//! them, each of few vectors of i, of j and of neither; what is folded of vectors of i or of j alone, as norms are, is a
+//! loop over memory. Numbers of the same vectors are folded in one pass, others in passes after each other, as the two
+//! inner products of a kernel's gradient are whose points and right-hand sides are both long.
 //! `kernels/pairs_long.cu` computes the numbers of pairs. Made by `sections`, read by `plan`, `functions`, `chunks` and
 //! `print`.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use smallvec::SmallVec;
 use tilework_ops::{DType, FoldId, Id};
 use tilework_tape::{Action, Per, SlotId, Step, Tape};
 
@@ -22,8 +23,10 @@ use super::sections::{self, LONG, is_elementwise};
 const BESIDE: usize = 256;
 const OF_ROW: usize = 768;
 
-/// Numbers of a pair that threads have registers for, each of several rows and j.
+/// Numbers of a pair that threads have registers for, each of several rows and j; and vectors of a section that a number
+/// may be made of: they share what a chunk has room for.
 const MOST: usize = 4;
+const MOST_VECTORS: usize = 4;
 
 /// What a pair has of long vectors.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +54,7 @@ pub(super) struct Pass {
     /// Their places among all numbers.
     pub(super) numbers: Range<usize>,
     /// The vectors of i, of j and of neither that they are made of, and those of pairs that are made on the way.
-    pub(super) ends: [Option<SlotId>; 3],
+    pub(super) ends: [SmallVec<[SlotId; 1]>; 3],
     pub(super) made: BTreeSet<SlotId>,
     /// The place of their length among all.
     pub(super) depth: usize,
@@ -61,7 +64,7 @@ pub(super) struct Pass {
 const ENDS: [Per; 3] = [Per::I, Per::J, Per::Once];
 
 impl Long {
-    /// None where vectors are not made component by component, a number needs several of one section, or there are none or
+    /// None where vectors are not made component by component, a number needs many of one section, or there are none or
     /// too many numbers of a pair.
     pub(super) fn find(tape: &Tape) -> Option<Long> {
         let (first, per) = (tape.inputs().len(), tape.sections());
@@ -92,7 +95,7 @@ impl Long {
         depths.dedup();
         let (passes, numbers) = passes(tape, &per, &numbers, &depths)?;
         let dtype = tape.slot(*numbers.first()?).dtype;
-        let ends = |place: usize| passes.iter().filter_map(move |pass| pass.ends[place].as_ref());
+        let ends = |place: usize| passes.iter().flat_map(move |pass| &pass.ends[place]);
         let fits = matches!(dtype, DType::Float32 | DType::Float64)
             && (0..3).flat_map(ends).all(|&end| tape.slot(end).dtype == dtype)
             && numbers.iter().chain(&of_j).all(|&slot| tape.slot(slot).dtype == dtype);
@@ -134,6 +137,18 @@ impl Long {
         self.passes.iter().map(|pass| self.depths[pass.depth] as usize).sum()
     }
 
+    /// Vectors of i, of j and of neither that a pass has at most, or one.
+    pub(super) fn vectors_of(&self) -> [usize; 3] {
+        let most = |place: usize| self.passes.iter().map(move |pass| pass.ends[place].len()).max();
+        [0, 1, 2].map(|place| most(place).unwrap_or(1).max(1))
+    }
+
+    /// The vectors that share a chunk, as a power of two.
+    pub(super) fn shared_by(&self) -> usize {
+        let [of_i, of_j, _] = self.vectors_of();
+        of_i.max(of_j).next_power_of_two()
+    }
+
     /// The place of a length among all.
     pub(super) fn place_of(&self, len: u32) -> Option<usize> {
         self.depths.binary_search(&len).ok()
@@ -166,8 +181,8 @@ fn of_pairs<'t>(tape: &'t Tape, per: &'t [Per]) -> impl Iterator<Item = (SlotId,
     vectors.map(|(slot, step)| (slot as SlotId, step))
 }
 
-/// Numbers by passes, and all of them in the order of these; none where one is made of two vectors of a section, or of other
-/// numbers of the pair.
+/// Numbers by passes, and all of them in the order of these; none where one is made of many vectors of a section, or of
+/// other numbers of the pair.
 fn passes(
     tape: &Tape,
     per: &[Per],
@@ -210,8 +225,11 @@ impl Pass {
                     None if len <= LONG => return None,
                     None if pass.made.insert(operand) => open.push(operand),
                     Some(place) if len > LONG => {
-                        let end = &mut pass.ends[place];
-                        if end.replace(operand).is_some_and(|before| before != operand) {
+                        let ends = &mut pass.ends[place];
+                        if !ends.contains(&operand) {
+                            ends.push(operand);
+                        }
+                        if ends.len() > MOST_VECTORS {
                             return None;
                         }
                     }
@@ -222,15 +240,25 @@ impl Pass {
         Some(pass)
     }
 
-    /// Whether numbers of another pass can be folded in this one.
+    /// The section of a vector that numbers are made of, and its place among those of the section.
+    pub(super) fn end(&self, slot: SlotId) -> Option<(usize, usize)> {
+        let mut ends = self.ends.iter().enumerate();
+        ends.find_map(|(place, ends)| Some((place, ends.iter().position(|end| *end == slot)?)))
+    }
+
+    /// Whether numbers of another pass can be folded in this one: of the same vectors, or some of them.
     fn may_join(&self, other: &Pass) -> bool {
+        let has = |all: &[SlotId], some: &[SlotId]| some.iter().all(|slot| all.contains(slot));
         let mut ends = self.ends.iter().zip(&other.ends);
-        self.depth == other.depth
-            && ends.all(|(own, other)| own.is_none() || other.is_none() || own == other)
+        self.depth == other.depth && ends.all(|(own, other)| has(own, other) || has(other, own))
     }
 
     fn join(&mut self, other: Pass) {
-        self.ends = [0, 1, 2].map(|place| self.ends[place].or(other.ends[place]));
+        for (own, other) in self.ends.iter_mut().zip(other.ends) {
+            if other.len() > own.len() {
+                *own = other;
+            }
+        }
         self.made.extend(other.made);
     }
 }
@@ -264,6 +292,10 @@ mod tests {
             "s = Pm(1)",
             "t = Vi(1)",
             "v = Vi(100)",
+            "w = Vi(100)",
+            "r = Vi(100)",
+            "l = Vi(100)",
+            "z = Vj(100)",
             "u = Vi(70)",
             "e = Vi(64)",
             "f = Vi(64)",
@@ -281,7 +313,7 @@ mod tests {
         for dtype in [DType::Float16, DType::Float32, DType::Float64] {
             let distance = find("Exp(-SqDist(x,y)) * b", dtype).unwrap();
             assert_eq!((&distance.depths[..], distance.vanishes), (&[100][..], true));
-            assert_eq!((distance.passes.len(), distance.passes[0].ends[2]), (1, None));
+            assert_eq!((distance.passes.len(), distance.passes[0].ends[2].len()), (1, 0));
             assert_eq!(distance.vectors.len(), if dtype == DType::Float16 { 5 } else { 3 });
             let product = find("(x|y) * b", dtype).unwrap();
             assert_eq!(product.vectors.len(), distance.vectors.len() - 1);
@@ -336,15 +368,33 @@ mod tests {
     }
 
     #[test]
+    fn vectors_of_a_row_share_chunks() {
+        for (text, vectors, shared, passes) in [
+            ("SqDist(x,y)", [1, 1, 1], 1, 1),
+            ("WeightedSqDist(v, x, y)", [2, 1, 1], 2, 1),
+            ("Sum(v * Square(x - y) * z * q)", [2, 2, 1], 2, 1),
+            ("Sum(v * Abs(w * x - y))", [2, 1, 1], 2, 1),
+            ("Sum(v * Abs(x - y) * Abs(w - y))", [3, 1, 1], 4, 1),
+            // Numbers of some of the vectors are folded with that of all.
+            ("SqDist(x,y) * Sum(v * Square(x - y))", [2, 1, 1], 2, 1),
+            ("SqDist(w,y) * Sum(v * Square(x - y))", [2, 1, 1], 2, 2),
+        ] {
+            let long = find(text, DType::Float32).expect(text);
+            let found = (long.vectors_of(), long.shared_by(), long.passes.len());
+            assert_eq!(found, (vectors, shared, passes), "{text}");
+        }
+    }
+
+    #[test]
     fn other_vectors_stay() {
         for text in [
             // More numbers of i than others have room for.
             "SqDist(x * t, y) * ((e|h) + (f|h) + (g|h))",
-            // Results, five numbers of a pair, two vectors of i, more than a number.
+            // Results, five numbers of a pair, five vectors of i, more than a number.
             "Grad(Exp(-SqDist(x,y)), x, Extract(b, 0, 1))",
             "SqDist(x,y) * c",
             "SqDist(x,y) * (x|y) * Sum(Abs(x - y)) * Sum(Square(x * y)) * Sum(Abs(x + y))",
-            "Sum(v * Square(x - y))",
+            "Sum(v * Abs(w - y) * Abs(r - y) * Abs(l - y) * Abs(x - y))",
             "ArgMax(x - y)",
         ] {
             assert_eq!(find(text, DType::Float32), None, "{text}");

@@ -282,14 +282,14 @@ mod tests {
         }
     }
 
-    /// A number of two vectors of i, which stay whole; others come in chunks.
-    fn of_two(dim: u32) -> Tape {
+    /// A number of vectors that another number of the pair is in, which stay whole; others come in chunks.
+    fn of_whole(dim: u32) -> Tape {
         let mut build = Builder::continuing(&gaussian(dim));
-        let squares = build.apply(Id::Square, &[0]).unwrap();
         let difference = build.apply(Id::Subtract, &[0, 1]).unwrap();
-        let product = build.dot(squares, difference).unwrap();
-        let all = build.apply(Id::Multiply, &[product, gaussian(dim).outputs()[0]]).unwrap();
-        build.finish(&[all]).unwrap()
+        let scaled = build.apply(Id::Multiply, &[difference, gaussian(dim).outputs()[0]]).unwrap();
+        let rounded = build.apply(Id::Round, &[scaled]).unwrap();
+        let product = build.dot(rounded, difference).unwrap();
+        build.finish(&[product]).unwrap()
     }
 
     #[test]
@@ -299,7 +299,7 @@ mod tests {
             Plan::new(tape, sum(1), sizes, None).too_many_bytes(&sizes).is_none()
         };
         for (dim, old, new) in [(784, true, true), (8192, false, true), (40_000, false, false)] {
-            let both = of_two(dim);
+            let both = of_whole(dim);
             for (capability, fit) in [((8, 0), old), ((9, 0), new)] {
                 assert_eq!(fits(&both, capability), fit, "{dim}, {capability:?}");
                 assert!(fits(&gaussian(dim), capability), "{dim}, {capability:?}");
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn teams_keep_ranks_of_vectors_that_stay_whole() {
         for (dim, team) in [(100, 32), (400, 32), (2000, 1)] {
-            let tape = of_two(dim);
+            let tape = of_whole(dim);
             let ranks = Folding { fold: PairFoldId::ArgKMin, ..sum(1000) };
             let plan = Plan::new(&tape, ranks, sizes(1, 5000, 5000, Scheme::Auto), None);
             assert_eq!(plan.tiling.team, team, "{plan:?}");

@@ -268,8 +268,8 @@ fn numbers(plan: &Plan<'_>) -> String {
             ("LENGTHS", long.depths.len()),
             ("LENGTHS_AT", plan.arguments().count() - long.depths.len()),
             ("PASSES", long.passes.len()),
-            ("DEPTHS", DEPTHS_OF_CHUNK),
-            ("CHUNK_BYTES", CHUNK_BYTES),
+            ("DEPTHS", DEPTHS_OF_CHUNK / long.shared_by()),
+            ("CHUNK_BYTES", CHUNK_BYTES / long.shared_by()),
         ]
     });
     let own = [
