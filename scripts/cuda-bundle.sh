@@ -4,8 +4,7 @@
 # kernels is most of their work; benchmarks run last and alone. Prints a line for each, and what failed.
 #
 #   run.sh [PATTERN]    only suites and tests whose name matches; then without the benchmarks
-#   run.sh --sanitize   a reduced set under compute-sanitizer: memory, races, memory that nobody wrote
-#                       (every kind of formula without races)
+#   run.sh --sanitize   a reduced set under compute-sanitizer: memory, races, memory that nobody wrote, barriers
 #
 # TILEWORK_TEST_SECONDS says how long random programs are tried: three minutes, if nobody does.
 # TILEWORK_SANITIZE names the reduced set, as suite and test.
@@ -51,10 +50,8 @@ if [ "$1" = --sanitize ]; then
     suite "plain.$test" "./${test%%.*}" --exact "${test#*.}" --nocapture &
   done
   wait
-  for tool in memcheck racecheck initcheck; do
+  for tool in memcheck racecheck initcheck synccheck; do
     for test in $TILEWORK_SANITIZE; do
-      # A call of every kind of formula: half a minute with the others, minutes with this one.
-      [ $tool.$test = racecheck.pairs.golden ] && continue
       suite "$tool.$test" compute-sanitizer --tool $tool --error-exitcode 9 \
         "./${test%%.*}" --exact "${test#*.}" --nocapture &
     done

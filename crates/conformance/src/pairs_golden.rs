@@ -24,7 +24,7 @@ macro_rules! texts {
 
 /// Names and texts of the files, which a machine with a card may not have.
 #[rustfmt::skip]
-const TEXTS: [(&str, &str); 63] = texts![
+const TEXTS: [(&str, &str); 64] = texts![
     "attention", "attention_wide", "points_again", "points_again_weighted", "products", "products_wide",
     "shifted", "shifted_expanded", "shifted_exponents", "shifted_exponents_wide",
     "shifted_fused", "shifted_fused_wide",
@@ -34,7 +34,7 @@ const TEXTS: [(&str, &str); 63] = texts![
     "long_gradient_weighted", "long_logarithm", "long_logarithm_wide", "long_nearest",
     "long_nearest_ten", "long_nearest_ten_wide", "long_nearest_wide", "long_vectors",
     "long_vectors_wide", "long_weighted", "long_weighted_wide", "many_components",
-    "many_components_weighted", "nearest", "nearest_ten", "outer_products", "sliced_components",
+    "many_components_weighted", "nearest", "nearest_ten", "outer_products", "several_vectors", "sliced_components",
     "sliced_components_weighted", "sliced_gradient", "sliced_gradient_weighted", "sliced_ranks",
     "sliced_soft_mean", "soft_mean", "tensors", "two_lengths", "two_sums",
 ];

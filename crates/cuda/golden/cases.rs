@@ -54,21 +54,22 @@ const fn file(suffix: &'static str, m: usize, n: usize, far: bool) -> File {
     File { suffix, m, n, far }
 }
 
-/// No square, or none that may be expanded.
-const ONE: &[File] = &[file("", 20_000, 20_000, false)];
+// Sizes are about the smallest at which these are what runs, so that tools which look at every access have time for all of
+// them; `pairs_sizes` and others run the same kernels at large ones.
+
+/// No square, or none that may be expanded; by threads that own several rows, and of longer vectors, or ranks.
+const ONE: &[File] = &[file("", 20_000, 700, false)];
+const LONGER: &[File] = &[file("", 1_500, 1_500, false)];
 /// As it is written, and expanded: by threads, and about a centre where sums are long, as columns, on tensor cores, by products with right-hand sides.
-const THREADS: &[File] =
-    &[file("", 20_000, 20_000, true), file("_expanded", 20_000, 20_000, false)];
-const LONG_SUMS: &[File] = &[THREADS[0], THREADS[1], file("_centred", 60_000, 60_000, false)];
-const COLUMNS: &[File] = &[file("", 20_000, 20_000, true), file("_columns", 20_000, 20_000, false)];
-const WIDE: &[File] = &[file("", 20_000, 20_000, true), file("_wide", 20_000, 20_000, false)];
-const WEIGHTED: &[File] =
-    &[file("", 20_000, 20_000, true), file("_weighted", 20_000, 20_000, false)];
+const THREADS: &[File] = &[file("", 20_000, 3_000, true), file("_expanded", 20_000, 3_000, false)];
+const LONG_SUMS: &[File] = &[THREADS[0], THREADS[1], file("_centred", 20_000, 60_000, false)];
+const COLUMNS: &[File] = &[file("", 20_000, 8_000, true), file("_columns", 20_000, 8_000, false)];
+const WIDE: &[File] = &[file("", 8_000, 1_500, true), file("_wide", 8_000, 1_500, false)];
+const WEIGHTED: &[File] = &[file("", 20_000, 1_500, true), file("_weighted", 20_000, 1_500, false)];
 /// A filter, or inner products, which any data may have, but which do not pay for few.
-const FILTER: &[File] = &[file("", 600, 700, false), file("_wide", 20_000, 20_000, false)];
-/// The same beside points that something else needs, too, and of sums so long that threads of other cards would move them.
-const BESIDE: &[File] =
-    &[file("", 20_000, 20_000, true), file("_weighted", 100_000, 100_000, false)];
+const FILTER: &[File] = &[file("", 600, 700, false), file("_wide", 12_000, 4_000, false)];
+/// The same of sums so long that threads of other cards would move the points, which something else needs, too.
+const BESIDE: &[File] = &[WEIGHTED[0], file("_weighted", 8_000, 40_000, false)];
 /// So few pairs that the kernel is one that is compiled soon.
 const LITTLE: &[File] = &[file("", 50, 10, false)];
 
@@ -87,7 +88,7 @@ const fn case(
 const GAUSS: &str = "Exp(-SqDist(x,y) * s) * b";
 
 #[rustfmt::skip]
-pub(super) const CASES: [Case; 41] = [
+pub(super) const CASES: [Case; 42] = [
     case("gauss", "Sum", None, GAUSS, LONG_SUMS),
     Case { strict: true, ..case("gauss_strict", "Sum", None, GAUSS, ONE) },
     Case { dtype: DType::Float64, ..case("gauss_float64", "Mean", None, GAUSS, THREADS) },
@@ -95,8 +96,8 @@ pub(super) const CASES: [Case; 41] = [
     case("gradient", "Sum", None, "Grad(Exp(-SqDist(x,y)) * b, x, b)", COLUMNS),
     case("long_vectors", "Sum", None, "Exp(-SqDist(u,v) * s)", WIDE),
     case("nearest", "ArgMin", None, "SqDist(x,y)", ONE),
-    case("nearest_ten", "ArgKMin", Some(10), "SqDist(x,y)", ONE),
-    Case { dtype: DType::Float64, ..case("farthest_hundred", "KMax_ArgKMax", Some(100), "SqDist(x,y)", ONE) },
+    case("nearest_ten", "ArgKMin", Some(10), "SqDist(x,y)", LONGER),
+    Case { dtype: DType::Float64, ..case("farthest_hundred", "KMax_ArgKMax", Some(100), "SqDist(x,y)", LONGER) },
     case("logarithm", "LogSumExp", None, "-SqDist(x,y) * s", THREADS),
     Case { weight: Some("b"), ..case("soft_mean", "SumSoftMaxWeight", None, "(x|y)", ONE) },
     // Factors near one, whose product is in the range of float32.
@@ -116,13 +117,14 @@ pub(super) const CASES: [Case; 41] = [
     case("little_long", "ArgMin", None, "SqDist(u,v)", LITTLE),
     case("little_hundred", "ArgKMin", Some(100), "SqDist(x,y)", LITTLE),
     case("incoming", "Sum", None, "Grad(Exp(-SqDist(p,q)) * s, p, t)", WEIGHTED),
-    case("two_lengths", "Sum", None, "Grad(Exp(-SqDist(u,v) * s) * z, u, w)", ONE),
-    case("cosines", "Sum", None, "(u|v) / (Norm2(u) * Norm2(v)) * b", ONE),
-    case("outer_products", "Sum", None, "Concat(TensorProd(x - y, x - y), x - y)", ONE),
-    case("two_sums", "LogSumExp", None, "(u|v) * s - Sum(Abs(u - v))", ONE),
-    case("extremes", "KMin_ArgKMin", Some(20), "Max(Abs(u * Norm2(x) - v)) + Min(u * Norm2(x) + v) * s", ONE),
-    Case { weight: Some("v"), ..case("sliced_soft_mean", "SumSoftMaxWeight", None, "(x|y)", ONE) },
-    case("sliced_ranks", "KMin_ArgKMin", Some(20), "x - y", ONE),
+    case("two_lengths", "Sum", None, "Grad(Exp(-SqDist(u,v) * s) * z, u, w)", LONGER),
+    case("cosines", "Sum", None, "(u|v) / (Norm2(u) * Norm2(v)) * b", LONGER),
+    case("outer_products", "Sum", None, "Concat(TensorProd(x - y, x - y), x - y)", LONGER),
+    case("two_sums", "LogSumExp", None, "(u|v) * s - Sum(Abs(u - v))", LONGER),
+    case("several_vectors", "LogSumExp", None, "Sum(Cos(u) * Abs(u - v) * Sin(v)) * s", LONGER),
+    case("extremes", "KMin_ArgKMin", Some(20), "Max(Abs(u * Norm2(x) - v)) + Min(u * Norm2(x) + v) * s", LONGER),
+    Case { weight: Some("v"), ..case("sliced_soft_mean", "SumSoftMaxWeight", None, "(x|y)", LONGER) },
+    case("sliced_ranks", "KMin_ArgKMin", Some(20), "x - y", LONGER),
     case("shifted", "LogSumExp", None, "Elem(b, 0) - SqDist(x,y) * s", THREADS),
     case("shifted_fused", "LogSumExp", None, "SqDist(p,q) * s + Elem(b, 1)", WIDE),
     case("shifted_exponents", "Sum", None, "Exp(Elem(b, 0) / 4 - SqDist(p,q) / 2) * b", WIDE),
