@@ -24,7 +24,7 @@ macro_rules! texts {
 
 /// Names and texts of the files, which a machine with a card may not have.
 #[rustfmt::skip]
-const TEXTS: [(&str, &str); 64] = texts![
+const TEXTS: [(&str, &str); 66] = texts![
     "attention", "attention_wide", "points_again", "points_again_weighted", "products", "products_wide",
     "shifted", "shifted_expanded", "shifted_exponents", "shifted_exponents_wide",
     "shifted_fused", "shifted_fused_wide",
@@ -36,7 +36,7 @@ const TEXTS: [(&str, &str); 64] = texts![
     "long_vectors_wide", "long_weighted", "long_weighted_wide", "many_components",
     "many_components_weighted", "nearest", "nearest_ten", "outer_products", "several_vectors", "sliced_components",
     "sliced_components_weighted", "sliced_gradient", "sliced_gradient_weighted", "sliced_ranks",
-    "sliced_soft_mean", "soft_mean", "tensors", "two_lengths", "two_sums",
+    "sliced_soft_mean", "soft_mean", "tensors", "two_columns", "two_columns_weighted", "two_lengths", "two_sums",
 ];
 
 /// How far the clouds of far points are apart.

@@ -88,7 +88,7 @@ const fn case(
 const GAUSS: &str = "Exp(-SqDist(x,y) * s) * b";
 
 #[rustfmt::skip]
-pub(super) const CASES: [Case; 42] = [
+pub(super) const CASES: [Case; 43] = [
     case("gauss", "Sum", None, GAUSS, LONG_SUMS),
     Case { strict: true, ..case("gauss_strict", "Sum", None, GAUSS, ONE) },
     Case { dtype: DType::Float64, ..case("gauss_float64", "Mean", None, GAUSS, THREADS) },
@@ -117,6 +117,7 @@ pub(super) const CASES: [Case; 42] = [
     case("little_long", "ArgMin", None, "SqDist(u,v)", LITTLE),
     case("little_hundred", "ArgKMin", Some(100), "SqDist(x,y)", LITTLE),
     case("incoming", "Sum", None, "Grad(Exp(-SqDist(p,q)) * s, p, t)", WEIGHTED),
+    case("two_columns", "Sum", None, "Grad(Exp(-SqDist(p,q)) * b, p, Extract(x, 0, 2))", WEIGHTED),
     case("two_lengths", "Sum", None, "Grad(Exp(-SqDist(u,v) * s) * z, u, w)", LONGER),
     case("cosines", "Sum", None, "(u|v) / (Norm2(u) * Norm2(v)) * b", LONGER),
     case("outer_products", "Sum", None, "Concat(TensorProd(x - y, x - y), x - y)", LONGER),

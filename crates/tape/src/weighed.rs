@@ -1,4 +1,4 @@
-//! Sums of weights times right-hand sides: every component of a tape's output is one number of the pair, the
+//! Sums of weights times right-hand sides: every component of a tape's output is a product of numbers of the pair, the
 //! same for all, times numbers of i and of j, and some are the difference of two points too.
 //!
 //! Decided here and nowhere else, from the steps alone. Such a sum is a product of matrices, and one with a
@@ -12,14 +12,16 @@ use crate::{Action, Builder, Per, SlotId, Step, Tape};
 /// Parts of an output, at most.
 const MOST_PARTS: usize = 128;
 
-/// Factors of a component, at most; formulas of more are left alone.
+/// Factors of a component, at most, and numbers of the pair among them; formulas of more are left alone.
 const MOST_FACTORS: usize = 64;
+const MOST_WEIGHTS: usize = 2;
 
-/// A tape's output as one weight, and part by part what it is multiplied by.
+/// A tape's output as a weight, and part by part what it is multiplied by.
 #[derive(Debug)]
 pub struct Weighed {
-    /// The number of a pair that all components share.
-    pub weight: SlotId,
+    /// The numbers of a pair whose product all components share: a kernel, and in gradients of sums of several columns the
+    /// inner product of these with what comes in.
+    pub weights: SmallVec<[SlotId; 1]>,
     /// The other factors of each part, and its components.
     pub parts: Vec<(Factors, usize)>,
     /// The one part that is a difference, if there is one.
@@ -40,7 +42,7 @@ pub struct Difference {
 /// What a component is a product of.
 #[derive(Debug, Default)]
 pub struct Factors {
-    weight: Option<SlotId>,
+    weights: SmallVec<[SlotId; 1]>,
     /// What varies with i alone.
     pub of_i: Vec<SlotId>,
     /// What varies with j alone or with nothing.
@@ -54,12 +56,14 @@ impl Tape {
     pub fn weighed(&self) -> Option<Weighed> {
         let &[output] = self.outputs() else { return None };
         let per = self.sections();
-        let (mut all, mut weight, mut difference, mut from) = (Vec::new(), None, None, 0);
+        let (mut all, mut weights, mut difference, mut from) = (Vec::new(), None, None, 0);
         for part in parts(self, output)? {
             let mut factors = Factors::default();
             factors.gather(self, &per, part)?;
-            let own = factors.weight?;
-            if *weight.get_or_insert(own) != own {
+            factors.weights.sort_unstable();
+            if factors.weights.is_empty()
+                || weights.get_or_insert_with(|| factors.weights.clone()) != &factors.weights
+            {
                 return None;
             }
             let len = self.slot(part).len as usize;
@@ -71,7 +75,7 @@ impl Tape {
             all.push((factors, len));
             from += len;
         }
-        Some(Weighed { weight: weight?, parts: all, difference })
+        Some(Weighed { weights: weights?, parts: all, difference })
     }
 }
 
@@ -117,8 +121,8 @@ impl Factors {
                 self.points = Some([x, y]);
                 Some(SmallVec::new())
             }
-            _ if tape.slot(slot).len == 1 && self.weight.is_none() => {
-                self.weight = Some(slot);
+            _ if tape.slot(slot).len == 1 && self.weights.len() < MOST_WEIGHTS => {
+                self.weights.push(slot);
                 Some(SmallVec::new())
             }
             _ => None,
@@ -213,9 +217,27 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_a_pair_are_one_weight() {
+        let found = weighed(|build, [difference, weight, e, c, _]| {
+            let product = build.dot(e, c).unwrap();
+            let of_pair = build.apply(Id::Sin, &[product]).unwrap();
+            let slope = super::tests::product(build, &[of_pair, difference, weight]);
+            build.apply(Id::Negative, &[slope]).unwrap()
+        });
+        let found = found.unwrap();
+        assert_eq!((found.weights.len(), found.parts.len()), (2, 1));
+        assert!(found.difference.is_some());
+    }
+
+    #[test]
     fn other_sums_are_none() {
-        // Two weights, two differences, a sum.
-        assert!(weighed(|b, [d, w, ..]| product(b, &[d, w, w])).is_none());
+        // Three numbers of the pair, two differences, a sum, and other weights.
+        assert!(weighed(|b, [d, w, ..]| product(b, &[d, w, w, w])).is_none());
+        let differ = |b: &mut Builder, [d, w, _, c, _]: [SlotId; 5]| {
+            let (one, both) = (product(b, &[w, c]), product(b, &[d, w, w]));
+            b.concat(&[one, both]).unwrap()
+        };
+        assert!(weighed(differ).is_none());
         assert!(weighed(|b, [d, w, ..]| product(b, &[d, d, w])).is_none());
         assert!(weighed(|b, [_, w, e, ..]| b.apply(Id::Add, &[w, e]).unwrap()).is_some());
         assert!(weighed(|b, [d, _, e, ..]| b.apply(Id::Add, &[d, e]).unwrap()).is_none());

@@ -18,6 +18,7 @@ use super::products::{Number, Points};
 /// What a formula's differences are made of.
 pub(super) struct Centred<T> {
     pub(super) weighed: Weighed,
+    weight: SlotId,
     difference: Difference,
     x: Points<T>,
     /// Numbers of i that the differences are multiplied by.
@@ -40,6 +41,8 @@ impl<T: Number> Centred<T> {
         (centre, radius): (Vec<T>, f64),
     ) -> Option<Centred<T>> {
         let weighed = tape.weighed()?;
+        // A product of several has no bound, so that sums of it could leave the range where differences do not.
+        let &[weight] = &weighed.weights[..] else { return None };
         let difference = weighed.difference.filter(|difference| difference.points == points)?;
         let numbers = Numbers::of(tape, sources);
         let mut factors = Vec::new();
@@ -81,13 +84,13 @@ impl<T: Number> Centred<T> {
         }
         let x = Points::of(&sources[usize::from(points[0])], &[]);
         let layout = Layout::contiguous(&[centre.len()]).ok()?;
-        Some(Centred { weighed, difference, x, factors, centre, layout })
+        Some(Centred { weighed, weight, difference, x, factors, centre, layout })
     }
 
     /// The slots that the weight and the vectors of j are made of.
     pub(super) fn roots(&self) -> impl Iterator<Item = SlotId> + '_ {
         let of_j = self.weighed.parts.iter().flat_map(|(part, _)| part.of_j.iter().copied());
-        of_j.chain([self.weighed.weight, self.difference.points[1]])
+        of_j.chain([self.weight, self.difference.points[1]])
     }
 
     /// The weight times the vector of j, in a tape whose slots are `now`, with the centre in one.
@@ -113,7 +116,7 @@ impl<T: Number> Centred<T> {
             }
         }
         let sides = build.concat(&sides)?;
-        build.apply(Id::Multiply, &[now(self.weighed.weight), sides])
+        build.apply(Id::Multiply, &[now(self.weight), sides])
     }
 
     /// Makes the differences of an i of its sums, which begin with that of w q.

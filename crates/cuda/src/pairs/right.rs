@@ -1,4 +1,4 @@
-//! Sums of weights times right-hand sides: every component is one number of the pair, the same for all,
+//! Sums of weights times right-hand sides: every component is a number of the pair, the same for all,
 //! times numbers of j. Tensor cores multiply a tile of weights by a tile of right-hand sides then ([`Right`]).
 //!
 //! Components that are a difference of two points times a number q_j, as the gradients of kernels are,
@@ -27,8 +27,9 @@ const MOST_SIDES: usize = 256;
 /// Components of points up to which q y is kept for every j: it saves a product, and takes room in tiles.
 pub(super) const FEW_POINTS: usize = 4;
 
-/// Columns that threads have registers for.
+/// Columns that threads have registers for, and numbers of a row beside its point.
 const MOST_OF_THREADS: usize = 16;
+const MOST_OF_ROW: usize = 16;
 
 /// A formula as a weight and right-hand sides.
 #[derive(Debug)]
@@ -56,13 +57,27 @@ fn weighed(tape: &Tape) -> Option<Weighed> {
 
 /// The product of the numbers of i that all components have; none where there are none.
 fn of_row(weighed: &Weighed, build: &mut Builder) -> Option<SlotId> {
-    let (first, others) = weighed.parts.first()?.0.of_i.split_first()?;
+    product_of(&weighed.parts.first()?.0.of_i, build)
+}
+
+/// The product of numbers; none where there are none.
+fn product_of(numbers: &[SlotId], build: &mut Builder) -> Option<SlotId> {
+    let (first, others) = numbers.split_first()?;
     others.iter().try_fold(*first, |all, &factor| build.apply(Id::Multiply, &[all, factor]).ok())
 }
 
 /// The product of what belongs to j, in so many components.
 fn product(factors: &Factors, build: &mut Builder, len: usize) -> Option<SlotId> {
     factors.product(build, |slot| slot, Scalar::new(1f32), len as u32)
+}
+
+/// Whether registers have room for what the numbers of a pair need of its row, beside the point.
+fn has_room(tape: &Tape, weighed: &Weighed, difference: Difference) -> bool {
+    let weights = tape.only(&weighed.weights);
+    let of_i = weights.inputs().iter().zip(0..).filter(|(input, slot)| {
+        input.per == Per::I && *slot != difference.points[0] && !weights.users(*slot).is_empty()
+    });
+    of_i.map(|(input, _)| input.slot.len as usize).sum::<usize>() <= MOST_OF_ROW
 }
 
 /// A formula with a difference as a sum of columns, which threads compute: first those of the result, where
@@ -80,7 +95,9 @@ impl Columns {
     pub(super) fn new(tape: &Tape) -> Option<Columns> {
         let weighed = weighed(tape)?;
         let difference = weighed.difference?;
-        if tape.slot(tape.outputs()[0]).len as usize >= MOST_OF_THREADS {
+        if tape.slot(tape.outputs()[0]).len as usize >= MOST_OF_THREADS
+            || !has_room(tape, &weighed, difference)
+        {
             return None;
         }
         let mut build = Builder::continuing(tape);
@@ -90,9 +107,10 @@ impl Columns {
         let mut columns = Vec::new();
         let mut last = None;
         let times = |build: &mut Builder, a, b| build.apply(Id::Multiply, &[a, b]).ok();
+        let weight = product_of(&weighed.weights, &mut build)?;
         let weight = match of_row(&weighed, &mut build) {
-            Some(row) => times(&mut build, weighed.weight, row)?,
-            None => weighed.weight,
+            Some(row) => times(&mut build, weight, row)?,
+            None => weight,
         };
         for (factors, len) in &weighed.parts {
             if !factors.is_difference() {
@@ -150,8 +168,9 @@ impl Right {
             return None;
         }
         let mut build = Builder::continuing(tape);
-        let row = of_row(&weighed, &mut build);
-        let Weighed { weight, parts, difference } = weighed;
+        let (weight, row) =
+            (product_of(&weighed.weights, &mut build)?, of_row(&weighed, &mut build));
+        let Weighed { parts, difference, .. } = weighed;
         let weights: Vec<SlotId> = [Some(weight), row].into_iter().flatten().collect();
         let (last, sides): (Vec<_>, Vec<_>) =
             parts.iter().partition(|(factors, _)| factors.is_difference());
@@ -192,7 +211,8 @@ mod tests {
     use tilework_tape::Slot;
 
     fn right(text: &str) -> Option<Right> {
-        let aliases = ["x = Vi(10)", "y = Vj(10)", "b = Vj(12)", "c = Vj(1)", "e = Vi(1)"];
+        let aliases =
+            ["x = Vi(10)", "y = Vj(10)", "b = Vj(12)", "c = Vj(1)", "e = Vi(1)", "f = Vi(12)"];
         Right::new(&sum_of(text, &aliases).0)
     }
 
@@ -207,6 +227,10 @@ mod tests {
         // Numbers that come in for rows.
         let gradient = right("Grad(Exp(-SqDist(x,y)) * c, x, e)").unwrap();
         assert_eq!((gradient.columns(), gradient.weight.outputs().len()), (16, 2));
+        // Of several columns, whose inner product is part of the weight.
+        let columns = right("Grad(Exp(-SqDist(x,y)) * b, x, f)").unwrap();
+        assert_eq!((columns.columns(), columns.weight.outputs().len()), (16, 1));
+        columns.weight.check().unwrap();
         for tape in [&many.weight, &many.sides, &both.weight, &both.sides, &gradient.weight] {
             tape.check().unwrap();
         }

@@ -49,8 +49,10 @@ const PANEL_BYTES: [usize; 6] = [36 << 20, 32 << 20, 28 << 20, 24 << 20, 20 << 2
 /// Bytes of the states of several ranges, beside what a piece leaves for them.
 const STATES_BYTES: usize = 4 << 20;
 
-/// Numbers of a j beside its point, and words of a row's state, that registers have room for.
+/// Numbers of a j beside its point, and of an i where pairs are weights of right-hand sides, that registers have room for; the
+/// latter where threads compute squares, too; and words of a row's state.
 const BESIDE: usize = 32;
+const BESIDE_NARROW: usize = 8;
 const STATE_WORDS: usize = 48;
 
 /// The most ranges of a panel.
@@ -136,7 +138,10 @@ pub(super) fn weighed(right: &Right, folding: &Folding, sizes: &Sizes) -> Option
         return None;
     }
     let products = if narrow { Products::Fused } else { tiles(&square, tape) };
-    (narrow || suits(square, tape, folding, sizes)).then_some(Square { products, ..square })
+    let room = if narrow { BESIDE_NARROW } else { BESIDE };
+    let fits =
+        beside(square, tape, Per::I) <= room && (narrow || suits(square, tape, folding, sizes));
+    fits.then_some(Square { products, ..square })
 }
 
 /// Whether there are tensor cores that take these numbers, and few enough batches.
@@ -153,14 +158,19 @@ fn on_hopper(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> b
 
 /// Whether points can be made into tiles.
 fn suits(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> bool {
-    let beside = tape.inputs().iter().zip(0..).filter(|(input, slot)| {
-        input.per == Per::J && (!tape.users(*slot).is_empty() || tape.outputs().contains(slot))
-    });
-    let beside = beside.map(|(input, _)| input.slot.len as usize).sum::<usize>();
     on_hopper(square, tape, folding, sizes)
         && square.dim(tape) <= WIDEST
         && square.is_of_inputs(tape)
-        && beside.saturating_sub(square.dim(tape) as usize) <= BESIDE
+        && beside(square, tape, Per::J) <= BESIDE
+}
+
+/// Numbers of inputs of a section that a formula needs beside the point.
+fn beside(square: Square, tape: &Tape, section: Per) -> usize {
+    let needed = tape.inputs().iter().zip(0..).filter(|(input, slot)| {
+        input.per == section && (!tape.users(*slot).is_empty() || tape.outputs().contains(slot))
+    });
+    let all = needed.map(|(input, _)| input.slot.len as usize).sum::<usize>();
+    all.saturating_sub(square.dim(tape) as usize)
 }
 
 /// Groups and columns, measured on an H200: what registers have room for, with the products of a tile

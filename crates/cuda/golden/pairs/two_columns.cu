@@ -1,0 +1,79 @@
+// Pairs
+// [types
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 40, KEPT = 1, WEIGHTS = 0, VALUES = 40, INDICES = 0, WIDTH = 40, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, ROWS = 1, SLICES = 1, TILE = 116, GROUP = 1, AHEAD = 0, CHOOSES = 0, SCALED = 0, RESIDENT_BLOCKS = 0 };
+struct Input { const void* base; i64 row, component; };
+struct Inputs { Input at[4]; u64 numbers[1]; };
+// [pair_math.cu
+enum { BINARY = 1, BOUNDED = 0 };
+// [pair_folds.cu
+typedef Added<Cascade<DIM, ROWS> > State;
+typedef Added<Cascade<DIM> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
+FN f32 op_subtract_f32(f32 a, f32 b) { return (f32)(a - b); }
+FN f32 op_multiply_f32(f32 a, f32 b) { return (f32)(a * b); }
+struct Once { };
+struct OfI { f32 s2[40]; f32 s6[2]; };
+struct alignas(16) OfJ { f32 s1[2]; f32 s3[40]; };
+static_assert(sizeof(OfJ) == 176, "as room is made for it");
+FN void once(const Inputs& in, const u64 (&at)[OPERANDS], Once& p) {
+}
+FN void of_i(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, OfI& x) {
+    f32 s0[3]; 
+    ALONG(k, 3) s0[k] = ((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component];
+    ALONG(k, 40) x.s2[k] = ((const f32*)in.at[2].base)[(i64)at[2] + i * in.at[2].row + k * in.at[2].component];
+    ALONG(k, 2) { x.s6[k + 0] = s0[k + 0]; }
+}
+FN void of_j(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 j, OfJ& y) {
+    ALONG(k, 2) y.s1[k] = ((const f32*)in.at[1].base)[(i64)at[1] + j * in.at[1].row + k * in.at[1].component];
+    SOME_ALONG(k, 40) y.s3[k] = ((const f32*)in.at[3].base)[(i64)at[3] + j * in.at[3].row + k * in.at[3].component];
+}
+FN void bring_long(const Inputs& in, const u64 (&at)[OPERANDS], i64 j, int count, OfJ* tile) {
+}
+template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& s, i32 j) {
+    f32 s4[G][40]; 
+    ALONG(k, 40) EACH(u, G) { s4[u][k] = narrow<f32>(op_subtract_f32(widen(x.s2[k]), widen(y[u * LANES].s3[k]))); }
+    f32 s7[G][1]; 
+    EACH(u, G) s7[u][0] = 0;
+    ALONG(k, 2) EACH(u, G) { s7[u][0] = fma(widen(x.s6[k]), widen(y[u * LANES].s1[k]), s7[u][0]); }
+    f32 s9[G][1]; 
+    EACH(u, G) s9[u][0] = 0;
+    ALONG(k, 40) EACH(u, G) { s9[u][0] = fma(widen(s4[u][k]), widen(s4[u][k]), s9[u][0]); }
+    f32 s10[G][1]; 
+    ALONG(k, 1) EACH(u, G) { s10[u][k] = narrow<f32>(op_multiply_f32(widen(__uint_as_float(3216550459u)), widen(s9[u][0]))); }
+    f32 s11[G][1]; 
+    ALONG(k, 1) EACH(u, G) { s11[u][k] = narrow<f32>(op_exp2_pair_f32(widen(s10[u][0]))); }
+    f32 s12[G][1]; 
+    ALONG(k, 1) EACH(u, G) { s12[u][k] = narrow<f32>(op_multiply_f32(widen(s7[u][0]), widen(s11[u][0]))); }
+    f32 s13[G][1]; 
+    ALONG(k, 1) EACH(u, G) { s13[u][k] = narrow<f32>(op_multiply_f32(widen(__uint_as_float(3221225472u)), widen(s12[u][0]))); }
+    ALONG(k, 40) EACH(u, G) { s.add(0 + k, widen(s4[u][k]), widen(s13[u][0])); }
+}
+FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
+}
+FN bool overflows(const State&) { return false; }
+FN void prepare() {}
+// [pairs_ends.cu
+// [pairs_origin.cu
+// [pairs_short.cu
+// [pairs.cu
+
+}
+// Merge
+// [types
+typedef f32 T;
+typedef f32 A;
+typedef f32 R;
+enum { DIM = 1, KEPT = 1, WEIGHTS = 0, VALUES = 1, INDICES = 0, WIDTH = 1, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, APART = 1 };
+// [pair_math.cu
+enum { BINARY = 1, BOUNDED = 0 };
+// [pair_folds.cu
+typedef Added<Cascade<DIM> > State;
+typedef Added<Cascade<DIM> > Merged;
+template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
+// [pairs_ends.cu
+// [pairs_merge.cu
+
+}
