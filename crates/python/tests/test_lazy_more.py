@@ -429,3 +429,33 @@ def test_methods_tell_their_signatures() -> None:
     k = Vi(np.ones((3, 1))) * Vj(np.ones((2, 1)))
     assert str(inspect.signature(k.Kmin)) == "(K, axis=None, **options)"
     assert str(inspect.signature(LazyTensor.Kmin)) == "(self, /, K, axis=None, **options)"
+
+
+@pytest.mark.parametrize("name", [str(device) for device in tw.devices()])
+def test_what_has_no_device_goes_where_the_arrays_are(name: str) -> None:
+    x = tw.asarray([[0.0, 1.0], [2.0, 3.0], [1.0, 5.0]], dtype=tw.float32, device=name)
+    ones, three = np.ones((3, 1), np.float32), np.ones(3, np.float32)
+    k = (-Vi(x).sqdist(Vj(x))).exp()
+    expected = k @ tw.ones((3, 1), dtype=tw.float32, device=name)
+    results = [k @ ones, k @ three, k @ [1.0, 1.0, 1.0], (ones.T @ k).T, k.matmul(ones)]
+    for result in results:
+        assert str(result.device) == name and result.dtype == tw.float32
+        np.testing.assert_allclose(np.asarray(result).reshape(-1, 1), np.asarray(expected), rtol=1e-6)
+    times = Genred("x * p", ["x = Vi(2)", "p = Pm(1)"], axis=1)
+    for two in (2.0, [2.0], np.full(1, 2, np.float32), np.float32(2)):
+        doubled = times(x, two)
+        assert str(doubled.device) == name and doubled.dtype == tw.float32
+        assert times(x, two).tolist() == [[0.0, 2.0], [4.0, 6.0], [2.0, 10.0]]
+        assert (Vi(x) * Pm(0, 1)).sum(axis=1)(two).tolist() == doubled.tolist()
+    assert Genred("p * x", ["p = Pm(1)", "x = Vi(2)"], axis=1)(2.0, x).tolist() == doubled.tolist()
+    weights = np.ones((1, 3, 1), np.float32)
+    for made in (
+        k.logsumexp(axis=1, weight=weights) - k.logsumexp(axis=1),
+        (k * np.ones(1, np.float32)).sum(axis=1) - k.sum(axis=1),
+        Vi(x).clamp(np.zeros(2, np.float32), 9).sum(axis=1) - x,
+        k.solve(ones, alpha=1) - k.solve(tw.ones((3, 1), dtype=tw.float32, device=name), alpha=1),
+        tw.LazyTensor.concatenate((Vi(x), np.zeros((3, 1, 1), np.float32))).sum(axis=1)[:, :2] - x,
+    ):
+        assert str(made.device) == name and not np.asarray(made).any()
+    value, (slope,) = times.value_and_grad(x, 2.0, variables=["x"], e=np.ones((3, 2), np.float32))
+    assert str(value.device) == str(slope.device) == name and slope.tolist() == [[2.0, 2.0]] * 3

@@ -6,7 +6,7 @@ use pyo3::types::{PyDict, PyTuple};
 use tilework::Array;
 use tilework::pairs::Genred;
 
-use super::operand::{dtype_of, required_array};
+use super::operand::{Like, required_array};
 use super::partial::PyPartial;
 use super::reductions::{fits_out, result};
 use super::settings::{OF_RESULTS, OF_TIME, Settings};
@@ -119,10 +119,9 @@ impl PyGenred {
         settings.take_all("value_and_grad", options, OF_RESULTS, |_, _| Ok(false))?;
         let arrays = arrays(args, "value_and_grad")?;
         let arrays: Vec<&Array> = arrays.iter().collect();
-        let (like, device) = match arrays.first() {
-            Some(first) => (Some(first.dtype()), first.device()),
-            None => (None, device::current()),
-        };
+        let device = arrays.first().map_or_else(device::current, |array| array.device());
+        let dtype = arrays.first().map(|array| array.dtype());
+        let like = Like { dtype, device: Some(device) };
         let e = e.map(|e| required_array(e, like, "value_and_grad")).transpose()?;
         let effort = effort_of(&self.genred, &arrays)?;
         let variables: Vec<&str> = variables.iter().map(String::as_str).collect();
@@ -213,9 +212,9 @@ pub fn effort_of(genred: &Genred, arrays: &[&Array]) -> PyResult<usize> {
     Ok(effort(genred.pairs(arrays).py()?, reduction.formula(), reduction.weight()))
 }
 
-/// The arrays of a call; lists take the dtype of the first array.
+/// The arrays of a call; lists take the dtype of the first array, and what has no device goes to the others.
 pub fn arrays(args: &Bound<'_, PyTuple>, operation: &str) -> PyResult<Vec<Array>> {
-    let like = dtype_of(args.iter())?;
+    let like = Like::among(args.iter())?;
     args.iter().map(|object| required_array(&object, like, operation)).collect()
 }
 

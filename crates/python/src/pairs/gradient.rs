@@ -7,7 +7,7 @@ use tilework::Array;
 use tilework::pairs::LazyTensor;
 
 use super::lazy::PyLazy;
-use super::operand::required_array;
+use super::operand::{Like, required_array};
 use super::partial::with_axis;
 use super::reductions::{Asked, named};
 use super::settings::OF_RESULTS;
@@ -38,7 +38,7 @@ impl PyLazy {
         let keywords = with_axis(py, options, axis)?;
         let asked = Asked::from_keywords(row, "reduction_grad", &tensor.0, &keywords, OF_RESULTS)?;
         let index = asked.index("reduction_grad")?;
-        let e = required_array(e, tensor.0.dtype(), "reduction_grad")?;
+        let e = required_array(e, Like::tensor(&tensor.0), "reduction_grad")?;
         let (variable, weight) = (&v.get().0, asked.weight.as_ref());
         watched(py, tensor.effort(weight), tensor.device(), &asked.settings, |options| {
             tensor.0.reduction_grad(row.name, index, weight, variable, &e, options)
@@ -70,7 +70,7 @@ impl PyLazy {
         let keywords = with_axis(py, options, axis)?;
         let asked = Asked::from_keywords(row, "value_and_grad", &tensor.0, &keywords, OF_RESULTS)?;
         let index = asked.index("value_and_grad")?;
-        let like = tensor.0.dtype();
+        let like = Like::tensor(&tensor.0);
         let e = e.map(|e| required_array(e, like, "value_and_grad")).transpose()?;
         let variables: Vec<&LazyTensor> = variables.iter().map(|v| &v.get().0).collect();
         let weight = asked.weight.as_ref();

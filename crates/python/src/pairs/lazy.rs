@@ -10,7 +10,7 @@ use tilework::Device;
 use tilework::formula::Variable;
 use tilework::pairs::{Along, Category, LazyArg, LazyTensor, Parts};
 
-use super::operand::{Operand, made_of, number, required_array};
+use super::operand::{Like, Operand, made_of, number, required_array};
 use super::settings::Settings;
 use super::work::effort;
 use crate::args::{kind_of, not_negative, register};
@@ -76,7 +76,7 @@ impl PyLazy {
         {
             return Ok(PyLazy(LazyTensor::constant(number)));
         }
-        let array = required_array(x, None, "LazyTensor")?;
+        let array = required_array(x, Like::default(), "LazyTensor")?;
         let made = match axis {
             None => LazyTensor::from_array(&array),
             Some(0) => LazyTensor::vi(&array),
@@ -243,7 +243,7 @@ impl PyLazy {
         cols: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyArray> {
         let (m, n) = self.0.rows();
-        let part = self.0.block(range(rows, m)?, range(cols, n)?).py()?;
+        let part = self.0.block(range("rows", rows, m)?, range("columns", cols, n)?).py()?;
         let effort = PyLazy(part.clone()).effort(None);
         run(py, effort, self.device(), || {
             let values = part.dense()?;
@@ -285,9 +285,12 @@ impl PyLazy {
     #[staticmethod]
     #[pyo3(signature = (tensors, axis=-1), text_signature = "(tensors, axis=-1)")]
     fn concatenate(tensors: Vec<Bound<'_, PyAny>>, axis: isize) -> PyResult<PyLazy> {
+        let made = tensors.iter().filter_map(|tensor| tensor.cast_exact::<PyLazy>().ok());
+        let device = made.filter_map(|tensor| tensor.get().0.device()).next();
+        let like = Like { dtype: None, device };
         let operands: Vec<Operand<'_>> = tensors
             .iter()
-            .map(|tensor| Operand::required(tensor, None, "concatenate"))
+            .map(|tensor| Operand::required(tensor, like, "concatenate"))
             .collect::<PyResult<_>>()?;
         let operands: Vec<LazyArg<'_>> = operands.iter().map(Operand::arg).collect();
         if let [LazyArg::Tensor(one)] = operands[..] {
@@ -304,13 +307,18 @@ impl PyLazy {
     }
 }
 
-/// The rows that an argument of `dense` names.
-fn range(rows: Option<&Bound<'_, PyAny>>, n: usize) -> PyResult<std::ops::Range<usize>> {
+/// The rows, or columns, that an argument of `dense` names.
+fn range(
+    what: &str,
+    rows: Option<&Bound<'_, PyAny>>,
+    n: usize,
+) -> PyResult<std::ops::Range<usize>> {
     let Some(rows) = rows else { return Ok(0..n) };
     if let Ok(slice) = rows.cast::<PySlice>() {
         let found = slice.indices(n as isize)?;
         if found.step != 1 {
-            return Err(PyValueError::new_err("dense: rows are taken in steps of 1"));
+            let message = format!("dense: {what} are taken in steps of 1");
+            return Err(PyValueError::new_err(message));
         }
         let start = found.start as usize;
         return Ok(start..start + found.slicelength);
@@ -321,7 +329,7 @@ fn range(rows: Option<&Bound<'_, PyAny>>, n: usize) -> PyResult<std::ops::Range<
     })?;
     let count = usize::try_from(count).map_err(|_| {
         PyValueError::new_err(format!(
-            "dense: {count} rows cannot be taken; a slice counts from the end"
+            "dense: {count} {what} cannot be taken; a slice counts from the end"
         ))
     })?;
     Ok(0..count.min(n))
@@ -352,7 +360,7 @@ fn variable(x: &Bound<'_, PyAny>, dim: Option<isize>, category: usize) -> PyResu
     if let Ok(tensor) = x.cast_exact::<PyLazy>() {
         return Ok(PyLazy(tensor.get().0.clone()));
     }
-    let array = required_array(x, None, name)?;
+    let array = required_array(x, Like::default(), name)?;
     let made = match category {
         0 => LazyTensor::vi(&array),
         1 => LazyTensor::vj(&array),

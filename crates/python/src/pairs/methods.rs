@@ -14,7 +14,7 @@ use tilework::pairs::{LazyArg, LazyTensor};
 
 use super::examples;
 use super::lazy::PyLazy;
-use super::operand::{Operand, is_listed};
+use super::operand::{Like, Operand, is_listed};
 use super::reductions::{PyReduced, along_components, arguments, method_name, reduction};
 use crate::errors::OrRaise;
 
@@ -157,7 +157,7 @@ fn function(
     kwargs: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Py<PyAny>> {
     let (name, parameters) = (method.name, &method.parameters);
-    let like = tensor.get().0.dtype();
+    let like = Like::tensor(&tensor.get().0);
     let many = parameters.last().is_some_and(|last| last.takes == Takes::Formulas);
     let plain = parameters.len() - usize::from(many);
     if args.len() > plain && !many {

@@ -1,13 +1,13 @@
 //! Objects of Python as operands of formulas: tensors, numbers, arrays.
 //!
 //! Python's and NumPy's numbers are numbers and take the dtype of the arrays; arrays are variables
-//! by their shape, as in `LazyTensor(x)`.
+//! by their shape, as in `LazyTensor(x)`. What has no device of its own goes where the arrays are that it meets.
 
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use tilework::pairs::{LazyArg, LazyTensor};
-use tilework::{Array, DType, Number};
+use tilework::{Array, DType, Device, Memory, Number};
 
 use super::lazy::PyLazy;
 use crate::args::kind_of;
@@ -15,7 +15,54 @@ use crate::class;
 use crate::convert;
 use crate::device;
 use crate::errors::OrRaise;
-use crate::operand;
+use crate::{memory, operand};
+
+/// What objects take of the arrays that they meet: numbers and lists a dtype and a device, arrays of other libraries on the
+/// host a device.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Like {
+    pub dtype: Option<DType>,
+    pub device: Option<Device>,
+}
+
+impl Like {
+    pub fn tensor(tensor: &LazyTensor) -> Like {
+        Like { dtype: tensor.dtype(), device: tensor.device() }
+    }
+
+    /// Among the arguments of a call: the dtype of the first array, and the device of the first of ours, or else of the first on
+    /// a card.
+    pub fn among<'py>(objects: impl Iterator<Item = Bound<'py, PyAny>>) -> PyResult<Like> {
+        // Where arrays of the host are looked at without a copy.
+        let host = Like { dtype: None, device: Some(memory::host_of(device::current())) };
+        let (mut like, mut on_card) = (Like::default(), None);
+        for object in objects {
+            if let Some(ours) = class::ours(&object) {
+                like = like.or(Like { dtype: Some(ours.dtype()), device: Some(ours.device()) });
+                continue;
+            }
+            let known = like.dtype.is_some() && like.device.or(on_card).is_some();
+            if known || is_listed(&object) || number(&object)?.is_some() {
+                continue;
+            }
+            if let Some(array) = array(&object, host)? {
+                like.dtype = like.dtype.or(Some(array.dtype()));
+                let is_card = array.device().memory() == Memory::Cuda;
+                on_card = on_card.or(is_card.then(|| array.device()));
+            }
+        }
+        Ok(Like { device: like.device.or(on_card), ..like })
+    }
+
+    /// What it has, or else what the other has.
+    pub fn or(self, other: Like) -> Like {
+        Like { dtype: self.dtype.or(other.dtype), device: self.device.or(other.device) }
+    }
+
+    fn device(self) -> Device {
+        self.device.unwrap_or_else(device::current)
+    }
+}
 
 /// An operand of a formula.
 pub enum Operand<'a> {
@@ -28,8 +75,8 @@ pub enum Operand<'a> {
 }
 
 impl<'a> Operand<'a> {
-    /// The operand of an object; None if it can be none. Lists take the dtype of `like`.
-    pub fn of(object: &'a Bound<'_, PyAny>, like: Option<DType>) -> PyResult<Option<Operand<'a>>> {
+    /// The operand of an object; None if it can be none.
+    pub fn of(object: &'a Bound<'_, PyAny>, like: Like) -> PyResult<Option<Operand<'a>>> {
         if let Ok(tensor) = object.cast_exact::<PyLazy>() {
             return Ok(Some(Operand::Ours(&tensor.get().0)));
         }
@@ -44,7 +91,7 @@ impl<'a> Operand<'a> {
     /// The operand of an object that must be one.
     pub fn required(
         object: &'a Bound<'_, PyAny>,
-        like: Option<DType>,
+        like: Like,
         operation: &str,
     ) -> PyResult<Operand<'a>> {
         Operand::of(object, like)?.ok_or_else(|| not_one(object, operation))
@@ -98,19 +145,6 @@ pub fn is_listed(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>()
 }
 
-/// The dtype that numbers and lists take among the arguments of a call: that of the first array.
-pub fn dtype_of<'py>(objects: impl Iterator<Item = Bound<'py, PyAny>>) -> PyResult<Option<DType>> {
-    for object in objects {
-        if !is_listed(&object)
-            && number(&object)?.is_none()
-            && let Some(array) = array(&object, None)?
-        {
-            return Ok(Some(array.dtype()));
-        }
-    }
-    Ok(None)
-}
-
 /// The variable made of an object; numbers, alone or in lists, have no dtype of their own and take
 /// that of the arrays that they meet.
 pub fn made_of(tensor: LazyTensor, object: &Bound<'_, PyAny>) -> PyResult<PyLazy> {
@@ -119,26 +153,22 @@ pub fn made_of(tensor: LazyTensor, object: &Bound<'_, PyAny>) -> PyResult<PyLazy
 }
 
 /// The array of an object; lists and tuples are given the dtype of `like`.
-pub fn array(object: &Bound<'_, PyAny>, like: Option<DType>) -> PyResult<Option<Array>> {
+pub fn array(object: &Bound<'_, PyAny>, like: Like) -> PyResult<Option<Array>> {
     if let Some(array) = class::ours(object) {
         return Ok(Some(array.clone()));
     }
     if is_listed(object) {
-        let dtype = Some(like.unwrap_or(DType::Float64));
-        return convert::asarray_on(object, dtype, device::current()).map(Some);
+        let dtype = Some(like.dtype.unwrap_or(DType::Float64));
+        return convert::asarray_on(object, dtype, like.device()).map(Some);
     }
-    convert::foreign(object, device::current())
+    convert::foreign(object, like.device())
 }
 
 /// The array of an object that must be one.
-pub fn required_array(
-    object: &Bound<'_, PyAny>,
-    like: Option<DType>,
-    operation: &str,
-) -> PyResult<Array> {
+pub fn required_array(object: &Bound<'_, PyAny>, like: Like, operation: &str) -> PyResult<Array> {
     if let Some(number) = number(object)? {
-        let dtype = like.unwrap_or(DType::Float64);
-        return Array::full_on(device::current(), &[1], number, dtype).py();
+        let dtype = like.dtype.unwrap_or(DType::Float64);
+        return Array::full_on(like.device(), &[1], number, dtype).py();
     }
     array(object, like)?.ok_or_else(|| not_one(object, operation))
 }

@@ -11,7 +11,7 @@ use tilework::Array;
 use tilework::pairs::{Category, LazyArg, LazyTensor, Reduced};
 
 use super::lazy::PyLazy;
-use super::operand::{Operand, array, number, required_array};
+use super::operand::{Like, Operand, array, number, required_array};
 use super::reductions::{fits_out, result, summed};
 use super::settings::{OF_TIME, Settings};
 use super::work::watched;
@@ -29,7 +29,7 @@ impl PyLazy {
         reflected: bool,
     ) -> PyResult<Py<PyAny>> {
         let (py, tensor) = (slf.py(), &slf.get().0);
-        let Some(other) = Operand::of(other, tensor.dtype())? else {
+        let Some(other) = Operand::of(other, Like::tensor(tensor))? else {
             return Ok(py.NotImplemented());
         };
         let operands = match reflected {
@@ -83,7 +83,8 @@ impl PyLazy {
     /// wherever the matrix is.
     fn operator(&self, py: Python<'_>, vector: &Bound<'_, PyAny>) -> PyResult<PyArray> {
         let is_ours = class::ours(vector).is_some();
-        let vector = required_array(vector, self.0.dtype(), "matvec")?;
+        let like = Like { dtype: self.0.dtype(), device: None };
+        let vector = required_array(vector, like, "matvec")?;
         if is_ours {
             return self.times(py, &vector, true, &Settings::default());
         }
@@ -243,7 +244,7 @@ impl PyLazy {
 
     fn __rmatmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        let Some(vector) = array(other, slf.get().0.dtype())? else {
+        let Some(vector) = array(other, Like::tensor(&slf.get().0))? else {
             return Ok(py.NotImplemented());
         };
         let turned = slf.get().t()?;
@@ -285,7 +286,7 @@ impl PyLazy {
             let product = self.0.multiply(&other.get().0).py()?;
             return summed(py, &PyLazy(product), 1, settings);
         }
-        let vector = required_array(v, self.0.dtype(), "matmul")?;
+        let vector = required_array(v, Like::tensor(&self.0), "matmul")?;
         fits_out(py, &settings, self.device(), || self.0.matmul_outline(&vector))?;
         let product = self.times(py, &vector, false, &settings)?;
         result(py, Reduced { values: Some(product.0), indices: None }, &settings)

@@ -14,7 +14,7 @@ use tilework::{Device, Result};
 
 use super::genred::count;
 use super::lazy::PyLazy;
-use super::operand::{Operand, dtype_of, required_array};
+use super::operand::{Like, Operand, required_array};
 use super::settings::{OF_TIME, Settings};
 use super::work::watched;
 use crate::args::{fits, target};
@@ -107,7 +107,7 @@ impl Asked {
                 "weight" | "other" if value.is_none() => {}
                 "weight" | "other" if row.weight != Weight::None => {
                     once(name, "the weight", "other is another word for it", &weight)?;
-                    weight = Some(Operand::required(value, tensor.dtype(), name)?.tensor());
+                    weight = Some(Operand::required(value, Like::tensor(tensor), name)?.tensor());
                 }
                 _ => return Ok(false),
             }
@@ -339,10 +339,7 @@ impl PyReduced {
             );
             return Err(PyTypeError::new_err(message));
         }
-        let like = match self.tensor.dtype() {
-            Some(dtype) => Some(dtype),
-            None => dtype_of(arrays.iter())?,
-        };
+        let like = Like::tensor(&self.tensor).or(Like::among(arrays.iter())?);
         let mut found = Vec::with_capacity(symbols.len());
         for (symbol, object) in symbols.iter().zip(arrays.iter()) {
             found.push(required_array(&object, like, &symbol.to_string())?);

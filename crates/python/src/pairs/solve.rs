@@ -12,7 +12,7 @@ use tilework::{Array, DType};
 
 use super::genred::{arrays, declarations, effort_of, index, restored};
 use super::lazy::PyLazy;
-use super::operand::{number, required_array};
+use super::operand::{Like, number, required_array};
 use super::reductions::once;
 use super::settings::{OF_RESULTS, Settings};
 use super::work::watched;
@@ -92,7 +92,7 @@ fn one_number(keyword: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
     if let Some(number) = number(value)? {
         return Ok(number);
     }
-    let array = required_array(value, None, keyword)?;
+    let array = required_array(value, Like::default(), keyword)?;
     if array.len() != 1 {
         let message = format!("{keyword}: a number is expected, not {} of them", array.len());
         return Err(PyValueError::new_err(message));
@@ -128,7 +128,7 @@ impl PyLazy {
             Ok(lazy) => lazy.get().0.array().cloned().ok_or_else(|| {
                 PyTypeError::new_err("solve: the right-hand side is an array, or Vi of one")
             })?,
-            Err(_) => required_array(b, tensor.0.dtype(), "solve")?,
+            Err(_) => required_array(b, Like::tensor(&tensor.0), "solve")?,
         };
         let lazy = &tensor.0;
         let linear = var.map(|var| linear_in(lazy, &var.get().0)).transpose()?;
