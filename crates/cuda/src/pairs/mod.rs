@@ -199,6 +199,13 @@ impl<'r> Job<'r> {
             );
             return Err(Error::unsupported(name, message));
         }
+        if let Some(arrays) = all().find_map(Plan::too_many_arrays) {
+            let message = format!(
+                "{arrays} arrays are more than the arguments of a kernel have room for, some 330; join those of \
+                 i and those of j (`concatenate`) and take components, or move the arrays to the CPU"
+            );
+            return Err(Error::unsupported(name, message));
+        }
         if let Some(bytes) = all().find_map(Plan::too_many_ranks) {
             let message = format!(
                 "the {} best of vectors so long take {bytes} bytes of each thread; ask for fewer, or move \

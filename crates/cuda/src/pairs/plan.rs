@@ -24,6 +24,11 @@ use super::wide;
 /// Bytes of ranks that a thread may keep by itself.
 const RANKS_BYTES: usize = 2 << 10;
 
+/// Bytes of arguments that a kernel may have; those of an array, with its strides along batch axes; and of all else.
+const MOST_ARGUMENTS: usize = 32_764;
+const ARGUMENTS_OF_ARRAY: usize = 96;
+const BESIDE_ARRAYS: usize = 1 << 10;
+
 /// The sizes of a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes {
@@ -178,6 +183,14 @@ impl<'a> Plan<'a> {
         Some(self.folding.state_bytes()).filter(|bytes| alone && *bytes > RANKS_BYTES)
     }
 
+    /// Arrays of a formula, where they are more than a kernel has room for among its arguments.
+    pub(super) fn too_many_arrays(&self) -> Option<usize> {
+        let arrays = self.sections.tape.inputs().len();
+        let numbers = self.arguments().count() * size_of::<u64>();
+        let bytes = BESIDE_ARRAYS + arrays * ARGUMENTS_OF_ARRAY + numbers;
+        (bytes > MOST_ARGUMENTS).then_some(arrays)
+    }
+
     /// Whether a block has room for its tiles, which those on tensor cores are made for.
     pub(super) fn fits(&self, sizes: &Sizes) -> bool {
         self.tiling.wide.is_some() || self.too_many_bytes(sizes).is_none()
@@ -304,6 +317,20 @@ mod tests {
                 assert_eq!(fits(&both, capability), fit, "{dim}, {capability:?}");
                 assert!(fits(&gaussian(dim), capability), "{dim}, {capability:?}");
             }
+        }
+    }
+
+    #[test]
+    fn arguments_have_room_for_hundreds_of_arrays() {
+        for (count, fits) in [(2, true), (300, true), (400, false)] {
+            let mut build = Builder::new();
+            let inputs: Vec<_> =
+                (0..count).map(|_| build.input(Slot::scalar(DType::Float32), Per::I)).collect();
+            let all = build.concat(&inputs).unwrap();
+            let total = build.fold(tilework_ops::FoldId::Sum, all).unwrap();
+            let tape = build.finish(&[total]).unwrap();
+            let plan = Plan::new(&tape, sum(1), sizes(1, 9, 9, Scheme::Auto), None);
+            assert_eq!(plan.too_many_arrays(), (!fits).then_some(count));
         }
     }
 
