@@ -5,7 +5,7 @@
 //! result's tangent.
 
 use tilework_error::{Error, Result};
-use tilework_ops::FoldId;
+use tilework_ops::{FoldId, Id};
 
 use crate::derive::{self, Symbols, bounded_order, check_variable, depending};
 use crate::expr::{Expr, Kind, Map, Operands, Set};
@@ -106,6 +106,58 @@ pub fn grad_matrix(f: &Expr, v: &Expr) -> Result<Expr> {
     Expr::concat(&rows)
 }
 
+/// The derivatives of every component of `f` by the same component of `v`, where `f` is made of `v` component by component, with
+/// numbers that may vary with it, as gradients of kernels are: one vector in place of as many columns as there are components.
+fn diagonal(name: &str, f: &Expr, v: &Expr) -> Result<Option<Expr>> {
+    let order = bounded_order(name, f, 1)?;
+    let moving = depending(&order, std::slice::from_ref(v));
+    if v.dim() == 1 || !moving.contains(f) {
+        return Ok(None);
+    }
+    // From the result down to numbers and to the variable.
+    let mut needed = Set::default();
+    needed.insert(f.clone());
+    for node in order.iter().rev().filter(|node| node.dim() > 1 && *node != v) {
+        if needed.contains(node) {
+            if !matches!(node.kind(), Kind::Apply(_) | Kind::Select) {
+                return Ok(None);
+            }
+            let operands = node.operands().iter().filter(|operand| moving.contains(operand));
+            needed.extend(operands.cloned());
+        }
+    }
+    // Of vectors their diagonal, of numbers their gradient: a component of either moves with the same one of the variable.
+    let mut slopes: Map<Expr> = Map::default();
+    for node in order.iter().filter(|node| needed.contains(node)) {
+        let slope = match node.dim() {
+            _ if node == v => Expr::uniform(1.0, v.dim())?,
+            1 => derive::grad(node, v, &Expr::constant(1.0))?,
+            _ => push_forward(node, &slopes, &moving)?.broadcast_to(v.dim())?,
+        };
+        slopes.insert(node.clone(), slope);
+    }
+    Ok(slopes.get(f).cloned())
+}
+
+/// The sum of all components of a sum, weighted: term by term, so that numbers and inner products are left of the vectors.
+fn total(terms: Expr, dim: usize, weight: Option<&Expr>) -> Result<Expr> {
+    let (mut sum, mut rest) = (Expr::constant(0.0), vec![(terms, false)]);
+    while let Some((term, negative)) = rest.pop() {
+        let part = |k: usize| term.operands()[k].clone();
+        match term.kind() {
+            Kind::Apply(Id::Add) => rest.extend([(part(1), negative), (part(0), negative)]),
+            Kind::Apply(Id::Subtract) => rest.extend([(part(1), !negative), (part(0), negative)]),
+            Kind::Apply(Id::Negative) => rest.push((part(0), !negative)),
+            _ => {
+                let term = term.broadcast_to(dim)?;
+                let own = weight.map_or(Ok(term.clone()), |weight| term.multiply(weight))?.sum()?;
+                sum = if negative { sum.subtract(&own)? } else { sum.add(&own)? };
+            }
+        }
+    }
+    Ok(sum)
+}
+
 /// Sum over k of weight k times the derivative of component k of `f` by component k of `v`.
 fn weighted_trace(name: &str, f: &Expr, v: &Expr, weight: Option<&Expr>) -> Result<Expr> {
     check_variable(name, v)?;
@@ -113,6 +165,9 @@ fn weighted_trace(name: &str, f: &Expr, v: &Expr, weight: Option<&Expr>) -> Resu
         let mut operands = vec![f.clone(), v.clone()];
         operands.extend(weight.cloned());
         return infer::mismatch(name, &operands, "they must be equal");
+    }
+    if let Some(diagonal) = diagonal(name, f, v)? {
+        return total(diagonal, v.dim(), weight);
     }
     bounded_order(name, f, f.dim())?;
     let mut sum = Expr::constant(0.0);

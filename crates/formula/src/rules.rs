@@ -128,6 +128,7 @@ table! {
     structure::extract_inside near "A part of a part, of repeated numbers or of zeros." "Elem(Extract(x,1,2),1)" => "Elem(x,2)";
     structure::extract_placed near "A part of a placed vector." "Extract(ExtractT(x,1,5),1,3)" => "x";
     structure::extract_concat near "A part of a concatenation that lies in one piece." "Extract(Concat(x,y),3,3)" => "y";
+    structure::elem_sum near "A component of a sum with a placed part, of a multiple or of an opposite." "Elem(s * x + ElemT(t,3,1),1)" => "s * Elem(x,1) + t";
     structure::place_all any "A vector in its own room is itself; zeros placed are zeros." "ExtractT(x,0,3)" => "x";
     structure::place_placed near "A placed part, placed again." "ExtractT(ExtractT(x,1,5),1,7)" => "ExtractT(x,2,7)";
     structure::concat_flat near "Concatenations do not nest." "Concat(Concat(x,y),s)" => "Concat(x,y,s)";

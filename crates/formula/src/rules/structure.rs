@@ -127,6 +127,29 @@ pub(super) fn extract_concat(c: &Candidate) -> Simpler {
     Ok(None)
 }
 
+/// Traces of derivatives ask for one component of each of their columns, which are mostly zeros beside a multiple of one vector.
+pub(super) fn elem_sum(c: &Candidate) -> Simpler {
+    let (Kind::Extract { start, len: 1 }, Kind::Apply(id)) = (c.kind, c.operands[0].kind()) else {
+        return Ok(None);
+    };
+    let operands = c.operands[0].operands();
+    let applies = match id {
+        Id::Add | Id::Subtract => operands.iter().any(|operand| placed(operand).is_some()),
+        Id::Multiply => operands.iter().any(|operand| operand.dim() == 1),
+        Id::Negative => true,
+        _ => false,
+    };
+    if !applies {
+        return Ok(None);
+    }
+    let part = |operand: &Expr| match operand.dim() {
+        1 => Ok(operand.clone()),
+        _ => operand.elem(*start),
+    };
+    let parts = operands.iter().map(part).collect::<Result<Operands>>()?;
+    Expr::build(Kind::Apply(*id), parts).map(Some)
+}
+
 pub(super) fn place_all(c: &Candidate) -> Simpler {
     Ok(match c.kind {
         Kind::Place { .. } if c.operands[0].dim() == c.dim => Some(c.operands[0].clone()),
