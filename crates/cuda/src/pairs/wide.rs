@@ -52,7 +52,7 @@ const STATES_BYTES: usize = 4 << 20;
 /// Numbers of a j beside its point, and of an i where pairs are weights of right-hand sides, that registers have room for; the
 /// latter where threads compute squares, too; and words of a row's state.
 const BESIDE: usize = 32;
-const BESIDE_NARROW: usize = 8;
+const BESIDE_NARROW: usize = 4;
 const STATE_WORDS: usize = 48;
 
 /// The most ranges of a panel.
