@@ -139,20 +139,28 @@ fn diagonal(name: &str, f: &Expr, v: &Expr) -> Result<Option<Expr>> {
     Ok(slopes.get(f).cloned())
 }
 
+/// Terms of a sum that are looked at one by one.
+const MOST_TERMS: usize = 256;
+
 /// The sum of all components of a sum, weighted: term by term, so that numbers and inner products are left of the vectors.
 fn total(terms: Expr, dim: usize, weight: Option<&Expr>) -> Result<Expr> {
     let (mut sum, mut rest) = (Expr::constant(0.0), vec![(terms, false)]);
+    let added = |sum: Expr, term: &Expr, negative: bool| {
+        let term = term.broadcast_to(dim)?;
+        let own = weight.map_or(Ok(term.clone()), |weight| term.multiply(weight))?.sum()?;
+        if negative { sum.subtract(&own) } else { sum.add(&own) }
+    };
+    let mut taken_apart = 0;
     while let Some((term, negative)) = rest.pop() {
         let part = |k: usize| term.operands()[k].clone();
+        taken_apart += 1;
         match term.kind() {
+            // Sums that share their terms would have very many of them.
+            _ if taken_apart > MOST_TERMS => sum = added(sum, &term, negative)?,
             Kind::Apply(Id::Add) => rest.extend([(part(1), negative), (part(0), negative)]),
             Kind::Apply(Id::Subtract) => rest.extend([(part(1), !negative), (part(0), negative)]),
             Kind::Apply(Id::Negative) => rest.push((part(0), !negative)),
-            _ => {
-                let term = term.broadcast_to(dim)?;
-                let own = weight.map_or(Ok(term.clone()), |weight| term.multiply(weight))?.sum()?;
-                sum = if negative { sum.subtract(&own)? } else { sum.add(&own)? };
-            }
+            _ => sum = added(sum, &term, negative)?,
         }
     }
     Ok(sum)

@@ -136,6 +136,13 @@ fn known_derivatives() {
     // Made component by component: no longer for more of them.
     same("Divergence(Exp(x) * s - y, x)", "s * Sum(Exp(x))");
     same("TraceOperator(x * y, x, y)", "SqNorm2(y)");
+    // Each sum has both of those before it.
+    let (x, y) = (Expr::vi(0, 3).unwrap(), Expr::vj(1, 3).unwrap());
+    let (mut before, mut sum) = (x.exp().unwrap(), x.multiply(&y).unwrap());
+    for _ in 0..90 {
+        (before, sum) = (sum.clone(), sum.add(&before).unwrap());
+    }
+    assert_eq!(forward::divergence(&sum, &x).unwrap().dim(), 1);
     for dim in [3, 300] {
         let aliases = [format!("x = Vi({dim})"), format!("y = Vj({dim})"), "s = Pm(1)".to_owned()];
         let aliases = aliases.each_ref().map(|alias| &alias[..]);
