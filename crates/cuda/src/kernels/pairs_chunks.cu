@@ -1,9 +1,10 @@
 // What kernels of long vectors share, by threads and by teams. Some components of a tile's vectors come to shared memory
 // at once, in each of PASSES; their LENGTHS are arguments. Declared before, beside the sections: components of the vectors that
 // pairs are made of in a pass, of which there may be several (`long_i`, `long_j`, `long_once`; VECTORS_I, VECTORS_J,
-// VECTORS_ONCE), and how many there are (`depth_of`), whether those of j need its numbers (SCALED_J); what they are folded to, the numbers of a pair (`Numbers`, `fold_along`), whether that or `long_i` needs
-// numbers of i (OF_ROWS), and whether zeros change nothing (VANISHES); and what else is summed along vectors of j,
-// SUMS_OF_J numbers (`sum_of_j`, of those of one length).
+// VECTORS_ONCE), and how many there are (`depth_of`), whether those of j need its numbers (SCALED_J); what they are folded to,
+// the numbers of a pair (`Numbers`, `fold_along`), whether that or `long_i` needs numbers of i (OF_ROWS), and whether zeros
+// change nothing (VANISHES); and what else is summed along vectors of j, SUMS_OF_J numbers (`sum_of_j`, of those of one
+// length).
 
 // The numbers of a tile's j, beside their vectors. A warp sums along those of a j, so that neighbours read neighbours.
 FN void bring(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 first, int here, OfJ* tile) {

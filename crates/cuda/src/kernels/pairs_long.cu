@@ -67,7 +67,7 @@ FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, cons
                 const bool there = d + k < depth;
                 // All are asked for before the first is waited for, so none is left out: beyond an end there is another.
                 const u32 at_k = there ? d + k : 0;
-                // Few components may be fewer than a tile has j for each thread.
+                // Where vectors share a chunk it has so few components that there are more threads than a tile needs.
                 const int each_j = (TILE + turns - 1) / turns;
                 T of_j[each_j][VECTORS_J];
                 EACH(q, each_j) {
