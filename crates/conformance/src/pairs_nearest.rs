@@ -276,6 +276,43 @@ pub fn nearest_on_a_line(device: Device) {
     }
 }
 
+/// Extremes of doubles from one end of their range to the other, of which a card compares the upper halves first: values
+/// that differ in their last bits, of either sign, subnormal, infinite and missing ones, each the best of some rows.
+pub fn extremes_of_doubles(device: Device) {
+    let large = f64::from_bits(0x7f80_0000_0000_0000); // 2^1017, where the upper half is as infinity is
+    let above = |v: f64| f64::from_bits(v.to_bits() + 1);
+    let sizes = [0.0, 5e-324, 1e-310, f64::MIN_POSITIVE, 1e-306, 0.1, 1.0, 1e15, large, f64::MAX];
+    let each =
+        sizes.into_iter().flat_map(|v| [v, above(v).min(f64::MAX), -v, -above(v).min(f64::MAX)]);
+    let kinds: Vec<f64> = each.chain([f64::NAN, f64::INFINITY, f64::NEG_INFINITY]).collect();
+    // Few pairs against the definition, and so many that a card takes groups of them against the CPU.
+    for (n, expected) in [(300, Device::reference()), (2_500, Device::cpu())] {
+        // Better ones come in another order each time.
+        let values: Vec<f64> = (0..n).map(|j| kinds[(j * j / 3 + 7 * j) % kinds.len()]).collect();
+        let numbers: Vec<f64> = (0..n as u32).map(f64::from).collect();
+        for (reduction, k) in [
+            ("Min_ArgMin", None),
+            ("Max_ArgMax", None),
+            ("KMin_ArgKMin", Some(3)),
+            ("KMax_ArgKMax", Some(20)),
+        ] {
+            // A row takes the values from its own number on, and zero of the others.
+            let aliases = ["i = Vi(1)", "j = Vj(1)", "v = Vj(1)"];
+            let call = Genred::with("Where(j < i, 0, v)", &aliases, reduction, 1, k, None);
+            let call = call.expect(reduction);
+            let of = |device: Device| {
+                let column = |of: &Vec<f64>| {
+                    let column = Array::from_slice_on(device, of);
+                    column.and_then(|x| x.reshape(&[-1, 1])).expect("column")
+                };
+                let [i, j, v] = [&numbers, &numbers, &values].map(column);
+                call.call_with(&[&i, &j, &v], &Options::default()).expect(reduction)
+            };
+            agree(&format!("{reduction} of {n}"), &of(device), &of(expected), 0.0);
+        }
+    }
+}
+
 /// As many as a filter, a sorted list and a list with room have, and as many as there are or more: with
 /// and without a filter, in lanes, in ranges and interpreted, the best of all values, sorted.
 pub fn many_of_all(device: Device) {
