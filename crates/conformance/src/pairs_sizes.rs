@@ -221,8 +221,10 @@ fn forms_at(device: Device, (m, n, dim): (usize, usize, usize)) {
 
 /// M, N, D and the components of b at which devices multiply weights by right-hand sides; without b, the
 /// sum together with its gradient.
-const WEIGHED: [(usize, usize, usize, usize); 11] = [
+const WEIGHED: [(usize, usize, usize, usize); 13] = [
     (9_001, 12_007, 3, 20),
+    (10_007, 12_001, 3, 13),
+    (9_003, 11_001, 2, 16),
     (300, 200_003, 3, 100),
     (5_003, 6_007, 5, 300),
     (6_001, 15_003, 70, 24),

@@ -75,7 +75,7 @@ FN void group_end() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memor
 template <int LEFT> FN void group_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory"); }
 
 // Registers of a group that only copies, for the groups that multiply.
-FN void fewer_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 40;"); }
+template <int COUNT = 40> FN void fewer_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT)); }
 template <int COUNT> FN void more_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT)); }
 
 #define PLACES_8(a, b, c, d, e, f, g, h) "%" #a ",%" #b ",%" #c ",%" #d ",%" #e ",%" #f ",%" #g ",%" #h

@@ -50,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1) wide(
     i32 count = end > own.begin ? (i32)(end - own.begin) : 0;
     u32 tiles = (u32)(count + COLUMNS - 1) / COLUMNS;
     if (group == GROUPS) {
-        fewer_registers();
+        fewer_registers<GROUPS == 6 ? 24 : 40>();
         if (threadIdx.x % 128 != 0) return;
         const u8* rows = w.rows + (i64)blockIdx.x * GROUPS * deep * TILE_BYTES;
         const u8* columns = w.columns + own.begin / SIDE * deep * TILE_BYTES;
@@ -87,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1) wide(
         }
         return;
     }
-    more_registers<GROUPS == 2 ? 232 : GROUPS == 3 ? 152 : 104>();
+    more_registers<GROUPS == 2 ? 232 : GROUPS == 3 ? 152 : GROUPS == 4 ? 104 : 80>();
     u64 at[OPERANDS];
     locate(batches, batch, at);
     Once p;

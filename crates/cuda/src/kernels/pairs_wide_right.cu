@@ -2,7 +2,8 @@
 // of the pair times numbers of j. Weights go from registers into a second product on the tensor cores,
 // as TF32 heads and tails, by tiles of right-hand sides that `split_right` has made: RIGHT columns by 32 of
 // j, heads and then tails. The products leave the tensor core every 32 of j, since it rounds towards zero:
-// small ones first, so that only the last four roundings count. Their sums are added up in runs of 64, as
+// small ones first, so that only the last four roundings count. Of tails of weights it ignores the
+// last two bits: to round them would take an instruction of each pair. Their sums are added up in runs of 64, as
 // those of `Cascade` are, the second level in shared memory.
 //
 // Where it DIFFERS, `alike` components from `from` on are differences x_i - y_j times a number q_j: both points are
@@ -38,7 +39,7 @@ struct Kept {
                     EACH(e, 2) {
                         u32 head = __float_as_uint(weight[e]) & 0xffffe000;
                         heads[q][e * 2 + r] = head;
-                        tails[q][e * 2 + r] = __float_as_uint(weight[e] - __uint_as_float(head)) + 0x1000;
+                        tails[q][e * 2 + r] = __float_as_uint(weight[e] - __uint_as_float(head));
                     }
                 }
             }
