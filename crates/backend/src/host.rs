@@ -149,6 +149,9 @@ fn allocated(size: usize) -> Option<NonNull<u8>> {
 /// allocator would touch every page of an aligned block at once.
 #[cfg(unix)]
 fn mapped(size: usize) -> Option<NonNull<u8>> {
+    if !could_be_held(size) {
+        return None;
+    }
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: a new anonymous mapping touches no other memory.
@@ -162,6 +165,29 @@ fn mapped(size: usize) -> Option<NonNull<u8>> {
         libc::madvise(address, size, libc::MADV_HUGEPAGE);
     }
     NonNull::new(address.cast())
+}
+
+/// Whether memory and swap are large enough. A system may promise more than it has, and end whoever writes to all
+/// of it, which nobody can handle as an error.
+#[cfg(target_os = "linux")]
+fn could_be_held(size: usize) -> bool {
+    const WORTH_ASKING: usize = 1 << 32;
+    if size < WORTH_ASKING {
+        return true;
+    }
+    // SAFETY: numbers and padding, for which zeros are valid.
+    let mut info: libc::sysinfo = unsafe { std::mem::zeroed() };
+    // SAFETY: the system writes the structure.
+    if unsafe { libc::sysinfo(&mut info) } != 0 {
+        return true;
+    }
+    let all = (info.totalram as u128 + info.totalswap as u128) * u128::from(info.mem_unit.max(1));
+    size as u128 <= all
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+fn could_be_held(_: usize) -> bool {
+    true
 }
 
 #[cfg(not(unix))]
