@@ -22,6 +22,7 @@ pub mod pairs_nearest;
 pub mod pairs_random;
 pub mod pairs_shapes;
 pub mod pairs_sizes;
+pub mod pairs_strict;
 pub mod reductions;
 pub mod values;
 

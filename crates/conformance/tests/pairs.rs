@@ -2,7 +2,7 @@
 
 use tilework_conformance::{
     Device, on, pairs, pairs_bounds, pairs_centred, pairs_course, pairs_golden, pairs_gradients,
-    pairs_kernels, pairs_nearest, pairs_random, pairs_shapes, pairs_sizes,
+    pairs_kernels, pairs_nearest, pairs_random, pairs_shapes, pairs_sizes, pairs_strict,
 };
 
 macro_rules! device {
@@ -185,6 +185,20 @@ fn nearest_by_distance() {
 fn nearest_on_a_line() {
     pairs_nearest::nearest_on_a_line(Device::cpu());
     on(Device::parse("cuda:0"), pairs_nearest::nearest_on_a_line);
+}
+
+#[test]
+fn extremes_of_doubles() {
+    pairs_nearest::extremes_of_doubles(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_nearest::extremes_of_doubles);
+}
+
+#[test]
+fn strict_exponentials() {
+    pairs_strict::strict_exponentials(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_strict::strict_exponentials);
+    pairs_strict::strict_scales(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_strict::strict_scales);
 }
 
 #[test]

@@ -70,6 +70,8 @@ const WEIGHTED: &[File] = &[file("", 20_000, 1_500, true), file("_weighted", 20_
 const FILTER: &[File] = &[file("", 600, 700, false), file("_wide", 12_000, 4_000, false)];
 /// The same of sums so long that threads of other cards would move the points, which something else needs, too.
 const BESIDE: &[File] = &[WEIGHTED[0], file("_weighted", 8_000, 40_000, false)];
+/// Strict, with exponentials that may be of any size, and of normal numbers.
+const STRICT: &[File] = &[ONE[0], file("_normal", 20_000, 3_000, false)];
 /// So few pairs that the kernel is one that is compiled soon.
 const LITTLE: &[File] = &[file("", 50, 10, false)];
 
@@ -90,7 +92,7 @@ const GAUSS: &str = "Exp(-SqDist(x,y) * s) * b";
 #[rustfmt::skip]
 pub(super) const CASES: [Case; 43] = [
     case("gauss", "Sum", None, GAUSS, LONG_SUMS),
-    Case { strict: true, ..case("gauss_strict", "Sum", None, GAUSS, ONE) },
+    Case { strict: true, ..case("gauss_strict", "Sum", None, GAUSS, STRICT) },
     Case { dtype: DType::Float64, ..case("gauss_float64", "Mean", None, GAUSS, THREADS) },
     Case { dtype: DType::Float16, compensated: true, ..case("gauss_half", "Sum", None, GAUSS, THREADS) },
     case("gradient", "Sum", None, "Grad(Exp(-SqDist(x,y)) * b, x, b)", COLUMNS),

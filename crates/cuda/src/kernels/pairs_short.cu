@@ -13,7 +13,7 @@ FN i64 at_place(const Shape& shape, int t, i64 j) {
     return SLICES == 1 ? j + t : j + t / TILE * shape.range + t % TILE;
 }
 
-// Whether a point is too far from the centre for a square that is expanded.
+// Whether a point is too far from the centre for a square that is expanded, or for exponentials that are normal numbers.
 template <class Of> FN bool is_far(const Of& it, T limit) {
     if constexpr (CHOOSES != 0) return !(fabs(it.norm) <= limit);
     return false;

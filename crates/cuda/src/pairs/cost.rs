@@ -24,7 +24,8 @@ const TENSOR_CORES: f64 = 0.4;
 const CHOICE_OF_MANY: f64 = 1e10;
 const MANY: u32 = 24;
 
-/// Whether an expanded square saves more than the choice costs: an instruction for each component of each pair but one.
+/// Whether an expanded square saves more than the choice costs: an instruction for each component of each pair but one; or
+/// what it saves otherwise.
 pub(super) fn pays(square: &Square, tape: &Tape, sizes: &Sizes, by_block: bool) -> bool {
     let rows = sizes.batches as f64 * (sizes.m as f64 + sizes.n as f64);
     let measured = rows * bytes(tape, square.x) as f64 * MEASURED_BYTE;
@@ -34,7 +35,7 @@ pub(super) fn pays(square: &Square, tape: &Tape, sizes: &Sizes, by_block: bool) 
         true => CHOICE_BY_BLOCKS,
         false => CHOICE + measured,
     };
-    sizes.pairs() * f64::from(square.dim(tape) - 1) >= choice
+    sizes.pairs() * square.saves(tape) >= choice
 }
 
 /// Tiles of j that a block has, at least, where it finds a centre of them: of fewer it would take 1 us of 43.
@@ -47,6 +48,7 @@ pub(super) fn centre_pays(plan: &Plan<'_>) -> bool {
     plan.chooses()
         && (folding.monoid(), folding.computes) == (Monoid::Add, DType::Float32)
         && plan.tiling.slices == 1
+        && plan.sections.square.is_some_and(|square| !square.is_direct())
         && plan.cut.range >= TILES_OF_CENTRE * plan.tiling.tile
 }
 
@@ -67,6 +69,9 @@ pub(super) fn body(sections: &Sections<'_>) -> usize {
         let operands = step.operands.iter().map(|&slot| sections.tape.slot(slot).len);
         let len = operands.max().unwrap_or(1).max(step.slot.len) as usize;
         let each = match &step.action {
+            Action::Apply(_) if sections.square.is_some_and(|square| square.is_power(step)) => {
+                cost(Id::Exp2Pair)
+            }
             Action::Apply(id) => cost(*id),
             Action::Contract(contraction) => {
                 contraction.left.iter().map(|&n| n as usize).product::<usize>().max(1)
@@ -86,7 +91,10 @@ pub(super) fn body(sections: &Sections<'_>) -> usize {
             _ => step.slot.len as usize,
         })
         .sum();
-    let square = sections.square.map_or(0, |square| square.dim(sections.tape) as usize);
+    let square = sections.square.map_or(0, |square| {
+        let dim = square.dim(sections.tape) as usize;
+        if square.is_direct() { 2 * dim } else { dim }
+    });
     let square = if sections.by_tiles() { on_tensor_cores(square) } else { square };
     steps.sum::<usize>() + vectors + square + bytes(sections.tape, sections.tape.outputs()[0]) / 4
 }

@@ -17,9 +17,9 @@ use super::wide::Wide;
 use super::{Expanded, Job, key, print};
 use crate::device::Cuda;
 
-/// The relative error of a product of heads and tails: what tails lose of a weight (two of its last places) and of a
+/// The relative error of a product of heads and tails: what tails lose of a weight (three of its last places) and of a
 /// right-hand side (one), and the product of tails, which is left out.
-const TF32_PRODUCT: f64 = (3.0 + 4.0) / (1u32 << 23) as f64;
+const TF32_PRODUCT: f64 = (4.0 + 4.0) / (1u32 << 23) as f64;
 
 /// Lines of a name and what is said of it.
 #[derive(Default)]
@@ -191,6 +191,15 @@ impl Job<'_> {
         let tape = expanded.plan.sections.tape;
         let about = if moved { " about a centre" } else { "" };
         let form = match (chosen, expanded.square.leave()) {
+            _ if expanded.square.is_direct() => {
+                let limit = expanded.limit;
+                return format!(
+                    "direct: accuracy is strict; every operation is rounded as it is written, but for exponents in blocks whose \
+                     norms of these are at most {limit:.3} (here up to {:.3}), where exp(a) is a normal number and errs by at most \
+                     |a| 2^-23 + 2^-22",
+                    x.max(y)
+                );
+            }
             (None, _) if self.by_block => {
                 "direct, in blocks whose points are beyond the limit, else expanded".to_owned()
             }

@@ -235,6 +235,9 @@ impl Printer<'_, '_> {
             true => made.replace("op_exp2_pair_f64", "exp2_of_pair"),
             false => made,
         };
+        if self.sections.square.is_some_and(|square| square.is_power(step)) {
+            return Ok(made.replace("op_exp_f32", "op_exp2_pair_f32"));
+        }
         Ok(match self.sections.is_root_of_exponent(slot) {
             true => made.replace("op_sqrt_pair_f32", "root_of_exponent"),
             false => made,

@@ -272,7 +272,10 @@ impl<'r> Plans<'r> {
             }
             let square = expanded(tape, &folding, &sizes)?;
             let plan = Plan { slices, ..Plan::new(tape, folding, sizes, Some(square)) };
-            plan.fits(&sizes).then(|| Expanded { plan, square, limit: square.limit(tape) })
+            // Nothing is measured before differences: blocks of either form choose.
+            let suits = !square.is_direct() || (plan.chooses() && direct.is_short());
+            let limit = square.limit(tape);
+            (suits && plan.fits(&sizes)).then_some(Expanded { plan, square, limit })
         });
         let by_block = expanded.as_ref().filter(|it| it.plan.chooses() && direct.is_short());
         let beside = by_block.map(|it| Plan::beside(tape, folding, sizes, &it.plan));
@@ -310,10 +313,15 @@ fn weighted<'r>(forms: &'r Forms<'r>, folding: Folding, sizes: Sizes) -> Option<
     Some(Expanded { plan, square, limit })
 }
 
-/// The square that may be expanded, and how, where that may pay.
+/// The square that may be expanded, and how, where that may pay; of strict formulas, whose exponentials may be normal numbers.
 fn expanded(tape: &Tape, folding: &Folding, sizes: &Sizes) -> Option<Square> {
+    let pays =
+        |square: &Square| square.suits_threads(tape) && cost::pays(square, tape, sizes, true);
+    if folding.strict {
+        return Square::of_normal_powers(tape, folding).filter(pays);
+    }
     let square = Square::find(tape, folding)?;
-    let fused = square.suits_threads(tape) && cost::pays(&square, tape, sizes, true);
+    let fused = pays(&square);
     wide::by_tiles(square, tape, folding, sizes).or(fused.then_some(square))
 }
 

@@ -1,6 +1,8 @@
 //! What an expanded square adds to the functions of sections: points about a centre, norms, and what is done with a
 //! row's sums at their end. Called by `functions`.
 
+use std::f64::consts::LOG2_E;
+
 use tilework_error::Result;
 use tilework_ops::DType;
 use tilework_ops::pair_fold::Monoid;
@@ -30,7 +32,7 @@ impl Printer<'_, '_> {
         square.dim(self.sections.tape) as usize > FEW_POINTS
     }
 
-    /// And at their end: the centre; -2c x and c |x|^2 of i; of j what is not at the beginning.
+    /// And at their end: the centre; -2c x, or x where differences are taken, and c |x|^2 of i; of j what is not at the beginning.
     pub(super) fn last_members(&self, per: Per) -> String {
         let Some(square) = self.sections.square else { return String::new() };
         let (centred, by_tiles) = (self.sections.is_centred(), self.sections.by_tiles());
@@ -70,7 +72,8 @@ impl Printer<'_, '_> {
         let norm = self.norm(own, &added, dim, scale);
         match per {
             Per::I => {
-                format!("{norm}    ALONG(k, {dim}) x.product[k] = -2 * {scale} * {number};\n")
+                let product = if square.is_direct() { "" } else { &format!("-2 * {scale} * ") };
+                format!("{norm}    ALONG(k, {dim}) x.product[k] = {product}{number};\n")
             }
             _ => {
                 let point = self
@@ -96,13 +99,15 @@ impl Printer<'_, '_> {
         Some((square, self.scale(square)))
     }
 
-    /// What the distance of a square is multiplied by.
+    /// What the distance of a square is multiplied by: of one that is not expanded for its power of two, so that norms tell where
+    /// that is infinite. It is the same for all pairs, and no loop computes it.
     pub(super) fn scale(&self, square: Square) -> String {
-        match square.scale {
+        let scale = match square.scale {
             Scale::One => "1".to_owned(),
             Scale::MinusOne => "-1".to_owned(),
             Scale::By(slot) => self.number(slot, "0", Per::I),
-        }
+        };
+        if square.is_direct() { format!("(T)((f64){scale} * {LOG2_E:?})") } else { scale }
     }
 
     /// The norm of what is added, number by number.
@@ -156,6 +161,15 @@ impl Printer<'_, '_> {
         });
         if self.sections.by_tiles() {
             return Ok(Some(format!("    EACH(u, G) {to}[0] = square[u];\n{plus}")));
+        }
+        if square.is_direct() {
+            let number = self.value(square.y, inside);
+            let body =
+                format!("const T d = x.product[k] - {number}; {to}[0] = fma(d, d, {to}[0]);");
+            let (sum, scale) = (self.along(dim, &[], &body, inside)?, self.scale(square));
+            return Ok(Some(format!(
+                "    EACH(u, G) {to}[0] = 0;\n{sum}    EACH(u, G) {to}[0] = {to}[0] * {scale};\n"
+            )));
         }
         let norm = if square.outside.is_some() {
             "y[u * LANES].norm"

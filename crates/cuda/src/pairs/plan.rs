@@ -86,7 +86,7 @@ impl<'a> Plan<'a> {
             let adds = folding.monoid() == Monoid::Add;
             let sections = Sections::new(tape, adds, square, !by_tiles);
             let tiling = match by_tiles {
-                true => wide::tiling(&sections, &folding, 0),
+                true => wide::tiling(&sections, &folding, 0, sizes.m),
                 false => tiling::tiling(&sections, &folding, &sizes, None),
             };
             Plan::of(sections, folding, tiling, sizes, None)
@@ -149,7 +149,7 @@ impl<'a> Plan<'a> {
         square: Square,
     ) -> Plan<'a> {
         let sections = Sections::new(&right.weight, false, Some(square), false);
-        let tiling = wide::tiling(&sections, &folding, right.columns());
+        let tiling = wide::tiling(&sections, &folding, right.columns(), sizes.m);
         let sides = Sections::of_sides(&right.sides);
         Plan::of(sections, folding, tiling, sizes, Some(Sides { of: right, sections: sides }))
     }
@@ -464,6 +464,6 @@ mod tests {
         assert_eq!(plan.sections.passing, [false, false, false, true, false, false, false]);
         assert_eq!(plan.sections.terms.len(), 1);
         assert!(plan.sections.terms[0].factor.is_some());
-        assert_eq!((plan.tiling.rows, plan.tiling.group), (8, 2));
+        assert_eq!((plan.tiling.rows, plan.tiling.group), (8, 4));
     }
 }

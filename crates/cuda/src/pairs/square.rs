@@ -8,13 +8,15 @@
 //! for the smallest squares, which are then computed directly. Norms are taken in float64, about a centre, or about the
 //! origin where threads would take longer to find one than it saves. An inner product c <x, y> is the last part of
 //! -c/2 |x - y|^2: threads compute it as it is written, tensor cores as they do that, without norms and centre. Of many
-//! components their error is not above that of a sum in float32, whatever the norms. Called by `plan` and `pairs`.
+//! components their error is not above that of a sum in float32, whatever the norms. Where accuracy is strict nothing is
+//! expanded, but norms tell where exponentials are normal numbers, for which the card has an instruction. Called by `plan` and
+//! `pairs`.
 
 use smallvec::SmallVec;
 use tilework_backend::square::{self, Tiles};
 use tilework_ops::pair_fold::Monoid;
 use tilework_ops::{DType, FoldId, Id};
-use tilework_tape::{Action, Per, SlotId, Tape};
+use tilework_tape::{Action, Per, SlotId, Step, Tape};
 
 use super::folding::Folding;
 use super::sections::LONG;
@@ -28,6 +30,14 @@ const MOST: usize = 64;
 /// Norms with which a filter's squares neither overflow nor lose their range: `in_range` of `kernels/pair_math.cu`.
 const IN_RANGE: f64 = 1e37;
 
+/// Norms of an exponent of two, of either side, with which its power is a normal number: it is at most four times as large,
+/// and below 126, whatever is rounded.
+const NORMAL: f64 = 31.375;
+
+/// Components up to which exponentials of normal numbers pay beside differences, and what they save of a pair.
+const SHORT: u32 = 16;
+const SAVED: f64 = 7.0;
+
 /// Norms of the exponent with which inner products may be used that are as good as sums in float32. Tails of numbers that
 /// are small beside the largest have fewer bits: of the largest norm they leave less than 2^-37, so less than 1e-6 here.
 const OF_PRODUCTS: f64 = 65536.0;
@@ -39,6 +49,8 @@ pub(super) enum Products {
     Fused,
     /// As products of tiles, on tensor cores, which the sum leaves every so many of D.
     Tiles { leave: usize },
+    /// Not at all: of differences, as it is written, and norms only tell how large exponents are.
+    Differences,
 }
 
 /// What a distance is multiplied by in the step whose place the form takes.
@@ -119,6 +131,48 @@ impl Square {
         product
     }
 
+    /// The first whose exponential is one of e, of short points in single precision, and that is strict: by differences, with
+    /// log2(e) in the number that the square is multiplied by. Two roundings of the exponent and the card's power of two make the
+    /// exponential of a err by at most |a| 2^-23 + 2^-22; as it is written, by |a| 2^-24 less.
+    pub(super) fn of_normal_powers(tape: &Tape, folding: &Folding) -> Option<Square> {
+        let single = folding.computes == DType::Float32 && folding.accumulates == DType::Float32;
+        if !folding.strict || !single || folding.monoid() != Monoid::Add {
+            return None;
+        }
+        let uses = Uses::of(tape);
+        let slots = (tape.inputs().len()..tape.slots()).take(MOST).map(|slot| slot as SlotId);
+        let found = slots.filter_map(|slot| at(tape, folding, &uses, slot)).find(|found| {
+            let is_power = |slot: &SlotId| {
+                tape.step_of(*slot).is_some_and(|step| step.action == Action::Apply(Id::Exp))
+            };
+            let slots = [found.x, found.y, found.distance, found.scaled];
+            found.kind == Kind::Exponent
+                && found.plus.is_none()
+                && found.dim(tape) <= SHORT
+                && slots.iter().all(|&slot| tape.slot(slot).dtype == DType::Float32)
+                && !tape.outputs().contains(&found.scaled)
+                && matches!(uses.of_slot(found.scaled), [user] if is_power(user))
+        })?;
+        Some(Square { products: Products::Differences, outside: None, ..found })
+    }
+
+    /// Whether it is computed by differences.
+    pub(super) fn is_direct(&self) -> bool {
+        self.products == Products::Differences
+    }
+
+    /// Whether a step is the power of e that such a square is the exponent of.
+    pub(super) fn is_power(&self, step: &Step) -> bool {
+        self.is_direct()
+            && step.action == Action::Apply(Id::Exp)
+            && step.operands[..] == [self.scaled]
+    }
+
+    /// Instructions that it saves of a pair.
+    pub(super) fn saves(&self, tape: &Tape) -> f64 {
+        if self.is_direct() { SAVED } else { f64::from(self.dim(tape) - 1) }
+    }
+
     pub(super) fn dim(&self, tape: &Tape) -> u32 {
         tape.slot(self.x).len
     }
@@ -162,7 +216,7 @@ impl Square {
     /// Of D, how many go through a tensor core before the sum leaves it; none where no tile is made.
     pub(super) fn leave(&self) -> Option<usize> {
         match self.products {
-            Products::Fused => None,
+            Products::Fused | Products::Differences => None,
             Products::Tiles { leave } => Some(leave),
         }
     }
@@ -179,6 +233,7 @@ impl Square {
     pub(super) fn error(&self, tape: &Tape) -> f64 {
         match self.products {
             Products::Fused => square::fused(self.dim(tape)),
+            Products::Differences => 0.0,
             Products::Tiles { leave } => self.tiles(tape, leave).most(),
         }
     }
@@ -192,6 +247,7 @@ impl Square {
     pub(super) fn limit(&self, tape: &Tape) -> f64 {
         match self.kind {
             Kind::Filter => IN_RANGE,
+            _ if self.is_direct() => NORMAL,
             _ if self.is_as_good(tape) => OF_PRODUCTS / self.slope,
             _ => square::largest_norm(self.slope, self.error(tape)),
         }
