@@ -24,12 +24,12 @@ macro_rules! texts {
 
 /// Names and texts of the files, which a machine with a card may not have.
 #[rustfmt::skip]
-const TEXTS: [(&str, &str); 66] = texts![
+const TEXTS: [(&str, &str); 67] = texts![
     "attention", "attention_wide", "points_again", "points_again_weighted", "products", "products_wide",
     "shifted", "shifted_expanded", "shifted_exponents", "shifted_exponents_wide",
     "shifted_fused", "shifted_fused_wide",
     "choices", "cosines", "counted", "extremes", "farthest_hundred", "gauss", "gauss_centred", "gauss_expanded", "gauss_float64",
-    "gauss_float64_expanded", "gauss_half", "gauss_half_expanded", "gauss_strict", "gradient",
+    "gauss_float64_expanded", "gauss_half", "gauss_half_expanded", "gauss_strict", "gauss_strict_normal", "gradient",
     "gradient_columns", "incoming", "incoming_weighted", "laplace", "little", "little_hundred", "little_long", "little_wide", "logarithm", "logarithm_expanded", "long_gradient",
     "long_gradient_weighted", "long_logarithm", "long_logarithm_wide", "long_nearest",
     "long_nearest_ten", "long_nearest_ten_wide", "long_nearest_wide", "long_vectors",
@@ -140,4 +140,22 @@ fn data(case: &Case, file: &File) -> [Array; 11] {
         };
         made().expect(alias)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without a card nobody asks for them.
+    #[test]
+    fn every_file_has_its_text() {
+        let name = |case: &Case, file: &File| format!("{}{}", case.name, file.suffix);
+        let of_cases =
+            CASES.iter().flat_map(|case| case.files.iter().map(move |file| (case, file)));
+        let names: Vec<String> = of_cases.map(|(case, file)| name(case, file)).collect();
+        for name in &names {
+            assert!(TEXTS.iter().any(|(other, _)| other == name), "{name} is missing");
+        }
+        assert_eq!(names.len(), TEXTS.len());
+    }
 }
