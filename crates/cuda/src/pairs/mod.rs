@@ -53,7 +53,7 @@ use plan::{Plan, Sizes};
 use right::{Columns, Right};
 use slices::{MOST_WORDS, Slices};
 use square::Square;
-use tiling::RANKS_OF_TEAM;
+use tiling::{RANKS_OF_TEAM, Skeleton};
 
 /// Does what a `PairReduce` request asks.
 pub(crate) fn run(
@@ -272,8 +272,13 @@ impl<'r> Plans<'r> {
             }
             let square = expanded(tape, &folding, &sizes)?;
             let plan = Plan { slices, ..Plan::new(tape, folding, sizes, Some(square)) };
-            // Nothing is measured before differences: blocks of either form choose.
-            let suits = !square.is_direct() || (plan.chooses() && direct.is_short());
+            // Nothing is measured before differences: blocks of either form choose. And long vectors beside the points, which come
+            // in chunks as the formula is written, would be whole beside a square of threads.
+            let chooses = plan.chooses() && direct.is_short();
+            let suits = match plan.tiling.wide {
+                Some(_) => true,
+                None => direct.skeleton() != Skeleton::Long && (chooses || !square.is_direct()),
+            };
             let limit = square.limit(tape);
             (suits && plan.fits(&sizes)).then_some(Expanded { plan, square, limit })
         });

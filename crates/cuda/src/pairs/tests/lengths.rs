@@ -41,6 +41,7 @@ fn no_length_beyond_a_few_is_compiled_anew() {
         ("Sum", TOGETHER, Points),
         ("Sum", "Grad(Exp(-SqDist(x,y)) * b, x, e)", Columns),
         ("Sum", "Grad(Exp(-SqDist(x,y)) * b, x, e)", Both),
+        ("Sum", "Exp(-SqDist(x,y)) * (e|b)", Columns),
         ("Sum", "Exp(-SqDist(x,y)) * (e|b)", Both),
         ("Sum", "(x - y) * c", Points),
         ("Sum", "(x|y) * c / (Norm2(x) * Norm2(y))", Points),
