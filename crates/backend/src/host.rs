@@ -185,7 +185,7 @@ fn could_be_held(size: usize) -> bool {
     size as u128 <= all
 }
 
-#[cfg(all(unix, not(target_os = "linux")))]
+#[cfg(not(target_os = "linux"))]
 fn could_be_held(_: usize) -> bool {
     true
 }
@@ -245,14 +245,15 @@ pub fn try_filled<T: Clone>(operation: &str, value: T, len: usize) -> Result<Vec
 /// What `make` gives at its second try at the latest: before it, what is kept for reuse is given
 /// back.
 fn with_room<T, R>(operation: &str, len: usize, make: impl Fn() -> Option<R>) -> Result<R> {
+    let bytes = len.saturating_mul(size_of::<T>());
+    let make = || if could_be_held(bytes) { make() } else { None };
     let again = || {
         empty_cache();
         make()
     };
-    make().or_else(again).ok_or_else(|| {
-        let bytes = len.saturating_mul(size_of::<T>());
-        Error::out_of_memory(operation, format!("no memory for {bytes} bytes"))
-    })
+    make()
+        .or_else(again)
+        .ok_or_else(|| Error::out_of_memory(operation, format!("no memory for {bytes} bytes")))
 }
 
 #[cfg(test)]
@@ -286,6 +287,15 @@ mod tests {
             unsafe { free(again.address, bytes) };
         }
         assert!(allocate(usize::MAX / 2).is_none());
+    }
+
+    /// Whether or not the system would promise it.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_no_machine_could_hold_is_refused() {
+        assert!(could_be_held(1 << 20));
+        assert!(!could_be_held(1 << 60));
+        assert!(try_room::<u8>("test", 1 << 60).is_err());
     }
 
     /// Threads take and put blocks of a few sizes, and nobody ever meets another's stamp.
