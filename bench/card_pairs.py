@@ -123,7 +123,7 @@ def rows() -> list[Row]:
         row("gauss width 16", 3, 3, exponentials, width=16),
         row("gauss width 128", 20, 3, tensors(200), width=128),
         row("gauss float64", 1.8, 3, doubles(13), dtype="float64"),
-        row("argmin float64", 1.3, 3, doubles(7), **nearest, dtype="float64"),
+        row("argmin float64", 1.3, 3, doubles(6), **nearest, dtype="float64"),
         row("gauss 64 x 2000 x 2000", 5, 3, exponentials, batches=64, m=2000, n=2000),
         row("gauss 10 x 10", 0, 3, exponentials, m=10, n=10, most=30e-6),
     ]
