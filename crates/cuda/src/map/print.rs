@@ -185,14 +185,14 @@ impl<'a> Plan<'a> {
             Kernels::Strided => [map, kernel("strided", 1)].concat(),
             Kernels::Crossed => crossed,
         };
-        Ok([
-            source::begin(self.width, dtypes),
-            include_str!("../kernels/map.cu").to_owned(),
-            source::tape::function(tape)?,
-            kernels,
-            source::END.to_owned(),
+        let text = [
+            include_str!("../kernels/map.cu"),
+            &source::tape::function(tape)?,
+            &kernels,
+            source::END,
         ]
-        .concat())
+        .concat();
+        Ok(source::begin_for(self.width, dtypes, &text) + &text)
     }
 }
 

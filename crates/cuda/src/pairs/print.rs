@@ -76,7 +76,6 @@ pub(super) fn source(plan: &Plan<'_>, unit: Unit) -> Result<String> {
     let sections = &plan.sections;
     let dtypes = (0..sections.tape.slots()).map(|slot| sections.tape.slot(slot as SlotId).dtype);
     let folds = sections.tape.steps().iter().any(|step| matches!(step.action, Action::Fold(_)));
-    let begin = begin(dtypes);
     let printed = printed(plan)?;
     let (wide, by_tiles) = (plan.tiling.wide.is_some(), sections.by_tiles());
     let centre = match sections.is_centred() {
@@ -126,8 +125,7 @@ pub(super) fn source(plan: &Plan<'_>, unit: Unit) -> Result<String> {
             ],
         },
     };
-    Ok([
-        begin.as_str(),
+    let text = [
         if folds { kernel!("folds.cu") } else { "" },
         &printed.numbers,
         if wide && unit == Unit::Pairs { kernel!("hopper.cu") } else { "" },
@@ -139,13 +137,13 @@ pub(super) fn source(plan: &Plan<'_>, unit: Unit) -> Result<String> {
         kernel!("pairs_ends.cu"),
         &skeleton.concat(),
         source::END,
-    ]
-    .concat())
+    ];
+    Ok(begun(dtypes, &text.concat()))
 }
 
-/// What every source begins with, marked like a file.
-fn begin(dtypes: impl IntoIterator<Item = DType>) -> String {
-    format!("// [types\n{}// ]\n", source::begin(Width::Wide, dtypes))
+/// A text behind what every source begins with, which is marked like a file.
+fn begun(dtypes: impl IntoIterator<Item = DType>, text: &str) -> String {
+    format!("// [types\n{}// ]\n{text}", source::begin_for(Width::Wide, dtypes, text))
 }
 
 /// The source of what joins states: the same for all formulas that are folded alike.
@@ -160,9 +158,8 @@ fn merge(plan: &Plan<'_>) -> String {
     let sizes = of_states(plan, plan.folding.shape, LONG as usize)
         .map(alone)
         .chain([("THREADS", MERGE_THREADS), ("APART", (apart > 1).into())]);
-    [
-        begin([computes, accumulates, output]).as_str(),
-        &types(plan),
+    let text = [
+        types(plan).as_str(),
         &format!("enum {{ {} }};\n", list(sizes)),
         kernel!("pair_math.cu"),
         &exponential(&plan.folding, false),
@@ -173,7 +170,8 @@ fn merge(plan: &Plan<'_>) -> String {
         kernel!("pairs_merge.cu"),
         source::END,
     ]
-    .concat()
+    .concat();
+    begun([computes, accumulates, output], &text)
 }
 
 /// The states of teams, where there are any.

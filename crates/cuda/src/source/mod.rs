@@ -5,6 +5,8 @@
 
 pub(crate) mod tape;
 
+use std::collections::HashSet;
+
 use tilework_ops::{DType, Scalar};
 
 use crate::launch::Width;
@@ -60,24 +62,75 @@ pub(crate) fn constant(scalar: &Scalar) -> String {
     part(bytes)
 }
 
-/// What every source begins with: types, indices and loops of some width, and the functions that rows
-/// name, on integers and complex numbers only where there are some: the compiler reads those on integers for as long as
-/// all else.
+/// What every source begins with: types, indices and loops of some width, and functions: on integers and complex numbers
+/// only where there are some, since the compiler reads those on integers for as long as all else.
 pub(crate) fn begin(width: Width, dtypes: impl IntoIterator<Item = DType>) -> String {
+    begin_with(width, dtypes, true)
+}
+
+/// The same for a text that is known, which the compiler reads sooner where it names no function that few do.
+pub(crate) fn begin_for(
+    width: Width,
+    dtypes: impl IntoIterator<Item = DType>,
+    text: &str,
+) -> String {
+    begin_with(width, dtypes, names_a_function(text))
+}
+
+fn begin_with(width: Width, dtypes: impl IntoIterator<Item = DType>, functions: bool) -> String {
     let (mut whole, mut complex) = (false, false);
     for dtype in dtypes {
         whole |= dtype == DType::Bool || dtype.is_integer();
         complex |= dtype.is_complex();
     }
+    let of_integers = if whole { include_str!("../kernels/integers.cu") } else { "" };
+    let of_complex = if complex { include_str!("../kernels/complex.cu") } else { "" };
+    let functions = functions || [of_integers, of_complex].into_iter().any(names_a_function);
     let parts = [
         include_str!("../kernels/types.cu"),
         include_str!("../kernels/real.cu"),
-        if whole { include_str!("../kernels/integers.cu") } else { "" },
-        if complex { include_str!("../kernels/complex.cu") } else { "" },
+        if functions { FUNCTIONS } else { "" },
+        of_integers,
+        of_complex,
     ];
     let (axes, index) = (width.axes(), width.name());
     format!("#define AXES {axes}\n{}\ntypedef {index} I;\n", parts.concat())
 }
 
+const FUNCTIONS: &str = include_str!("../kernels/functions.cu");
+
+/// Whether a text has the name of one of [`FUNCTIONS`], whatever it means there.
+fn names_a_function(text: &str) -> bool {
+    let functions: HashSet<&str> = FUNCTIONS.lines().filter_map(defined).collect();
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.split(|c| !is_part(c)).any(|word| functions.contains(word))
+}
+
+/// The name that a line of [`FUNCTIONS`] defines.
+fn defined(line: &str) -> Option<&str> {
+    let (_, after) = line.split_once("FN ")?;
+    after.split_once('(')?.0.rsplit(' ').next()
+}
+
 /// What every source ends with.
 pub(crate) const END: &str = "\n}\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_there_where_they_are_named() {
+        let begin = |text: &str| begin_for(Width::Wide, [DType::Float32], text);
+        let has = |text: &str| begin(text).contains("FN f32 sinh(");
+        for named in ["y = sinh(x);", "floor_divide(a, b)", "  logaddexp(a,b)", "tan(a)+1"] {
+            assert!(has(named), "{named}");
+        }
+        for other in ["y = sqrt(x);", "substance(x)", "op_exp2_pair_f32(x)", "half_expected"] {
+            assert!(!has(other), "{other}");
+        }
+        // Complex numbers need some.
+        let begin = begin_for(Width::Wide, [DType::Complex64], "");
+        assert!(begin.contains("FN f32 sinh("));
+    }
+}
