@@ -142,22 +142,20 @@ struct AllTrue { FN A neutral() { return 1; } FN A of(A a, A b) { return a != 0 
 template <bool LARGEST> FN bool holds(A held, A v) { return LARGEST ? held >= v : held <= v; }
 template <bool LARGEST> FN A nearer(A a, A b) { return LARGEST ? fmax(a, b) : fmin(a, b); }
 
-// Whether component k of some value of a group may be better than the one that is held; none is where this says no.
-template <bool LARGEST, int G> FN bool may_be_better(f32 held, const T (&v)[G][DIM], int k) {
+// Whether component k of some value of a group is better than the one that is held.
+template <bool LARGEST, int G> FN bool has_better(A held, const T (&v)[G][DIM], int k) {
     A best = v[0][k];
     EACH(u, G) best = nearer<LARGEST>(best, v[u][k]);
     return !holds<LARGEST>(held, best);
 }
-// Of doubles the upper halves are compared, for which there are more units. Taken for numbers in single precision they are
-// in the same order, but from 2^1017 on for infinite or NaN. Where they do not tell, as for equal values, doubles do.
+// The same. Of doubles the upper halves are compared first, for which there are more units. Taken for numbers in single
+// precision they are in the same order, but from 2^1017 on for infinite or NaN. Where they do not tell, as for equal values, doubles do.
 FN f32 upper_half(f64 v) { return __int_as_float(__double2hiint(v)); }
+template <bool LARGEST, int G> FN bool may_be_better(f32 held, const T (&v)[G][DIM], int k) { return has_better<LARGEST>(held, v, k); }
 template <bool LARGEST, int G> FN bool may_be_better(f64 held, const T (&v)[G][DIM], int k) {
     bool may = false;
     EACH(u, G) may |= !(LARGEST ? upper_half(v[u][k]) < upper_half(held) : upper_half(v[u][k]) > upper_half(held));
-    if (!may) return false;
-    A best = v[0][k];
-    EACH(u, G) best = nearer<LARGEST>(best, v[u][k]);
-    return !holds<LARGEST>(held, best);
+    return may && has_better<LARGEST>(held, v, k);
 }
 
 // The best of each component and where it is; X is an index.
