@@ -2,11 +2,12 @@
 //!
 //! [`interruptible`] says whom to ask; [`check`], which the pool of a backend calls between pieces,
 //! asks about ten times a second and unwinds out of the kernel if the answer is to stop. [`run`]
-//! catches that and makes it `Error::Interrupted`. Nobody in between has to know: memory of kernels
-//! is freed on the way, their results are dropped with the request's fresh targets, and the guards
-//! end as always. Requests that write what others can see are never watched, so they run to their
-//! end; but a session that waits for its guards asks too (`waiting`), since what has not begun can
-//! always be given up. Everything here belongs to one thread: workers do not ask.
+//! catches that and makes it `Error::Interrupted`; it asks once more when the kernel is done, since
+//! kernels of some microseconds do not, and a program may do nothing but such. Nobody in between has
+//! to know: memory of kernels is freed on the way, their results are dropped with the request's fresh
+//! targets, and the guards end as always. Requests that write what others can see are never watched,
+//! so they run to their end; but a session that waits for its guards asks too (`waiting`), since what
+//! has not begun can always be given up. Everything here belongs to one thread: workers do not ask.
 //!
 //! Unwinding needs panics that unwind: in a program built to abort on panic only waiting is given up.
 //!
@@ -54,11 +55,11 @@ fn replaced<T>(cell: &'static std::thread::LocalKey<Cell<T>>, value: T) -> Resto
     Restore(cell, Some(cell.replace(value)))
 }
 
-/// Does `work`; its long operations ask `stop` about ten times a second whether to give up, and
-/// then fail with `Error::Interrupted`. Only operations that make a new array give up; what writes
-/// to an array that exists runs to its end once it has begun. What waits for other operations has
-/// not. `stop` is called on this thread, in the middle of an operation: where it would have to wait
-/// for memory that operations use it gets `Error::Borrowed`.
+/// Does `work`; its operations, a long one or many short ones, ask `stop` about ten times a second
+/// whether to give up, and then fail with `Error::Interrupted`. Only operations that make a new array
+/// give up; what writes to an array that exists runs to its end once it has begun. What waits for
+/// other operations has not. `stop` is called on this thread, in the middle of an operation: where it
+/// would have to wait for memory that operations use it gets `Error::Borrowed`.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -97,10 +98,16 @@ pub(crate) fn waiting() -> Waiting<'static> {
 /// Does the work of a request that may be stopped.
 pub(crate) fn stoppable(operation: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
     let _former = replaced(&ARMED, true);
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|thrown| match thrown.is::<Stopped>() {
-        true => Err(Error::interrupted(operation, "stopped; there is no result")),
-        false => resume_unwind(thrown),
-    })
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(())) if is_stopped() => {
+            Err(Error::interrupted(operation, "stopped when it was done; its result is dropped"))
+        }
+        Ok(result) => result,
+        Err(thrown) if thrown.is::<Stopped>() => {
+            Err(Error::interrupted(operation, "stopped; there is no result"))
+        }
+        Err(thrown) => resume_unwind(thrown),
+    }
 }
 
 /// Unwinds if this thread's request may be stopped, it is time to ask, and the answer is to stop.

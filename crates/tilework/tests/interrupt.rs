@@ -31,7 +31,7 @@ fn stopped<T>(work: impl FnOnce() -> Result<T>) -> (usize, Result<T>) {
     (asked.load(Ordering::Relaxed), result)
 }
 
-/// Repeats work until it is given up: a short operation need not be asked, if others do its pieces.
+/// Repeats work until it is given up.
 fn until_given_up<T>(work: impl Fn() -> Result<T>) -> Result<T> {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -80,6 +80,23 @@ fn one_long_operation_is_given_up() -> Result<()> {
         ("reference sum", &|| slow.sum(())),
         ("reference matmul", &|| square.matmul(&square)),
     ];
+    for (name, work) in works {
+        let (asked, result) = stopped(work);
+        assert_eq!(asked, 1, "{name}");
+        // In the middle of it, not when it was done.
+        let error = result.expect_err(name);
+        assert!(matches!(error, Error::Interrupted(_)), "{name}");
+        assert!(error.to_string().contains("there is no result"), "{name}: {error}");
+    }
+    Ok(())
+}
+
+/// None of these is long enough to ask while it runs.
+#[test]
+fn many_short_operations_are_given_up() -> Result<()> {
+    let one = Array::ones(&[4, 4], DType::Float64)?;
+    let works: [(&str, &dyn Fn() -> Result<Array>); 3] =
+        [("exp", &|| one.exp()), ("sum", &|| one.sum(())), ("matmul", &|| one.matmul(&one))];
     for (name, work) in works {
         let (asked, result) = stopped(|| until_given_up(work));
         assert!(matches!(result, Err(Error::Interrupted(_))), "{name}");
