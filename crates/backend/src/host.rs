@@ -82,7 +82,8 @@ pub(crate) fn allocate(bytes: usize) -> Option<HostBlock> {
             None => fresh_or_freed(class.size),
         };
     }
-    if bytes > isize::MAX as usize / 2 {
+    // Of what was asked for: the rest of its class is never written to.
+    if bytes > isize::MAX as usize / 2 || !could_be_held(bytes) {
         return None;
     }
     let size = Class::of(bytes).size;
@@ -149,9 +150,6 @@ fn allocated(size: usize) -> Option<NonNull<u8>> {
 /// allocator would touch every page of an aligned block at once.
 #[cfg(unix)]
 fn mapped(size: usize) -> Option<NonNull<u8>> {
-    if !could_be_held(size) {
-        return None;
-    }
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: a new anonymous mapping touches no other memory.
@@ -170,9 +168,9 @@ fn mapped(size: usize) -> Option<NonNull<u8>> {
 /// Whether memory and swap are large enough. A system may promise more than it has, and end whoever writes to all
 /// of it, which nobody can handle as an error.
 #[cfg(target_os = "linux")]
-fn could_be_held(size: usize) -> bool {
-    const WORTH_ASKING: usize = 1 << 32;
-    if size < WORTH_ASKING {
+fn could_be_held(bytes: usize) -> bool {
+    const WORTH_ASKING: u64 = 1 << 32;
+    if (bytes as u64) < WORTH_ASKING {
         return true;
     }
     // SAFETY: numbers and padding, for which zeros are valid.
@@ -182,7 +180,7 @@ fn could_be_held(size: usize) -> bool {
         return true;
     }
     let all = (info.totalram as u128 + info.totalswap as u128) * u128::from(info.mem_unit.max(1));
-    size as u128 <= all
+    bytes as u128 <= all
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -296,6 +294,7 @@ mod tests {
         assert!(could_be_held(1 << 20));
         assert!(!could_be_held(1 << 60));
         assert!(try_room::<u8>("test", 1 << 60).is_err());
+        assert!(allocate(1 << 60).is_none());
     }
 
     /// Threads take and put blocks of a few sizes, and nobody ever meets another's stamp.
