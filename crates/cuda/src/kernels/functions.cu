@@ -9,7 +9,7 @@ FN f32 atan2(f32 a, f32 b) { return (f32)::atan2((f64)a, (f64)b); }
 // The driver's own has infinity for the largest results.
 FN f64 hypot(f64 a, f64 b) {
     f64 most = ::fmax(::fabs(a), ::fabs(b)), least = ::fmin(::fabs(a), ::fabs(b));
-    bool large = most > 4.49423283715579e307; // 2^1021
+    bool large = most > 4.49423283715579e307; // 2^1022
     if (large && least < most * 0x1p-28) return most;
     f64 scale = large ? 0.25 : 1;
     return ::hypot(a * scale, b * scale) * (large ? 4 : 1);

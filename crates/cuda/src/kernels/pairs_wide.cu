@@ -87,6 +87,7 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1) wide(
         }
         return;
     }
+    static_assert(GROUPS == 2 || GROUPS == 3 || GROUPS == 4 || GROUPS == 6, "whose registers are known");
     more_registers<GROUPS == 2 ? 232 : GROUPS == 3 ? 152 : GROUPS == 4 ? 104 : 80>();
     u64 at[OPERANDS];
     locate(batches, batch, at);
