@@ -52,6 +52,38 @@ pub fn strict_exponentials(device: Device) {
     }
 }
 
+/// Single terms, of distances that are exact, so near and so far that cards have both of their forms in one call: within
+/// the bound that is promised.
+pub fn strict_terms(device: Device) {
+    let n = if is_card(device) { 4_003 } else { 301 };
+    // Of so few bits that squares have no more than float32.
+    let distance = |i: usize| (i * 4096 / n) as f32 / 256.0;
+    let x: Vec<f32> = (0..n).flat_map(|i| [distance(i), 0.0, 0.0]).collect();
+    let x = Array::from_shape(&[n, 3], &x).expect("points");
+    let y = Array::zeros(&[n, 3], DType::Float32).expect("points");
+    // All terms but one are zero.
+    let b = Array::zeros(&[n, 1], DType::Float32).expect("weights");
+    b.slice(&s![n as isize / 2]).and_then(|one| one.fill(1.0)).expect("one");
+    let aliases = ["x = Vi(3)", "y = Vj(3)", "s = Pm(1)", "b = Vj(1)"];
+    let call = Genred::new("Exp(-SqDist(x,y) * s) * b", &aliases, "Sum", 1).expect("formula");
+    let strict = Options { accuracy: Accuracy::Strict, ..Options::default() };
+    for scale in [1.0, 0.3f32, 1.3] {
+        let s = Array::from_slice(&[scale]).expect("scale");
+        let arrays = [&x, &y, &s, &b].map(|array| array.to_device(device).expect("to_device"));
+        for turn in ["first", "second"] {
+            let sums = call.call_with(&arrays.each_ref(), &strict).and_then(|sums| sums.only());
+            for (i, got) in floats(&sums.expect("sums")).into_iter().enumerate() {
+                let a = -f64::from(distance(i)).powi(2) * f64::from(scale);
+                let bound = (2.0 - a) * f64::from(f32::EPSILON);
+                // Subnormal numbers have fewer bits.
+                let near = (got - a.exp()).abs() <= bound * a.exp() + 2.8e-45;
+                assert!(near, "s = {scale}, a = {a}, {turn} call: {got:e}, not {:e}", a.exp());
+            }
+            after_first_calls(device);
+        }
+    }
+}
+
 /// Scales that are zero, beyond what log2(e) times may be, missing or of the other sign, at distances that they make small
 /// exponents or none of.
 pub fn strict_scales(device: Device) {

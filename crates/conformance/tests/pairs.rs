@@ -197,6 +197,8 @@ fn extremes_of_doubles() {
 fn strict_exponentials() {
     pairs_strict::strict_exponentials(Device::cpu());
     on(Device::parse("cuda:0"), pairs_strict::strict_exponentials);
+    pairs_strict::strict_terms(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_strict::strict_terms);
     pairs_strict::strict_scales(Device::cpu());
     on(Device::parse("cuda:0"), pairs_strict::strict_scales);
 }
