@@ -67,8 +67,8 @@ pub enum Accuracy {
     /// exponentials as exact as the rounding of their argument.
     #[default]
     Declared,
-    /// The formula as it is written, with the operations of the table. A card may take the exponential of a squared
-    /// distance times a number, where the data show that it is a normal one, with an error of |a| 2^-23 + 2^-22.
+    /// The formula as it is written, with the operations of the table. A card may take exp(a), a = d s of a squared distance
+    /// d, as it was rounded, and a number s, with an error of |a| 2^-23 + 2^-22 where the data show that it is a normal number.
     Strict,
 }
 

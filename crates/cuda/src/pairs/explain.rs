@@ -196,7 +196,7 @@ impl Job<'_> {
                 return format!(
                     "direct: accuracy is strict; every operation is rounded as it is written, but for exponents in blocks whose \
                      norms of these are at most {limit:.3} (here up to {:.3}), where exp(a) is a normal number and errs by at most \
-                     |a| 2^-23 + 2^-22",
+                     |a| 2^-23 + 2^-22, a being the product with the rounded distance",
                     x.max(y)
                 );
             }

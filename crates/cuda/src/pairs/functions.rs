@@ -230,14 +230,16 @@ impl Printer<'_, '_> {
         inside: Per,
         number: &dyn Fn(SlotId) -> String,
     ) -> Result<String> {
+        if self.sections.square.is_some_and(|square| square.is_power(step)) {
+            // log2(e) is in the number that its exponent is multiplied by.
+            let power = Step { action: Action::Apply(Id::Exp2Pair), ..step.clone() };
+            return tape::expression(self.sections.tape, &power, &number);
+        }
         let made = tape::expression(self.sections.tape, step, &number)?;
         let made = match inside == Per::Pair && self.sections.together {
             true => made.replace("op_exp2_pair_f64", "exp2_of_pair"),
             false => made,
         };
-        if self.sections.square.is_some_and(|square| square.is_power(step)) {
-            return Ok(made.replace("op_exp_f32", "op_exp2_pair_f32"));
-        }
         Ok(match self.sections.is_root_of_exponent(slot) {
             true => made.replace("op_sqrt_pair_f32", "root_of_exponent"),
             false => made,

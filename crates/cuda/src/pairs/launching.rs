@@ -1,7 +1,8 @@
 //! From plans to launches: kernels that have to be loaded, the choice between forms, and what is measured for it.
 //!
 //! Where there is a choice, both forms are launched, and kernels look themselves which of them is to work, so that
-//! nothing waits: each block of the expanded form at its own points, and the other form does what was refused; or,
+//! nothing waits: each block of the expanded form (or of exponentials of normal numbers, which go the same way) at its
+//! own points, and the other form does what was refused; or,
 //! where tensor cores take the pairs, both at what `measure` found of all points. Long work is launched in pieces
 //! that are waited for, so that it can be stopped (`course`); then the second kind of choice is made here, before the
 //! first piece, and again where a form gave up. So are both kinds in the first calls of a formula, as long as the

@@ -159,7 +159,7 @@ struct Job<'r> {
     batches: Nest,
 }
 
-/// A plan with a square expanded, to be used if the data allow it.
+/// A plan with a square expanded, or with exponentials of normal numbers, to be used if the data allow it.
 struct Expanded<'r> {
     plan: Plan<'r>,
     square: Square,
@@ -271,14 +271,14 @@ impl<'r> Plans<'r> {
                 return None;
             }
             let square = expanded(tape, &folding, &sizes)?;
+            // Long vectors beside the points, which come in chunks as the formula is written, would be whole beside a square of
+            // threads.
+            if square.leave().is_none() && direct.skeleton() == Skeleton::Long {
+                return None;
+            }
             let plan = Plan { slices, ..Plan::new(tape, folding, sizes, Some(square)) };
-            // Nothing is measured before differences: blocks of either form choose. And long vectors beside the points, which come
-            // in chunks as the formula is written, would be whole beside a square of threads.
-            let chooses = plan.chooses() && direct.is_short();
-            let suits = match plan.tiling.wide {
-                Some(_) => true,
-                None => direct.skeleton() != Skeleton::Long && (chooses || !square.is_direct()),
-            };
+            // Nothing is measured before differences: blocks of either form choose.
+            let suits = !square.is_direct() || plan.chooses() && direct.is_short();
             let limit = square.limit(tape);
             (suits && plan.fits(&sizes)).then_some(Expanded { plan, square, limit })
         });

@@ -33,7 +33,7 @@ pub(super) struct Sections<'a> {
     pub(super) run: Vec<bool>,
     /// What is summed, in order; empty for other reductions.
     pub(super) terms: Vec<Term>,
-    /// A squared distance that is computed expanded.
+    /// A squared distance that is computed in another form than it is written, or whose exponential is.
     pub(super) square: Option<Square>,
     /// Whether all threads bring long vectors of j together, to shared memory.
     pub(super) together: bool,

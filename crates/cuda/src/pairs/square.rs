@@ -133,7 +133,8 @@ impl Square {
 
     /// The first whose exponential is one of e, of short points in single precision, and that is strict: by differences, with
     /// log2(e) in the number that the square is multiplied by. Two roundings of the exponent and the card's power of two make the
-    /// exponential of a err by at most |a| 2^-23 + 2^-22; as it is written, by |a| 2^-24 less.
+    /// exponential of a, a product of the square as it was rounded, err by at most |a| 2^-23 + 2^-22; as it is written, by |a|
+    /// 2^-24 less. Norms are about the origin: points that were moved would be rounded.
     pub(super) fn of_normal_powers(tape: &Tape, folding: &Folding) -> Option<Square> {
         let single = folding.computes == DType::Float32 && folding.accumulates == DType::Float32;
         if !folding.strict || !single || folding.monoid() != Monoid::Add {

@@ -280,10 +280,11 @@ impl<'p> Needs<'p> {
     /// only; more than that costs registers. Measured on an H200.
     fn group(&self, rows: usize, sliced: bool) -> usize {
         let Needs { sections, folding, doubles, .. } = *self;
-        let expanded = sections.square.is_some();
+        let square = sections.square.is_some();
+        let direct = sections.square.is_some_and(|square| square.is_direct());
         let wished = match folding.monoid() {
             _ if self.long => return 4,
-            _ if folding.strict && self.adds && expanded => 2,
+            _ if direct => 2,
             _ if folding.strict && self.adds => 8,
             _ if folding.strict => 4,
             _ if self.team > 1 => 2,
@@ -293,13 +294,13 @@ impl<'p> Needs<'p> {
             {
                 4
             }
-            Monoid::Add if expanded && doubles && rows == ROWS[0] => 2,
-            Monoid::Add if expanded => 4,
+            Monoid::Add if square && doubles && rows == ROWS[0] => 2,
+            Monoid::Add if square => 4,
             Monoid::Add if self.body <= SHORT_BODY_OF_SUMS && !doubles => 4,
             Monoid::Shifted if self.body <= SHORT_BODY => 8,
             _ => 2,
         };
-        let counts_j = !expanded && !doubles;
+        let counts_j = !square && !doubles;
         let of_j = if counts_j { sections.bytes(Per::J).div_ceil(4) } else { 0 };
         let fits = |group: &usize| {
             group * self.pair.max(of_j) <= GROUP_WORDS && rows * group * self.body <= BODY
@@ -315,13 +316,14 @@ impl<'p> Needs<'p> {
 /// 2e5). None otherwise.
 pub(super) fn resident(sections: &Sections<'_>, folding: &Folding, tiling: &Tiling) -> usize {
     let of_rows = tiling.rows * (sections.bytes(Per::I).div_ceil(4) + folding.words());
-    let expanded = sections.square.is_some() && sections.long.is_none() && tiling.wide.is_none();
+    let expanded = sections.square.is_some_and(|square| !square.is_direct());
+    let expanded = expanded && sections.long.is_none() && tiling.wide.is_none();
     match (folding.monoid(), folding.computes) {
         (Monoid::Shifted, DType::Float32) if expanded && tiling.rows >= 4 => {
             REGISTERS / (tiling.threads * (of_rows + BESIDE_ROWS))
         }
         (Monoid::Add, DType::Float32)
-            if expanded && !folding.strict && tiling.rows == ROWS[0] && of_rows <= SHORT_ROWS =>
+            if expanded && tiling.rows == ROWS[0] && of_rows <= SHORT_ROWS =>
         {
             BLOCKS_OF_SHORT_ROWS * THREADS / tiling.threads
         }

@@ -35,9 +35,10 @@ const BATCHES: usize = (1 << 16) - 1;
 const CENTRE_BYTES: usize = 2 << 20;
 
 /// Columns of right-hand sides, and bytes of an i and of a j, with which six groups have registers; and the columns with which
-/// four do, where threads compute squares. Rows of as many as are busy take so much of the time that they take with four.
+/// four do, where threads compute squares.
 const SIX_GROUPS: [usize; 3] = [16, 16, 24];
 const FOUR_GROUPS: usize = 32;
+/// What a row takes of six groups, beside one of four: blocks of six have more rows, and may waste more at the end.
 const TIME_OF_SIX: f64 = 0.94;
 
 /// Bytes of shared memory of a block.
@@ -242,7 +243,7 @@ pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, right: usize, m
 }
 
 /// Groups that multiply weights by right-hand sides: of more, others work while one waits for its products (1e5 x 1e5 pairs of
-/// three components with 16 columns: 5.46 ms with six, 5.81 with four).
+/// three components with 16 columns: 5.46 ms with six, 5.81 with four). Some numbers of rows have another text than others, so.
 fn groups_of_right(sections: &Sections<'_>, right: usize, m: usize) -> usize {
     let [columns, of_i, of_j] = SIX_GROUPS;
     let room = right <= columns && sections.bytes(Per::I) <= of_i && sections.bytes(Per::J) <= of_j;

@@ -119,6 +119,13 @@ pub(crate) const END: &str = "\n}\n";
 mod tests {
     use super::*;
 
+    /// One that is not seen would be the driver's own where it is named.
+    #[test]
+    fn all_functions_are_seen() {
+        let all = FUNCTIONS.matches("FN ").count();
+        assert_eq!(FUNCTIONS.lines().filter_map(defined).count(), all);
+    }
+
     #[test]
     fn functions_are_there_where_they_are_named() {
         let begin = |text: &str| begin_for(Width::Wide, [DType::Float32], text);
