@@ -68,7 +68,7 @@ fn compiler(search: &Search, driver: (i32, i32)) -> Result<(Nvrtc, (i32, i32)), 
     );
     let mut newer = None;
     let mut fits = |name: &std::ffi::OsStr| {
-        let nvrtc = Nvrtc::open(name)?;
+        let nvrtc = Nvrtc::with_builtins(name)?;
         let version = nvrtc.version().map_err(|fault| fault.to_string())?;
         if version.0 > driver.0 {
             newer.get_or_insert((version, name.to_owned()));

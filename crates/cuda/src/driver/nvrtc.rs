@@ -1,10 +1,29 @@
 //! The compiler at run time.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, OsStr, c_char, c_int};
+use std::path::Path;
+
+use libloading::Library;
 
 use super::{Answer, Fault, Handle, Nvrtc};
 
 impl Nvrtc {
+    /// Opens the compiler, and what it loads itself when it has its first text: that lies beside it, where some versions
+    /// do not look (13.0, as it comes from pip). Once it is loaded all find it by its name.
+    pub(crate) fn with_builtins(library: &OsStr) -> Result<Nvrtc, String> {
+        let nvrtc = Nvrtc::open(library)?;
+        let version = nvrtc.version().map_err(|fault| fault.to_string());
+        let beside = Path::new(library).parent().filter(|folder| folder.is_absolute());
+        if let (Some(folder), Ok((major, minor))) = (beside, version) {
+            let builtins = folder.join(format!("libnvrtc-builtins.so.{major}.{minor}"));
+            // SAFETY: a library of NVRTC, in the folder of it; its initialisers have no preconditions.
+            let loaded = unsafe { Library::new(builtins) };
+            // Never closed. Where it does not load, the compiler looks itself, and says what is missing.
+            loaded.map(std::mem::forget).ok();
+        }
+        Ok(nvrtc)
+    }
+
     fn check(&self, call: &'static str, code: c_int) -> Answer<()> {
         match code {
             0 => Ok(()),
