@@ -1,9 +1,10 @@
 // Pairs
 // [types
+#define ASKS
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 36, KEPT = 1, WEIGHTS = 0, VALUES = 36, INDICES = 0, WIDTH = 36, OPERANDS = 7, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, ROWS = 1, SLICES = 1, TILE = 32, GROUP = 1, AHEAD = 0, CHOOSES = 0, SCALED = 0, RESIDENT_BLOCKS = 0, LENGTHS = 1, LENGTHS_AT = 0, PASSES = 1, DEPTHS = 32, CHUNK_BYTES = 64 };
+enum { DIM = 36, KEPT = 1, WEIGHTS = 0, VALUES = 36, INDICES = 0, WIDTH = 36, OPERANDS = 7, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, ROWS = 1, SLICES = 1, TILE = 32, GROUP = 1, AHEAD = 0, CHOOSES = 0, SCALED = 0, RESIDENT_BLOCKS = 1, LENGTHS = 1, LENGTHS_AT = 0, PASSES = 1, DEPTHS = 32, CHUNK_BYTES = 64, TILES_AT = 37888 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[5]; u64 numbers[1]; };
 #define DEPTH(k) ((u32)in.numbers[LENGTHS_AT + (k)])

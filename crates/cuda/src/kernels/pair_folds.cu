@@ -27,7 +27,7 @@ template <int N> struct Seldom<N, true, 0> {
 template <int N, int OWNED> struct Seldom<N, true, OWNED> {
     int row;
     FN volatile A* all() {
-        __shared__ A memory[OWNED * 2 * N * THREADS];
+        SHARED_ROOM(A, memory, OWNED * 2 * N * THREADS, 0);
         return memory;
     }
     METHOD volatile A& at(int level, int k) const { return all()[((row * 2 + level) * N + k) * THREADS + threadIdx.x]; }

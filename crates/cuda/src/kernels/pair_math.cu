@@ -10,6 +10,14 @@
 // Along vectors in shared memory, which loops can count through: as many at once as hide what memory makes them wait.
 #define SOME_ALONG(k, n) PRAGMA(unroll 8) for (int k = 0; k < (n); k++)
 
+// Shared memory of a block: declared, or, where there is more than a kernel may declare, a part of what its launch asks for.
+#ifdef ASKS
+extern __shared__ __align__(16) unsigned char asked_for[];
+#define SHARED_ROOM(V, name, n, at) V* const name = (V*)(asked_for + (at))
+#else
+#define SHARED_ROOM(V, name, n, at) __shared__ V name[n]
+#endif
+
 FN f32 op_exp2_pair_f32(f32 a) { f32 y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(a)); return y; }
 FN f32 op_rcp_pair_f32(f32 a) { f32 y; asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(a)); return y; }
 FN f32 op_rsqrt_pair_f32(f32 a) { f32 y; asm("rsqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(a)); return y; }

@@ -60,7 +60,8 @@ template <int G> FN void sweep(const Once& p, const OfI (&x)[ROWS], const OfJ* t
 // False where the block left off at points that are too far.
 FN bool go_over(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, const Shape& shape, const Stretch& own,
     const OfI (&x)[ROWS], State (&s)[ROWS], const Choice& choice) {
-    __shared__ OfJ tiles[2][SLICES * TILE];
+    typedef OfJ Tiles[SLICES * TILE];
+    SHARED_ROOM(Tiles, tiles, 2, TILES_AT);
     // All threads bring tiles, as far as the first slice goes, which has as many j as any.
     i64 begin = own.begin;
     i32 count = own.count;

@@ -18,7 +18,7 @@ use super::right::{Difference, Right};
 use super::sections::Sections;
 use super::slices::Slices;
 use super::square::Square;
-use super::tiling::{self, Skeleton, Tiling};
+use super::tiling::{self, Asked, Skeleton, Tiling};
 use super::wide;
 
 /// Bytes of ranks that a thread may keep by itself.
@@ -63,6 +63,8 @@ pub(super) struct Plan<'a> {
     pub(super) difference: Option<Difference>,
     /// Whether levels of many sums, which are seldom looked at, are in shared memory.
     pub(super) shares_levels: bool,
+    /// What of shared memory is more than its kernel may declare.
+    pub(super) asked: Option<Asked>,
     /// The slices that the plan is for, one after another, if not for all components.
     pub(super) slices: Option<&'a Slices>,
 }
@@ -166,14 +168,31 @@ impl<'a> Plan<'a> {
         let body = (body(&sections) + cost::on_tensor_cores(columns)).max(1);
         let cut = cut::of(&tiling, &folding, [body, depth], sizes);
         let shares_levels = tiling::shares_levels(&sections, &folding, &tiling, &sizes);
+        let asked = tiling::asked(&sections, &folding, &tiling, shares_levels);
         let (difference, slices) = (None, None);
-        Plan { sections, folding, tiling, cut, body, right, difference, shares_levels, slices }
+        Plan {
+            sections,
+            folding,
+            tiling,
+            cut,
+            body,
+            right,
+            difference,
+            shares_levels,
+            asked,
+            slices,
+        }
     }
 
-    /// Bytes of the tiles of j that a block declares, where they are more than the card has.
+    /// Bytes of shared memory that a launch of threads asks for.
+    pub(super) fn shared(&self) -> usize {
+        self.asked.map_or(0, |asked| asked.bytes)
+    }
+
+    /// Bytes of the tiles of j of a block, where they are more than the card has.
     pub(super) fn too_many_bytes(&self, sizes: &Sizes) -> Option<usize> {
         Some(tiling::tile_bytes(&self.sections, &self.folding, &self.tiling))
-            .filter(|bytes| *bytes > tiling::declared(sizes))
+            .filter(|bytes| *bytes > tiling::room(sizes))
     }
 
     /// Bytes of ranks that a thread would have to keep by itself, where that is too much: the driver sets them aside for all

@@ -279,7 +279,10 @@ fn numbers(plan: &Plan<'_>) -> String {
         ("AHEAD", ahead),
         ("CHOOSES", plan.chooses().into()),
         ("SCALED", plan.is_scaled().into()),
-        ("RESIDENT_BLOCKS", tiling::resident(&plan.sections, &plan.folding, &plan.tiling)),
+        (
+            "RESIDENT_BLOCKS",
+            tiling::resident(&plan.sections, &plan.folding, &plan.tiling, plan.asked),
+        ),
     ];
     let centred = plan.sections.square.filter(|_| plan.sections.is_centred());
     let centred = centred.into_iter().flat_map(|square| {
@@ -288,6 +291,7 @@ fn numbers(plan: &Plan<'_>) -> String {
         let errors = [square::fused(dim), square::fused_about(dim)].map(|error| error as usize);
         [("POINT", dim as usize), ("ERROR", errors[0]), ("ERROR_ABOUT", errors[1])]
     });
+    let asked = plan.asked.map(|asked| ("TILES_AT", asked.tiles_at));
     let of_tiles = wide.into_iter().flat_map(|wide| tiles(plan, wide));
     let long = match plan.tiling.few {
         true => few::unrolled(&plan.sections, &plan.folding, plan.tiling.team),
@@ -299,11 +303,19 @@ fn numbers(plan: &Plan<'_>) -> String {
         _ => plan.folding.shape,
     };
     format!(
-        "{}enum {{ {} }};\n\
+        "{}{}enum {{ {} }};\n\
          struct Input {{ const void* base; i64 row, component; }};\n\
          struct Inputs {{ Input at[{}]; u64 numbers[{}]; }};\n{}",
+        if plan.asked.is_some() { "#define ASKS\n" } else { "" },
         types(plan),
-        list(of_states(plan, shape, long).chain(own).chain(chunks).chain(centred).chain(of_tiles)),
+        list(
+            of_states(plan, shape, long)
+                .chain(own)
+                .chain(chunks)
+                .chain(centred)
+                .chain(asked)
+                .chain(of_tiles)
+        ),
         plan.sections.tape.inputs().len().max(1),
         plan.arguments().count().max(1),
         plan.sections

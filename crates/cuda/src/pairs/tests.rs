@@ -266,6 +266,25 @@ fn points_have_room_beside_those_that_are_moved() {
     assert_eq!(seen, 1);
 }
 
+/// Levels of sums alone, or tiles too; `check` looks how much kernels declare.
+#[test]
+fn launches_ask_for_what_kernels_may_not_declare() {
+    let mut seen = [0; 2];
+    each_plans(HOPPER, |name, _, plans| {
+        let expanded = plans.expanded.iter().map(|it| &it.plan);
+        for plan in expanded.chain([&plans.direct]).chain(&plans.others) {
+            let asks = print::source(plan, Unit::Pairs).unwrap().contains("#define ASKS\n");
+            assert_eq!(asks, plan.shared() > 0, "{name}");
+            if let Some(asked) = plan.asked {
+                assert!(asked.tiles_at % 16 == 0 && asked.tiles_at <= asked.bytes, "{name}");
+                seen[usize::from(asked.tiles_at < asked.bytes)] += 1;
+            }
+        }
+    });
+    assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
+    each_plans((8, 0), |name, _, plans| assert_eq!(plans.direct.shared(), 0, "{name}"));
+}
+
 #[test]
 fn text_is_golden() {
     let mut names = HashSet::new();

@@ -96,9 +96,10 @@ const BESIDE_RANKS: usize = 6;
 /// Rows that a team may own where long vectors come in chunks, most first: each is read once for all of them.
 const ROWS_IN_CHUNKS_OF_TEAMS: [usize; 3] = [4, 2, 1];
 
-/// Bytes of shared memory that a kernel may declare, on most cards and on Hopper.
+/// Bytes of shared memory that a kernel may declare. Some compilers let it declare more, and others refuse that.
 const DECLARED: usize = 48 << 10;
-const DECLARED_ON_HOPPER: usize = 227 << 10;
+/// Bytes that a block may have on Hopper, where its launch asks for what is more than that.
+const ROOM_ON_HOPPER: usize = 227 << 10;
 
 /// Components of a chunk of long vectors for teams, and bytes of one for threads; and bytes that kernels declare beside tiles
 /// and levels.
@@ -313,8 +314,14 @@ impl<'p> Needs<'p> {
 /// that are shifted the assembler would take so few registers by itself that pairs wait for each other (4.0 ms in place of
 /// 3.4, of 1e5 x 1e5 points of three components), or more than help; and of plain sums of short points it orders
 /// instructions such that they do (3.06 ms in place of 2.82); not where they are of differences (15.1 ms in place of 13.5, of 2e5 x
-/// 2e5). None otherwise.
-pub(super) fn resident(sections: &Sections<'_>, folding: &Folding, tiling: &Tiling) -> usize {
+/// 2e5). And where launches ask for shared memory, of which the assembler does not know: as many as have room, but no more than
+/// one where that is fewer than four, which need no registers saved. None otherwise.
+pub(super) fn resident(
+    sections: &Sections<'_>,
+    folding: &Folding,
+    tiling: &Tiling,
+    asked: Option<Asked>,
+) -> usize {
     let of_rows = tiling.rows * (sections.bytes(Per::I).div_ceil(4) + folding.words());
     let expanded = sections.square.is_some_and(|square| !square.is_direct());
     let expanded = expanded && sections.long.is_none() && tiling.wide.is_none();
@@ -327,21 +334,57 @@ pub(super) fn resident(sections: &Sections<'_>, folding: &Folding, tiling: &Tili
         {
             BLOCKS_OF_SHORT_ROWS * THREADS / tiling.threads
         }
-        _ => 0,
+        _ => asked.map_or(0, |asked| if asked.blocks < 4 { 1 } else { asked.blocks }),
     }
 }
 
-/// Bytes of shared memory that a kernel may declare.
-pub(super) fn declared(sizes: &Sizes) -> usize {
-    if sizes.capability == (9, 0) { DECLARED_ON_HOPPER } else { DECLARED }
+/// Bytes of shared memory that a block may have.
+pub(super) fn room(sizes: &Sizes) -> usize {
+    if sizes.capability == (9, 0) { ROOM_ON_HOPPER } else { DECLARED }
 }
 
-/// Bytes of the tiles of a block, or of its chunks.
+/// Bytes of the tiles of a block, or of its chunks, or of a tile and rows.
 pub(super) fn tile_bytes(sections: &Sections<'_>, folding: &Folding, tiling: &Tiling) -> usize {
+    let [i, j] = [Per::I, Per::J].map(|per| sections.bytes(per).next_multiple_of(16));
     match &sections.long {
         Some(_) if tiling.team == 1 => chunk_bytes(sections, folding, tiling.threads, tiling.tile),
-        _ => 2 * tiling.tile * sections.bytes(Per::J).next_multiple_of(16),
+        None if tiling.few => tiling.tile * j + tiling.threads * (i + 16),
+        _ => 2 * tiling.slices * tiling.tile * j,
     }
+}
+
+/// Bytes of the seldom levels of many sums.
+fn level_bytes(folding: &Folding, tiling: &Tiling) -> usize {
+    tiling.threads * tiling.rows * folding.seldom_bytes()
+}
+
+/// What a launch asks for of shared memory: levels of sums, and behind them the tiles of short vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) tiles_at: usize,
+    pub(super) bytes: usize,
+    /// Blocks that a multiprocessor has shared memory for.
+    blocks: usize,
+}
+
+/// What is asked for, where a kernel needs more than it may declare.
+pub(super) fn asked(
+    sections: &Sections<'_>,
+    folding: &Folding,
+    tiling: &Tiling,
+    shares_levels: bool,
+) -> Option<Asked> {
+    let levels = if shares_levels { level_bytes(folding, tiling) } else { 0 };
+    let tiles = tile_bytes(sections, folding, tiling);
+    let tiles_at = levels.next_multiple_of(16);
+    let bytes = match tiling.skeleton(sections) {
+        Skeleton::Wide => return None,
+        Skeleton::Short => tiles_at + tiles,
+        _ => tiles_at,
+    };
+    let all = tiles + levels + BESIDE_LEVELS;
+    let asked = Asked { tiles_at, bytes, blocks: ROOM_ON_HOPPER / all };
+    (all > DECLARED && bytes > 0).then_some(asked)
 }
 
 /// Whether the seldom levels of many sums are in shared memory, beside all else there: in local memory they would be
@@ -352,10 +395,10 @@ pub(super) fn shares_levels(
     tiling: &Tiling,
     sizes: &Sizes,
 ) -> bool {
-    let seldom = tiling.threads * tiling.rows * folding.seldom_bytes();
+    let levels = level_bytes(folding, tiling);
     let tiles = tile_bytes(sections, folding, tiling);
-    let room = declared(sizes).saturating_sub(tiles + BESIDE_LEVELS);
-    tiling.wide.is_none() && seldom > 0 && seldom <= room
+    let room = room(sizes).saturating_sub(tiles + BESIDE_LEVELS);
+    tiling.wide.is_none() && levels > 0 && levels <= room
 }
 
 /// Threads of a block, and rows of each of them: fewer where a call has few rows.
@@ -493,7 +536,7 @@ fn is_wasteful(span: usize, m: usize) -> bool {
 fn team(sections: &Sections<'_>, folding: &Folding, sizes: &Sizes) -> usize {
     let many = (FEW_RANKS + 1..=RANKS_OF_TEAM).contains(&folding.shape.k);
     let tiles = 2 * TEAM * sections.bytes(Per::J).next_multiple_of(16);
-    let room = tiles + BESIDE_LEVELS <= declared(sizes);
+    let room = tiles + BESIDE_LEVELS <= room(sizes);
     if folding.is_ranked() && many && room { TEAM } else { 1 }
 }
 
