@@ -285,6 +285,25 @@ fn launches_ask_for_what_kernels_may_not_declare() {
     each_plans((8, 0), |name, _, plans| assert_eq!(plans.direct.shared(), 0, "{name}"));
 }
 
+/// Kernels of few pairs have rows in shared memory, so that there may be no room for levels.
+#[test]
+fn levels_of_few_pairs_have_room_beside_rows() {
+    let points = ["p", "q", "r", "u", "w"].map(|name| format!("{name} = Vi(64)"));
+    let [p, q, r, u, w] = points.each_ref().map(String::as_str);
+    let plan = |text: &str, door: &dyn Fn(&Plan<'_>)| {
+        let (tape, folding) = sum_of(text, &[p, q, r, u, w, "y = Vj(1)"]);
+        let (multiprocessors, scheme) = (cases::MULTIPROCESSORS, Scheme::Auto);
+        let capability = (8, 0);
+        let sizes = Sizes { batches: 1, m: 10, n: 10, multiprocessors, scheme, capability };
+        let forms = Forms::new(&tape, &folding);
+        door(&Plans::new(&forms, folding, sizes).direct);
+    };
+    plan("p * y", &|plan| assert!(plan.tiling.few && plan.shares_levels));
+    plan("(p + y) * (q + y) * (r + y) * (u + y) * (w + y)", &|plan| {
+        assert!(plan.tiling.few && !plan.shares_levels);
+    });
+}
+
 #[test]
 fn text_is_golden() {
     let mut names = HashSet::new();
