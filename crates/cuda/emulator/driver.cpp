@@ -25,6 +25,8 @@ namespace {
 typedef uint64_t Address;
 enum { OK = 0, INVALID = 1, OUT_OF_MEMORY = 2, INVALID_IMAGE = 200, NOT_FOUND = 500, NOT_SUPPORTED = 801 };
 const size_t PAGE = 4096, GUARD = 256, FILLED = 256 << 20;
+// Shared memory of a block: that a kernel has without asking, and all.
+const size_t DECLARED = 48 << 10, SHARED = 163 << 10;
 const unsigned char GUARD_BYTE = 0xa5;
 
 // Where bytes lie, and what was asked of the system for them.
@@ -59,7 +61,13 @@ void check_blocks(const char* when) {
 
 // A library, and a kernel of it.
 struct Module { void* library; };
-struct Function { std::string name; emulated::Kernel kernel; };
+// What of shared memory a launch may ask for: what is left of DECLARED, unless more was granted.
+struct Function {
+    std::string name;
+    emulated::Kernel kernel;
+    size_t granted;
+    size_t declared() const { return kernel.shared_end - kernel.shared; }
+};
 
 void on_fault(int, siginfo_t* info, void*) { emulated::give_up("a kernel touches %p, where nothing is", info->si_addr); }
 
@@ -222,14 +230,20 @@ int cuModuleGetFunction(Function** to, Module* module, const char* name) {
     void* door = find(std::string("emulated_run_") + name);
     if (!door) return NOT_FOUND;
     // Functions live as long as the process; they are few.
-    Function* function = new Function{name, {}};
+    Function* function = new Function{name, {}, 0};
     unsigned char** shared = (unsigned char**)find("emulated_door_shared");
     function->kernel = {function->name.c_str(), *(emulated::Machine**)find("emulated_door_machine"), (void (*)(void**))door,
         shared[0], shared[1], (unsigned char*)find("emulated_door_dynamic")};
+    function->granted = function->declared() < DECLARED ? DECLARED - function->declared() : 0;
     *to = function;
     return OK;
 }
-int cuFuncSetAttribute(void*, int, int) { return OK; }
+int cuFuncSetAttribute(Function* function, int attribute, int bytes) {
+    std::lock_guard<std::mutex> held(lock);
+    if (attribute != 8 || bytes < 0 || function->declared() + bytes > SHARED) return INVALID;
+    function->granted = bytes;
+    return OK;
+}
 int cuTensorMapEncodeTiled(void*, int, unsigned, Address, const uint64_t*, const uint64_t*, const unsigned*, const unsigned*,
     int, int, int, int) {
     return NOT_SUPPORTED;
@@ -242,6 +256,7 @@ int cuLaunchKernel(Function* function, unsigned x, unsigned y, unsigned z, unsig
     unsigned threads_z, unsigned dynamic_bytes, void*, void** arguments, void**) {
     if (x == 0 || y == 0 || z == 0 || threads == 0 || threads > 1024 || threads_y != 1 || threads_z != 1) return INVALID;
     std::lock_guard<std::mutex> held(lock);
+    if (dynamic_bytes > function->granted) return INVALID;
     struct sigaction former, own = {};
     if (fenced()) {
         own.sa_sigaction = on_fault;

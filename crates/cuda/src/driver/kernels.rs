@@ -6,7 +6,7 @@ use tilework_error::{Error, Result};
 
 use super::{Address, Answer, Driver, Handle};
 
-/// What a kernel has of shared memory without asking for more.
+/// What a kernel has of shared memory without asking for more, with what it declares.
 const DEFAULT_SHARED: u32 = 48 << 10;
 /// The driver's number for the most shared memory that a kernel asks for.
 const MAX_SHARED: c_int = 8;
@@ -32,6 +32,8 @@ pub(crate) struct Grid {
     threads: u32,
     /// Bytes of dynamic shared memory of a block.
     shared: u32,
+    /// Bytes that the kernel declares beside them, at most, where these are many.
+    declared: u32,
     /// Whether all blocks must run at once.
     together: bool,
 }
@@ -54,7 +56,13 @@ impl Grid {
             return Err(Error::unsupported(operation, message));
         }
         let blocks = blocks.map(|blocks| blocks as u32);
-        Ok(Grid { blocks, threads: threads as u32, shared: shared as u32, together: false })
+        let (threads, shared) = (threads as u32, shared as u32);
+        Ok(Grid { blocks, threads, shared, declared: 0, together: false })
+    }
+
+    /// The same with so much shared memory, of a kernel that declares so much beside it.
+    pub(crate) fn asking(self, shared: usize, declared: usize) -> Grid {
+        Grid { shared: shared as u32, declared: declared as u32, ..self }
     }
 
     /// The same of blocks that wait for each other: the driver refuses more than can run at once.
@@ -140,8 +148,8 @@ impl Driver {
         arguments: &mut [*mut c_void],
         stream: Handle,
     ) -> Answer<()> {
-        let Grid { blocks: [x, y, z], threads, shared, together } = grid;
-        if shared > DEFAULT_SHARED {
+        let Grid { blocks: [x, y, z], threads, shared, declared, together } = grid;
+        if shared > 0 && shared + declared > DEFAULT_SHARED {
             // SAFETY: the function is one of a loaded module, as the caller promises.
             let code =
                 unsafe { (self.function_set_attribute)(function, MAX_SHARED, shared as c_int) };

@@ -18,7 +18,7 @@ use super::words::{self, States, shape};
 use super::{Job, key};
 use crate::compile::Module;
 use crate::device::Cuda;
-use crate::driver::{Address, Grid, Handle};
+use crate::driver::{Address, Handle};
 use crate::launch::{self, Args, Width};
 use crate::memory::Block;
 
@@ -263,8 +263,8 @@ impl Job<'_> {
                 let args = Args::new().bytes(&rows.nest).bytes(inputs).bytes(&shape);
                 let args = self.ends(session, plan, args, states, *choice);
                 let blocks = [here[0] * choice.parts, here[1]];
-                let (blocks, shared) = ([blocks[0], blocks[1], 1], plan.shared());
-                let grid = Grid::new(self.name, blocks, plan.tiling.threads, shared)?;
+                let grid = launch::grid(self.name, blocks, plan.tiling.threads)?;
+                let grid = plan.asked.map_or(grid, |it| grid.asking(it.bytes, it.declared));
                 // SAFETY: the source declares these arguments; rows are those of checked layouts,
                 // and the buffers have room for a state of every row and range, and a number of
                 // every block.

@@ -184,11 +184,6 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Bytes of shared memory that a launch of threads asks for.
-    pub(super) fn shared(&self) -> usize {
-        self.asked.map_or(0, |asked| asked.bytes)
-    }
-
     /// Bytes of the tiles of j of a block, where they are more than the card has.
     pub(super) fn too_many_bytes(&self, sizes: &Sizes) -> Option<usize> {
         Some(tiling::tile_bytes(&self.sections, &self.folding, &self.tiling))

@@ -274,7 +274,7 @@ fn launches_ask_for_what_kernels_may_not_declare() {
         let expanded = plans.expanded.iter().map(|it| &it.plan);
         for plan in expanded.chain([&plans.direct]).chain(&plans.others) {
             let asks = print::source(plan, Unit::Pairs).unwrap().contains("#define ASKS\n");
-            assert_eq!(asks, plan.shared() > 0, "{name}");
+            assert_eq!(asks, plan.asked.is_some(), "{name}");
             if let Some(asked) = plan.asked {
                 assert!(asked.tiles_at % 16 == 0 && asked.tiles_at <= asked.bytes, "{name}");
                 seen[usize::from(asked.tiles_at < asked.bytes)] += 1;
@@ -282,7 +282,7 @@ fn launches_ask_for_what_kernels_may_not_declare() {
         }
     });
     assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
-    each_plans((8, 0), |name, _, plans| assert_eq!(plans.direct.shared(), 0, "{name}"));
+    each_plans((8, 0), |name, _, plans| assert_eq!(plans.direct.asked, None, "{name}"));
 }
 
 /// Kernels of few pairs have rows in shared memory, so that there may be no room for levels.

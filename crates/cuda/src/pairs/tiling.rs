@@ -334,7 +334,7 @@ pub(super) fn resident(
         {
             BLOCKS_OF_SHORT_ROWS * THREADS / tiling.threads
         }
-        _ => asked.map_or(0, |asked| if asked.blocks < 4 { 1 } else { asked.blocks }),
+        _ => asked.map_or(0, |asked| if asked.blocks() < 4 { 1 } else { asked.blocks() }),
     }
 }
 
@@ -363,8 +363,15 @@ fn level_bytes(folding: &Folding, tiling: &Tiling) -> usize {
 pub(super) struct Asked {
     pub(super) tiles_at: usize,
     pub(super) bytes: usize,
+    /// Bytes that the kernel declares, at most.
+    pub(super) declared: usize,
+}
+
+impl Asked {
     /// Blocks that a multiprocessor has shared memory for.
-    blocks: usize,
+    fn blocks(&self) -> usize {
+        ROOM_ON_HOPPER / (self.bytes + self.declared)
+    }
 }
 
 /// What is asked for, where a kernel needs more than it may declare.
@@ -382,8 +389,8 @@ pub(super) fn asked(
         Skeleton::Short => tiles_at + tiles,
         _ => tiles_at,
     };
-    let all = tiles + levels + BESIDE_LEVELS;
-    let asked = Asked { tiles_at, bytes, blocks: ROOM_ON_HOPPER / all };
+    let all = tiles + tiles_at + BESIDE_LEVELS;
+    let asked = Asked { tiles_at, bytes, declared: all - bytes };
     (all > DECLARED && bytes > 0).then_some(asked)
 }
 
