@@ -142,20 +142,20 @@ struct AllTrue { FN A neutral() { return 1; } FN A of(A a, A b) { return a != 0 
 template <bool LARGEST> FN bool holds(A held, A v) { return LARGEST ? held >= v : held <= v; }
 template <bool LARGEST> FN A nearer(A a, A b) { return LARGEST ? fmax(a, b) : fmin(a, b); }
 
-// Whether component k of some value of a group is better than the one that is held: by the best of the group.
-template <bool LARGEST, int G> FN bool best_is_better(A held, const T (&v)[G][DIM], int k) {
+// Whether component k of some value of a group may be better than the one that is held; none is where this says no.
+template <bool LARGEST, int G> FN bool may_be_better(f32 held, const T (&v)[G][DIM], int k) {
     A best = v[0][k];
     EACH(u, G) best = nearer<LARGEST>(best, v[u][k]);
     return !holds<LARGEST>(held, best);
 }
-// Of doubles the upper halves are compared first, for which there are more units. Taken for numbers in single precision
-// they are in the same order, but from 2^1017 on for infinite or NaN. Where they do not tell, as for equal values, doubles do.
+// Of doubles the upper halves are compared, for which there are more units. Taken for numbers in single precision they are
+// in the same order, but from 2^1017 on for infinite or NaN. Nothing is asked of the rest here: compilers would have those
+// comparisons done for every group, and whoever puts a value in its place asks for himself.
 FN f32 upper_half(f64 v) { return __int_as_float(__double2hiint(v)); }
-template <bool LARGEST, int G> FN bool has_better(f32 held, const T (&v)[G][DIM], int k) { return best_is_better<LARGEST>(held, v, k); }
-template <bool LARGEST, int G> FN bool has_better(f64 held, const T (&v)[G][DIM], int k) {
+template <bool LARGEST, int G> FN bool may_be_better(f64 held, const T (&v)[G][DIM], int k) {
     bool may = false;
     EACH(u, G) may |= !(LARGEST ? upper_half(v[u][k]) < upper_half(held) : upper_half(v[u][k]) > upper_half(held));
-    return may && best_is_better<LARGEST>(held, v, k);
+    return may;
 }
 
 // The best of each component and where it is; X is an index.
@@ -167,7 +167,7 @@ template <bool LARGEST, class X> struct Best : Steady {
         if (!holds<LARGEST>(held[k], v) && v == v) { held[k] = v; at[k] = j; }
     }
     template <int G> METHOD void steps(const T (&v)[G][DIM], const T (&)[G][WEIGHTS + 1], i32 j) {
-        ALONG(k, DIM) if (has_better<LARGEST>(held[k], v, k)) { EACH(u, G) put(k, v[u][k], j + u); }
+        ALONG(k, DIM) if (may_be_better<LARGEST>(held[k], v, k)) { EACH(u, G) put(k, v[u][k], j + u); }
     }
     METHOD void carry(u32) {}
     METHOD void take(const A* values, const i64* indices) {
@@ -210,7 +210,7 @@ template <bool LARGEST, class X> struct Ranked : Steady {
         at[k * DIM + c] = j;
     }
     template <int G> METHOD void steps(const T (&v)[G][DIM], const T (&)[G][WEIGHTS + 1], i32 j) {
-        ALONG(c, DIM) if (has_better<LARGEST>(held[(KEPT - 1) * DIM + c], v, c)) { EACH(u, G) put(c, v[u][c], j + u); }
+        ALONG(c, DIM) if (may_be_better<LARGEST>(held[(KEPT - 1) * DIM + c], v, c)) { EACH(u, G) put(c, v[u][c], j + u); }
     }
     METHOD void carry(u32) {}
     METHOD void take(const A* values, const i64* indices) {
