@@ -5,6 +5,7 @@ Runs where there is a card. The most that was in use is asked of the driver, whi
 
 import ctypes
 import re
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -36,6 +37,19 @@ class Pool:
         number = ctypes.c_uint64()
         assert self.driver.cuMemPoolGetAttribute(self.handle, what, ctypes.byref(number)) == 0
         return number.value
+
+
+def bytes_beside(call: Callable[[], list[tw.Array]]) -> int:
+    """The most that a second call takes beside its results."""
+    size = sum(result.nbytes for result in call())
+    tw.cuda.synchronize()
+    pool = Pool()
+    pool.begin()
+    before = pool.bytes(USED)
+    results = call()
+    tw.cuda.synchronize()
+    del results
+    return pool.bytes(MOST_USED) - before - size
 
 
 # M, N, D, the width of b, the formula, the reduction and its K.
@@ -75,17 +89,54 @@ def test_little_memory_is_taken_beside_the_arrays(
     used = [(name, array) for name, array in pairs if re.search(rf"\b{name[0]}\b", named)]
     names, there = [name for name, _ in used], [array for _, array in used]
     call = tw.Genred(formula, names, reduction, axis=1, opt_arg=k, formula2=weight)
-    result = call(*there)
-    tw.cuda.synchronize()
-    size = result.nbytes
-    del result
-    tw.cuda.synchronize()
-    pool = Pool()
-    pool.begin()
-    before = pool.bytes(USED)
-    result = call(*there)
-    tw.cuda.synchronize()
-    extra = pool.bytes(MOST_USED) - before - size
+    extra = bytes_beside(lambda: [call(*there)])
+    assert extra < 64 << 20, f"{extra / 2**20:.1f} MiB"
+
+
+def exponent(x: tw.Array, y: tw.Array) -> tw.LazyTensor:
+    return -tw.LazyTensor(x[..., :, None, :]).sqdist(tw.LazyTensor(y[..., None, :, :])) / x.shape[-1]
+
+
+def gaussians(x: tw.Array, y: tw.Array, **options: str) -> list[tw.Array]:
+    return [exponent(x, y).exp().sum(axis=x.ndim - 1, **options)]
+
+
+def with_gradient(x: tw.Array, y: tw.Array, reduction: str) -> list[tw.Array]:
+    i = tw.Vi(x)
+    f = -i.sqdist(tw.Vj(y)) / x.shape[-1]
+    f = f.exp() if reduction == "Sum" else f
+    value, gradients = f.value_and_grad(reduction, [i], axis=1)
+    return [value, *gradients]
+
+
+# The shapes of x and y, their dtype, and what is made of them.
+OTHERS: dict[str, tuple[tuple[int, ...], tuple[int, ...], str, Callable[..., list[tw.Array]]]] = {
+    "sum and gradient": (
+        *((400_000, 64), (5_000, 64), "f4"),
+        lambda x, y: with_gradient(x, y, "Sum"),
+    ),
+    "log-sum-exp and gradient": (
+        *((1_000_000, 10), (5_000, 10), "f4"),
+        lambda x, y: with_gradient(x, y, "LogSumExp"),
+    ),
+    "float64": ((1_000_000, 3), (10_000, 3), "f8", gaussians),
+    "strict": ((200_000, 3), (200_000, 3), "f4", lambda x, y: gaussians(x, y, accuracy="strict")),
+    "batches": ((3_000, 500, 3), (3_000, 400, 3), "f4", gaussians),
+    "batches of wide points": ((300, 2_000, 64), (300, 1_000, 64), "f4", gaussians),
+    "states": (
+        *((300_000, 64), (30_000, 64), "f4"),
+        lambda x, y: [exponent(x, y).exp().partial("Sum", axis=1).arrays()["values"]],
+    ),
+}
+
+
+@card
+@pytest.mark.parametrize("work", OTHERS)
+def test_little_memory_is_taken_by_other_work(work: str) -> None:
+    *shapes, dtype, call = OTHERS[work]
+    rng = np.random.default_rng(0)
+    x, y = (tw.asarray(rng.standard_normal(shape).astype(dtype), device="cuda") for shape in shapes)
+    extra = bytes_beside(lambda: call(x, y))
     assert extra < 64 << 20, f"{extra / 2**20:.1f} MiB"
 
 
@@ -99,24 +150,26 @@ def test_the_driver_counts_what_was_in_use() -> None:
     assert pool.bytes(MOST_USED) - before >= 8 << 20
 
 
-# Work of many seconds, by threads and on tensor cores.
+# Work of many seconds, by threads and on tensor cores, of arrays on the card or of the host.
 LONG = """
 import tilework as tw
 n, dim = (2_000_000, 64) if sys.argv[1] == "tensor cores" else (4_000_000, 3)
-scheme = "1d" if sys.argv[1] == "one range" else "auto"
-x = tw.ones((n, dim), dtype=tw.float32, device="cuda")
+options = {"scheme": "1d"} if sys.argv[1] == "one range" else {}
+if sys.argv[1] == "streamed":
+    n, options = 8_000_000, {"device": "cuda"}
+x = tw.ones((n, dim), dtype=tw.float32, device=None if "device" in options else "cuda")
 small = x[:100]
 d2 = tw.Vi(x).sqdist(tw.Vj(x))
 # Compiled before.
-first = tw.asarray((-tw.Vi(small).sqdist(tw.Vj(small))).exp().sum(axis=1)).to_device("cpu")
+first = tw.asarray((-tw.Vi(small).sqdist(tw.Vj(small))).exp().sum(axis=1, **options)).to_device("cpu")
 tw.cuda.synchronize()
 try:
     print("begins", flush=True)
-    (-d2).exp().sum(axis=1, scheme=scheme)
+    (-d2).exp().sum(axis=1, **options)
     tw.cuda.synchronize()
 except KeyboardInterrupt:
     print("stopped", time.process_time(), flush=True)
-again = (-tw.Vi(small).sqdist(tw.Vj(small))).exp().sum(axis=1)
+again = (-tw.Vi(small).sqdist(tw.Vj(small))).exp().sum(axis=1, **options)
 assert float(tw.max(tw.abs(again.to_device("cpu") - first))) == 0 and float(again[0, 0]) == 100
 print("intact")
 """
@@ -124,7 +177,7 @@ print("intact")
 
 @card
 @needs_proc
-@pytest.mark.parametrize("work", ["threads", "one range", "tensor cores"])
+@pytest.mark.parametrize("work", ["threads", "one range", "tensor cores", "streamed"])
 def test_a_long_formula_is_given_up(work: str) -> None:
     """Within a second beside what is compiled, and the card is usable after."""
     took, said = stop(LONG, work)

@@ -17,7 +17,8 @@ use crate::s;
 
 impl LazyTensor {
     /// The values of a reduction, and the gradients of the sum of `e` times them (of their sum, if
-    /// there is no `e`) towards some variables.
+    /// there is no `e`) towards some variables. What came from one pass may be views of parts of one
+    /// array, which nothing else has.
     ///
     /// ```
     /// use tilework::Array;
@@ -90,10 +91,7 @@ impl Work {
             _ => Ok((self.run(&self.reduction, &self.arrays, options)?, Vec::new())),
         };
         let (value, mut found) = options.pass(0, passes, first)?;
-        let ones = match e {
-            Some(e) => e.clone(),
-            None => Array::full_on(value.device(), value.shape(), 1.0, self.dtype)?,
-        };
+        let mut incoming = e.cloned();
         let mut gradients = Vec::with_capacity(of.len());
         let mut pass = 0;
         for &variable in of {
@@ -102,8 +100,13 @@ impl Work {
                 Some(known) => found.swap_remove(known).1,
                 None => {
                     pass += 1;
+                    let ones = || Array::full_on(value.device(), value.shape(), 1.0, self.dtype);
+                    let incoming = match &mut incoming {
+                        Some(e) => e,
+                        none => none.insert(ones()?),
+                    };
                     let towards = |options: &Options<'_>| {
-                        self.gradient_towards(variable, &ones, Some(&value), options)
+                        self.gradient_towards(variable, incoming, Some(&value), options)
                     };
                     options.pass(pass.min(passes - 1), passes, towards)?
                 }
@@ -166,16 +169,18 @@ impl Work {
         if let Some(e) = e {
             scale = (&scale * &self.checked(e)?)?;
         }
-        let slopes = (&sums.slice(&s![Ellipsis, 1..])? * &scale)?;
+        // In place, for rows may be many.
+        let slopes = sums.slice(&s![Ellipsis, 1..])?;
+        slopes.mul_assign(&scale)?;
         let (_, gradients) = self.parted(&slopes, 1, here)?;
         Ok((value, gradients))
     }
 
-    /// The first components, and what follows for each variable.
+    /// The first components, and what follows for each variable: views, since copies would take as much memory again.
     fn parted(&self, sums: &Array, dim: usize, here: &[Variable]) -> Result<Together> {
         let part = |from: usize, len: usize| {
             let (from, to) = (from as isize, (from + len) as isize);
-            sums.slice(&s![Ellipsis, from..to])?.compact()
+            sums.slice(&s![Ellipsis, from..to])
         };
         let mut from = dim;
         let mut gradients = Vec::with_capacity(here.len());
