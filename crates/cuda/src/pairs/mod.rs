@@ -1,7 +1,7 @@
 //! Reductions over pairs: kernels printed for the formula at hand.
 //!
-//! The walk of a call: [`run`] does a call that no kernel takes whole as several (`calls`), and looks for the
-//! `forms` of a formula: many components in `slices`, weights times `right`-hand sides. It makes a `plan` (sections of
+//! The walk of a call: [`run`] does a call that no kernel takes whole as several (`calls`), has distances whose
+//! `order` alone is asked for taken by their squares, and looks for the `forms` of a formula: many components in `slices`, weights times `right`-hand sides. It makes a `plan` (sections of
 //! the tape, rows and tiles, ranges of j), and a second one where the formula has a `square` that may be expanded, on
 //! tensor cores where it is `wide`. `launching` looks kernels up or has them printed (`print`) and compiled, and measures
 //! the data where there is a choice; `launching_rows` launches `reduce` over blocks of i and ranges of j, then `merge`
@@ -24,6 +24,7 @@ mod launching_rows;
 mod launching_wide;
 mod long;
 mod norms;
+mod order;
 mod plan;
 mod print;
 mod right;
@@ -49,6 +50,7 @@ use crate::device::Cuda;
 use crate::launch::Nest;
 use calls::Calls;
 use folding::Folding;
+use order::Ordered;
 use plan::{Plan, Sizes};
 use right::{Columns, Right};
 use slices::{MOST_WORDS, Slices};
@@ -62,6 +64,9 @@ pub(crate) fn run(
     request: &PairReduce<'_>,
     name: &str,
 ) -> Result<()> {
+    if let Some(ordered) = Ordered::of(request) {
+        return ordered.ask(request, name, |squares| run(cuda, session, squares, name));
+    }
     let folding = Folding::new(request);
     let forms = Forms::new(request.tape, &folding);
     if let Some(by) = Calls::of(request, &forms, &folding) {
@@ -102,6 +107,13 @@ pub(crate) fn explain(
     request: &PairReduce<'_>,
     name: &str,
 ) -> Result<String> {
+    if let Some(ordered) = Ordered::of(request) {
+        let explained = |squares: &PairReduce<'_>| explain(cuda, session, squares, name);
+        let said = ordered.ask(request, name, explained)?;
+        return Ok(format!(
+            "order     that of the squares, which are looked at in place of the formula\n{said}"
+        ));
+    }
     let folding = Folding::new(request);
     let forms = Forms::new(request.tape, &folding);
     if let Some(by) = Calls::of(request, &forms, &folding) {
