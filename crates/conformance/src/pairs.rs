@@ -3,7 +3,7 @@
 use tilework::formula::parse::formula;
 use tilework::formula::reduction::{REDUCTIONS, Weight};
 use tilework::formula::{Category, Expr, Reduction};
-use tilework::pairs::{Axis, Genred, LazyTensor, Options, Partial, Progress, SumScheme};
+use tilework::pairs::{Accuracy, Axis, Genred, LazyTensor, Options, Partial, Progress, SumScheme};
 use tilework::{Array, DType, Device, Result, s, set_num_threads};
 use tilework_ops::random::{block, uniform_f64};
 
@@ -425,7 +425,16 @@ pub fn odds_and_ends(device: Device, n: usize) {
     close("matmul", &floats(&k.matmul(&b).expect("matmul")), &[6.6, 6.6], 1e-6);
     let turned = k.t().and_then(|t| t.sum(0)).expect("sum");
     close("transpose", &floats(&turned), &[3.3, 3.3], 1e-6);
-    assert!(k.explain("Sum", 1, None, &Options::default()).expect("explain").contains("per pair"));
+    let explained = |accuracy: Accuracy| {
+        let options = Options { accuracy, ..Options::default() };
+        k.exp().and_then(|k| k.explain("Sum", 1, None, &options)).expect("explain")
+    };
+    assert!(explained(Accuracy::Declared).contains("per pair"));
+    let card = ![Device::cpu(), Device::reference()].contains(&device);
+    for (accuracy, own) in [(Accuracy::Declared, card), (Accuracy::Strict, false)] {
+        let said = explained(accuracy);
+        assert_eq!(said.contains("the card's own exponentials within 2^-22"), own, "{said}");
+    }
 }
 
 /// The oracle is reached the way a user would: a formula without its text.

@@ -5,11 +5,12 @@ use std::fmt::{Display, Write};
 
 use tilework_backend::{Session, SumScheme, square};
 use tilework_error::Result;
-use tilework_ops::DType;
 use tilework_ops::pair_fold::Monoid;
-use tilework_tape::Per;
+use tilework_ops::{DType, Id};
+use tilework_tape::{Action, Per};
 
 use super::cut::Cut;
+use super::folding::Folding;
 use super::plan::{Plan, Sizes};
 use super::slices::{Of, Slices};
 use super::wide::MOST_RANGES;
@@ -186,7 +187,7 @@ impl Job<'_> {
                 }
                 _ => "no square that may be expanded, or none that pays",
             };
-            return format!("direct: {why}; every operation is rounded as it is written");
+            return format!("direct: {why}; every operation is as it is written");
         };
         let tape = expanded.plan.sections.tape;
         let about = if moved { " about a centre" } else { "" };
@@ -194,7 +195,7 @@ impl Job<'_> {
             _ if expanded.square.is_direct() => {
                 let limit = expanded.limit;
                 return format!(
-                    "direct: accuracy is strict; every operation is rounded as it is written, but for exponents in blocks whose \
+                    "direct: accuracy is strict; every operation is as it is written, but for exponents in blocks whose \
                      norms of these are at most {limit:.3} (here up to {:.3}), where exp(a) is a normal number and errs by at most \
                      |a| 2^-23 + 2^-22, a being the product with the rounded distance",
                     x.max(y)
@@ -258,12 +259,37 @@ fn of_sections(plan: &Plan<'_>, lines: &mut Lines) {
     let products = sections.terms.iter().filter(|term| term.factor.is_some()).count();
     let passing = sections.passing.iter().filter(|passing| **passing).count();
     lines.add("fused", format!("{passing} vectors into loops, {products} products into sums"));
+    if let Some(errors) = of_own_instructions(plan) {
+        lines.add("own", format!("the card's own {errors}"));
+    }
     if let Some(right) = &plan.right {
         let (dim, columns) = (plan.folding.shape.dim, right.of.columns());
         let how = "TF32 heads and tails on tensor cores, left every 32 of j";
         let what = format!("weights times {columns} columns for {dim} components, {how}");
         lines.add("right", format!("{what}, error of a product <= {TF32_PRODUCT:.1e}"));
     }
+}
+
+/// What is done by `kernels/pair_math.cu`, and the relative errors of that.
+fn of_own_instructions(plan: &Plan<'_>) -> Option<String> {
+    let Folding { computes, accumulates, strict, .. } = plan.folding;
+    let any = |ids: &[Id]| {
+        let is = |action: &Action| matches!(action, Action::Apply(id) if ids.contains(id));
+        plan.sections.tape.steps().iter().any(|step| is(&step.action))
+    };
+    let shifted = plan.folding.monoid() == Monoid::Shifted && !strict;
+    let exponentials = any(&[Id::Exp2Pair]) || (shifted && accumulates == DType::Float32);
+    let others = any(&[Id::RcpPair, Id::RsqrtPair, Id::SqrtPair]) && computes == DType::Float32;
+    let of_exponentials = match computes {
+        DType::Float32 => "exponentials within 2^-22",
+        _ => "exponentials within 1.1 units in the last place",
+    };
+    let said = [
+        exponentials.then(|| format!("{of_exponentials}, 0 below the normal numbers")),
+        others.then(|| "roots and reciprocals within 2^-23".to_owned()),
+    ];
+    let said: Vec<_> = said.into_iter().flatten().collect();
+    (!said.is_empty()).then(|| said.join("; "))
 }
 
 fn of_slices(slices: &Slices) -> String {
