@@ -23,6 +23,8 @@ pub(super) struct Folding {
     pub(super) strict: bool,
     /// Whether the outputs are results, not states.
     pub(super) finish: bool,
+    /// Whether results are logarithms of what they would be.
+    pub(super) logarithm: bool,
     /// The dtype of the values that are written.
     pub(super) output: DType,
 }
@@ -40,6 +42,7 @@ impl Folding {
             compensated: request.sums == SumScheme::Kahan,
             strict: request.accuracy == Accuracy::Strict,
             finish: request.finish,
+            logarithm: false,
             output,
         }
     }
@@ -56,6 +59,7 @@ impl Folding {
             compensated: false,
             strict: false,
             finish: true,
+            logarithm: false,
             output: slot.dtype,
         }
     }

@@ -21,6 +21,7 @@ pub(super) fn of(plan: &Plan<'_>, unit: Unit) -> Vec<u8> {
         folding.compensated as u8,
         folding.strict as u8,
         folding.finish as u8,
+        folding.logarithm as u8,
         folding.output as u8,
         tiling.team as u8,
     ];

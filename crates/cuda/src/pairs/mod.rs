@@ -22,6 +22,7 @@ mod key;
 mod launching;
 mod launching_rows;
 mod launching_wide;
+mod logs;
 mod long;
 mod norms;
 mod order;
@@ -50,6 +51,7 @@ use crate::device::Cuda;
 use crate::launch::Nest;
 use calls::Calls;
 use folding::Folding;
+use logs::Logs;
 use order::Ordered;
 use plan::{Plan, Sizes};
 use right::{Columns, Right};
@@ -143,6 +145,7 @@ struct Forms<'t> {
     many: Option<Slices>,
     right: Option<Right>,
     columns: Option<Columns>,
+    logs: Option<Logs>,
 }
 
 impl<'t> Forms<'t> {
@@ -154,7 +157,8 @@ impl<'t> Forms<'t> {
             if few.is_none() { Slices::of_parts(tape, folding, MOST_WORDS) } else { Vec::new() };
         let (right, many) = Right::sliced(tape, folding).unzip();
         let (ranks, many, columns) = (ranks.flatten(), many.flatten(), Columns::new(tape));
-        Forms { tape, few, ranks, parts, little: OnceCell::new(), many, right, columns }
+        let logs = Logs::new(tape, folding);
+        Forms { tape, few, ranks, parts, little: OnceCell::new(), many, right, columns, logs }
     }
 }
 
@@ -278,6 +282,7 @@ impl<'r> Plans<'r> {
         if other.as_ref().is_none_or(|it| !it.plan.sections.by_tiles()) {
             other = summed(forms, whole, sizes).or(other);
         }
+        other = other.or_else(|| logarithms(forms, whole, sizes));
         let expanded = other.or_else(|| {
             if !forms.parts.is_empty() {
                 return None;
@@ -318,6 +323,16 @@ fn summed<'r>(forms: &'r Forms<'r>, folding: Folding, sizes: Sizes) -> Option<Ex
     let limit = square.limit(&columns.tape);
     let difference = Some(columns.difference);
     Some(Expanded { plan: Plan { difference, ..plan }, square, limit })
+}
+
+/// A plan that sums exponentials for their logarithm, on tensor cores.
+fn logarithms<'r>(forms: &'r Forms<'r>, folding: Folding, sizes: Sizes) -> Option<Expanded<'r>> {
+    let logs = forms.logs.as_ref()?;
+    let (tape, folding) = (&logs.tape, logs.folding(&folding));
+    let square = expanded(tape, &folding, &sizes).filter(|square| square.leave().is_some())?;
+    let plan = Plan::new(tape, folding, sizes, Some(square));
+    let limit = square.limit(tape);
+    plan.fits(&sizes).then_some(Expanded { plan, square, limit })
 }
 
 /// A plan that multiplies weights by right-hand sides, where that may pay.

@@ -264,6 +264,7 @@ mod tests {
             compensated: false,
             strict: false,
             finish: true,
+            logarithm: false,
             output: DType::Float32,
         }
     }

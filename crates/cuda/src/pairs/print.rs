@@ -394,6 +394,7 @@ fn states(plan: &Plan<'_>, merges: bool) -> String {
     let first = if folding.shape.weights == 0 { 1 } else { 2 };
     let result = match folding.fold.row().finish {
         _ if !folding.finish => "s.value(k)".to_owned(),
+        _ if folding.logarithm => "log(s.value(k))".to_owned(),
         Finish::AsIs => "s.value(k)".to_owned(),
         Finish::OverCount => "s.value(k) / count".to_owned(),
         Finish::LogSums => format!("s.value(0) + log(s.value({first} + k))"),

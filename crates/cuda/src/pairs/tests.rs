@@ -52,6 +52,7 @@ fn plain(reduction: &Reduction, dtype: DType, strict: bool) -> Folding {
         compensated: false,
         strict,
         finish: true,
+        logarithm: false,
         output: dtype,
     }
 }
