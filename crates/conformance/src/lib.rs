@@ -19,10 +19,12 @@ pub mod pairs_golden;
 pub mod pairs_gradients;
 pub mod pairs_kernels;
 pub mod pairs_nearest;
+pub mod pairs_parts;
 pub mod pairs_random;
 pub mod pairs_shapes;
 pub mod pairs_sizes;
 pub mod pairs_strict;
+pub mod pairs_strided;
 pub mod reductions;
 pub mod values;
 

@@ -276,6 +276,57 @@ pub fn nearest_on_a_line(device: Device) {
     }
 }
 
+/// The indices of the smallest distances and of the largest negatives are those of squares that are as small, at sizes of
+/// both forms: of roots that rounding makes equal any may come first.
+pub fn orders_of_squares(device: Device) {
+    for (m, n, dim) in [(33, 70, 3), (500, 3000, 3), (4000, 4200, 64)] {
+        if m * n * dim > 1 << 24 && !is_card(device) {
+            continue;
+        }
+        let rng = Rng::new(23);
+        let points = |rows: usize| {
+            let numbers = rng.normal(&[rows, dim], DType::Float32).expect("normal");
+            numbers.to_device(device).expect("to_device")
+        };
+        let (x, y) = (points(m), points(n));
+        let (i, j) = (LazyTensor::vi(&x).expect("i"), LazyTensor::vj(&y).expect("j"));
+        let square = i.sqdist(&j).expect("square");
+        let root = square.sqrt().expect("root");
+        let [minus, minus_root] = [&square, &root].map(|it| it.negative().expect("negative"));
+        for (k, smallest, largest) in [(1, "ArgMin", "ArgMax"), (10, "ArgKMin", "ArgKMax")] {
+            let options = Options { k: (k > 1).then_some(k), ..Options::default() };
+            // Squares of what was found, by themselves, in float64.
+            let squares = |of: &LazyTensor, reduction: &str| {
+                let found = of.reduce(reduction, 1, None, &options).expect(reduction).indices;
+                let places = found.and_then(|at| at.to_vec::<i64>().ok()).expect("indices");
+                let [x, y] = [&x, &y].map(|it| it.to_vec::<f32>().expect("points"));
+                let square = |(place, &j): (usize, &i64)| {
+                    let (row, j) = (place / k, usize::try_from(j).expect("an index"));
+                    let pairs = x[row * dim..][..dim].iter().zip(&y[j * dim..][..dim]);
+                    pairs.map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum::<f64>()
+                };
+                places.iter().enumerate().map(square).collect::<Vec<f64>>()
+            };
+            let expected = squares(&square, smallest);
+            for (of, reduction) in [(&root, smallest), (&minus, largest), (&minus_root, largest)] {
+                let what = format!("{reduction} of {m} x {n}, D = {dim}");
+                let found = squares(of, reduction);
+                assert_eq!(found.len(), expected.len(), "{what}");
+                for (found, expected) in found.iter().zip(&expected) {
+                    assert!(
+                        (found - expected).abs() <= 1e-5 * expected,
+                        "{what}: {found}, {expected}"
+                    );
+                }
+                if is_card(device) {
+                    let said = of.explain(reduction, 1, None, &options).expect("explain");
+                    assert!(said.contains("that of the squares"), "{what}: {said}");
+                }
+            }
+        }
+    }
+}
+
 /// Extremes of doubles from one end of their range to the other, of which a card compares the upper halves first: values
 /// that differ in their last bits, of either sign, subnormal, infinite and missing ones, each the best of some rows.
 pub fn extremes_of_doubles(device: Device) {

@@ -2,7 +2,8 @@
 
 use tilework_conformance::{
     Device, on, pairs, pairs_bounds, pairs_centred, pairs_course, pairs_golden, pairs_gradients,
-    pairs_kernels, pairs_nearest, pairs_random, pairs_shapes, pairs_sizes, pairs_strict,
+    pairs_kernels, pairs_nearest, pairs_parts, pairs_random, pairs_shapes, pairs_sizes,
+    pairs_strict, pairs_strided,
 };
 
 macro_rules! device {
@@ -168,6 +169,26 @@ fn streamed() {
 }
 
 #[test]
+fn parts_of_many() {
+    pairs_parts::parts_of_many(Device::cpu());
+    pairs_parts::parts_of_many(Device::reference());
+    on(Device::parse("cuda:0"), pairs_parts::parts_of_many);
+}
+
+#[test]
+fn streamed_of_many() {
+    pairs_parts::streamed_of_many(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_parts::streamed_of_many);
+}
+
+#[test]
+fn strided_points() {
+    pairs_strided::strided_points(Device::cpu());
+    pairs_strided::strided_points(Device::reference());
+    on(Device::parse("cuda:0"), pairs_strided::strided_points);
+}
+
+#[test]
 fn ways_to_sum() {
     pairs_sizes::ways_to_sum(Device::cpu());
     on(Device::parse("cuda:0"), pairs_sizes::ways_to_sum);
@@ -185,6 +206,12 @@ fn nearest_by_distance() {
 fn nearest_on_a_line() {
     pairs_nearest::nearest_on_a_line(Device::cpu());
     on(Device::parse("cuda:0"), pairs_nearest::nearest_on_a_line);
+}
+
+#[test]
+fn orders_of_squares() {
+    pairs_nearest::orders_of_squares(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_nearest::orders_of_squares);
 }
 
 #[test]
