@@ -3,7 +3,7 @@
 //!
 //! Norms with which squares may be expanded leave exponents of two of less than a hundred, with which no sum leaves the
 //! range of float32: nothing has to be shifted, and a pair needs neither a look at the largest exponent nor a way back. On
-//! tensor cores only: there all of a call is in one form, and states of the other never meet these. Called by `mod`.
+//! tensor cores only: there all of a call is in one form, and states of the other never meet these. Called by `pairs`.
 
 use std::f64::consts::LOG2_E;
 

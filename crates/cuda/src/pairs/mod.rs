@@ -1,9 +1,10 @@
 //! Reductions over pairs: kernels printed for the formula at hand.
 //!
 //! The walk of a call: [`run`] does a call that no kernel takes whole as several (`calls`), has distances whose
-//! `order` alone is asked for taken by their squares, and looks for the `forms` of a formula: many components in `slices`, weights times `right`-hand sides. It makes a `plan` (sections of
-//! the tape, rows and tiles, ranges of j), and a second one where the formula has a `square` that may be expanded, on
-//! tensor cores where it is `wide`. `launching` looks kernels up or has them printed (`print`) and compiled, and measures
+//! `order` alone is asked for taken by their squares, and looks for the `forms` of a formula: many components in
+//! `slices`, weights times `right`-hand sides, logarithms of sums (`logs`). It makes a `plan` (sections of the tape,
+//! rows and tiles, ranges of j), and a second one where the formula has a `square` that may be expanded, on tensor
+//! cores where it is `wide`. `launching` looks kernels up or has them printed (`print`) and compiled, and measures
 //! the data where there is a choice; `launching_rows` launches `reduce` over blocks of i and ranges of j, then `merge`
 //! where a row has several ranges, and `launching_wide` does the same part by part. Called by `device.rs`.
 
@@ -145,7 +146,8 @@ struct Forms<'t> {
     many: Option<Slices>,
     right: Option<Right>,
     columns: Option<Columns>,
-    logs: Option<Logs>,
+    /// Where a logarithm may be one of a sum, once that is asked for.
+    logs: OnceCell<Option<Logs>>,
 }
 
 impl<'t> Forms<'t> {
@@ -157,7 +159,7 @@ impl<'t> Forms<'t> {
             if few.is_none() { Slices::of_parts(tape, folding, MOST_WORDS) } else { Vec::new() };
         let (right, many) = Right::sliced(tape, folding).unzip();
         let (ranks, many, columns) = (ranks.flatten(), many.flatten(), Columns::new(tape));
-        let logs = Logs::new(tape, folding);
+        let logs = OnceCell::new();
         Forms { tape, few, ranks, parts, little: OnceCell::new(), many, right, columns, logs }
     }
 }
@@ -327,7 +329,7 @@ fn summed<'r>(forms: &'r Forms<'r>, folding: Folding, sizes: Sizes) -> Option<Ex
 
 /// A plan that sums exponentials for their logarithm, on tensor cores.
 fn logarithms<'r>(forms: &'r Forms<'r>, folding: Folding, sizes: Sizes) -> Option<Expanded<'r>> {
-    let logs = forms.logs.as_ref()?;
+    let logs = forms.logs.get_or_init(|| Logs::new(forms.tape, &folding)).as_ref()?;
     let (tape, folding) = (&logs.tape, logs.folding(&folding));
     let square = expanded(tape, &folding, &sizes).filter(|square| square.leave().is_some())?;
     let plan = Plan::new(tape, folding, sizes, Some(square));
