@@ -63,6 +63,9 @@ impl Logs {
 
 #[cfg(test)]
 mod tests {
+    use std::f64::consts::LN_2;
+
+    use tilework_backend::square::{Tiles, largest_norm};
     use tilework_formula::parse::formula;
     use tilework_formula::{Axis, Purpose, Reduction, lower_for};
 
@@ -105,5 +108,17 @@ mod tests {
         assert!(of(gauss, None, |folding| folding.finish = false).is_none(), "states");
         assert!(of(gauss, None, |folding| folding.strict = true).is_none(), "strict");
         assert!(of(gauss, None, |folding| folding.compensated = true).is_none(), "Kahan");
+    }
+
+    /// Norms count for at least their own share of the error, so this bounds those that tensor cores are used with; a
+    /// square is at most four times as large.
+    #[test]
+    fn exponents_stay_in_range() {
+        for dim in 8..2000 {
+            for leave in [16, 32, 64] {
+                let exponent = 4.0 * largest_norm(LN_2, Tiles::new(dim, leave).norm);
+                assert!(exponent < 60.0, "{exponent} of {dim} components, {leave} at a time");
+            }
+        }
     }
 }

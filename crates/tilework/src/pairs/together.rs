@@ -18,7 +18,7 @@ use crate::s;
 impl LazyTensor {
     /// The values of a reduction, and the gradients of the sum of `e` times them (of their sum, if
     /// there is no `e`) towards some variables. What came from one pass may be views of parts of one
-    /// array, which nothing else has.
+    /// array, which nothing else has: copy what is to outlive the others.
     ///
     /// ```
     /// use tilework::Array;
