@@ -25,6 +25,18 @@ pub(crate) struct Platform {
     pub(crate) devices: u32,
 }
 
+/// Bytes of arguments that a kernel may have, and since which version of the driver and of the compiler so many.
+const ARGUMENT_BYTES: [usize; 2] = [4096, 32_764];
+const MORE_ARGUMENTS_SINCE: (i32, i32) = (12, 1);
+
+impl Platform {
+    /// Bytes of arguments that a kernel may have here.
+    pub(crate) fn argument_bytes(&self) -> usize {
+        let more = self.version.min(self.compiler) >= MORE_ARGUMENTS_SINCE;
+        ARGUMENT_BYTES[usize::from(more)]
+    }
+}
+
 /// Looks for driver, devices and compiler; the reason where one of them is missing.
 pub(crate) fn probe(search: &Search) -> Result<Platform, String> {
     let driver = open(&search.drivers(), Driver::open).map_err(|tried| {

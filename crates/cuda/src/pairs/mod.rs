@@ -212,15 +212,18 @@ impl<'r> Job<'r> {
         let all = || [&direct].into_iter().chain(&others);
         if let Some(bytes) = all().find_map(|plan| plan.too_many_bytes(&sizes)) {
             let message = format!(
-                "two tiles of j take {bytes} bytes, more than the card has of shared memory for a \
-                 block; move the arrays to the CPU"
+                "two j of this formula take {bytes} bytes, and there is room for {} at once on {cuda}; take fewer \
+                 components, or move the arrays to the CPU",
+                tiling::room(&sizes)
             );
             return Err(Error::unsupported(name, message));
         }
-        if let Some(arrays) = all().find_map(Plan::too_many_arrays) {
+        let argument_bytes = cuda.platform().argument_bytes();
+        let too_many = |plan: &Plan<'_>| plan.too_many_arrays(argument_bytes);
+        if let Some([arrays, most]) = all().find_map(too_many) {
             let message = format!(
-                "{arrays} arrays are more than the arguments of a kernel have room for, some 330; join those of \
-                 i and those of j (`concatenate`) and take components, or move the arrays to the CPU"
+                "{arrays} arrays are more than the arguments of a kernel have room for, which is {most}; join those \
+                 of i and those of j (`concatenate`) and take components, or move the arrays to the CPU"
             );
             return Err(Error::unsupported(name, message));
         }
@@ -233,8 +236,10 @@ impl<'r> Job<'r> {
             return Err(Error::unsupported(name, message));
         }
         if all().any(|plan| sizes.batches.saturating_mul(plan.cut.blocks) >= 1 << 31) {
-            let message =
-                format!("{} batches of {m} rows are too many for one call", sizes.batches);
+            let message = format!(
+                "{} batches of {m} rows are too many for one call; take fewer of them at a time",
+                sizes.batches
+            );
             return Err(Error::unsupported(name, message));
         }
         Ok(Some(Job { request, name, direct, others, expanded, by_block, sizes, batches }))

@@ -24,8 +24,7 @@ use super::wide;
 /// Bytes of ranks that a thread may keep by itself.
 const RANKS_BYTES: usize = 2 << 10;
 
-/// Bytes of arguments that a kernel may have; those of an array, with its strides along batch axes; and of all else.
-const MOST_ARGUMENTS: usize = 32_764;
+/// Bytes of arguments of a kernel: those of an array, with its strides along batch axes, and of all else but numbers.
 const ARGUMENTS_OF_ARRAY: usize = 96;
 const BESIDE_ARRAYS: usize = 1 << 10;
 
@@ -197,12 +196,13 @@ impl<'a> Plan<'a> {
         Some(self.folding.state_bytes()).filter(|bytes| alone && *bytes > RANKS_BYTES)
     }
 
-    /// Arrays of a formula, where they are more than a kernel has room for among its arguments.
-    pub(super) fn too_many_arrays(&self) -> Option<usize> {
+    /// Arrays of a formula, where they are more than a kernel with so many bytes of arguments has room for; and how many
+    /// it has room for.
+    pub(super) fn too_many_arrays(&self, argument_bytes: usize) -> Option<[usize; 2]> {
         let arrays = self.sections.tape.inputs().len();
-        let numbers = self.arguments().count() * size_of::<u64>();
-        let bytes = BESIDE_ARRAYS + arrays * ARGUMENTS_OF_ARRAY + numbers;
-        (bytes > MOST_ARGUMENTS).then_some(arrays)
+        let beside = BESIDE_ARRAYS + self.arguments().count() * size_of::<u64>();
+        let most = argument_bytes.saturating_sub(beside) / ARGUMENTS_OF_ARRAY;
+        (arrays > most).then_some([arrays, most])
     }
 
     /// Whether a block has room for its tiles, which those on tensor cores are made for.
@@ -337,7 +337,13 @@ mod tests {
 
     #[test]
     fn arguments_have_room_for_hundreds_of_arrays() {
-        for (count, fits) in [(2, true), (300, true), (400, false)] {
+        for (count, bytes, fits) in [
+            (2, 32_764, true),
+            (300, 32_764, true),
+            (400, 32_764, false),
+            (2, 4096, true),
+            (40, 4096, false),
+        ] {
             let mut build = Builder::new();
             let inputs: Vec<_> =
                 (0..count).map(|_| build.input(Slot::scalar(DType::Float32), Per::I)).collect();
@@ -345,7 +351,9 @@ mod tests {
             let total = build.fold(tilework_ops::FoldId::Sum, all).unwrap();
             let tape = build.finish(&[total]).unwrap();
             let plan = Plan::new(&tape, sum(1), sizes(1, 9, 9, Scheme::Auto), None);
-            assert_eq!(plan.too_many_arrays(), (!fits).then_some(count));
+            let refused = plan.too_many_arrays(bytes);
+            assert_eq!(refused.map(|[arrays, _]| arrays), (!fits).then_some(count));
+            assert!(refused.is_none_or(|[_, most]| 30 < most && most < count), "{refused:?}");
         }
     }
 
