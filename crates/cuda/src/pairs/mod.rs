@@ -284,6 +284,7 @@ impl<'r> Plans<'r> {
         if direct.tiling.few {
             return Plans { direct, others, expanded: None, by_block: false };
         }
+        let choose = |plan: &Plan<'_>| plan.chooses() && direct.is_short();
         // Of short points threads sum columns, of others tensor cores do.
         let mut other = weighted(forms, whole, sizes);
         if other.as_ref().is_none_or(|it| !it.plan.sections.by_tiles()) {
@@ -301,13 +302,13 @@ impl<'r> Plans<'r> {
                 return None;
             }
             let plan = Plan { slices, ..Plan::new(tape, folding, sizes, Some(square)) };
-            // Nothing is measured before differences: blocks of either form choose.
-            let suits = !square.is_direct() || plan.chooses() && direct.is_short();
+            // Nothing is measured before differences, so that only blocks can choose.
+            let suits = !square.is_direct() || choose(&plan);
             let limit = square.limit(tape);
             (suits && plan.fits(&sizes)).then_some(Expanded { plan, square, limit })
         });
-        let by_block = expanded.as_ref().filter(|it| it.plan.chooses() && direct.is_short());
-        let beside = by_block.map(|it| Plan::beside(tape, folding, sizes, &it.plan));
+        let beside = expanded.as_ref().filter(|it| choose(&it.plan));
+        let beside = beside.map(|it| Plan::beside(tape, folding, sizes, &it.plan));
         let by_block = beside.is_some();
         let direct = beside.map_or(direct, |plan| Plan { slices, ..plan });
         Plans { direct, others, expanded, by_block }
