@@ -15,8 +15,8 @@
 // as weights, by right-hand sides. A thread has two rows and a quarter of a tile's columns.
 //
 // Declared before, with `hopper.cu`, `pairs_ends.cu` and `pairs_parts.cu`: GROUPS, groups
-// of four warps that have 64 rows each; COLUMNS of a tile; STAGES; RESIDENT, whether all tiles of a group's
-// rows stay in shared memory; DEPTHS, 64, 32 or 0; LEAVE; SHALLOW (D <= DEPTHS); PARTS of LEAVE in a tile;
+// of four warps that have 64 rows each; COLUMNS of a tile; STAGES; STAGE_BYTES of shared memory for each, and KEPT_BYTES
+// behind them for `Kept`, as the launch asks for; RESIDENT, whether all tiles of a group's rows stay in shared memory; DEPTHS, 64, 32 or 0; LEAVE; SHALLOW (D <= DEPTHS); PARTS of LEAVE in a tile;
 // GROUP, pairs that are folded together; OUTSIDE (the part of |x|^2 is applied after all pairs, or by the
 // filter); RIGHT, the columns of right-hand sides; POINT_X and POINT_Y, the numbers of the points' inputs;
 // the sections `Once`, `OfI`, `OfJ`, `once`, `of_i`, `of_j` as in `pairs.cu`, but that where DEPTHS > 0
@@ -87,6 +87,7 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1) wide(
         }
         return;
     }
+    static_assert(STAGE == STAGE_BYTES && (int)Kept::BYTES == KEPT_BYTES, "as the launch asks for");
     static_assert(GROUPS == 2 || GROUPS == 3 || GROUPS == 4 || GROUPS == 6, "whose registers are known");
     more_registers<GROUPS == 2 ? 232 : GROUPS == 3 ? 152 : GROUPS == 4 ? 104 : 80>();
     u64 at[OPERANDS];

@@ -77,6 +77,7 @@ FN void fold_tile(const Once& p, const OfI (&x)[2], const Tile& tile, const f32 
 }
 
 struct Kept {
+    enum { BYTES = 0 };
     State s[2];
 
     METHOD void init(const Own&, const Shape&, const Partial&, const Choice&, const Wide&, void*) {

@@ -16,6 +16,7 @@
 #define SIDE_BYTES (RIGHT * 256) // of 32 of j
 
 struct Kept {
+    enum { BYTES = RIGHT / 2 * 128 * GROUPS * (int)sizeof(f32) };
     f32 sum[RIGHT / 2];
     f32* total; // this thread's, at a distance of all threads that multiply
 

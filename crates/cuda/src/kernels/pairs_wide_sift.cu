@@ -104,6 +104,8 @@ struct Waiting {
 };
 
 struct Kept {
+    // What waits and what was found, of both rows of all threads that sift.
+    enum { BYTES = (2 * ROOM + 2 * 2 * FOUND) * STRIDE * (int)sizeof(T) };
     // What a square may be wrong by; what may be among the smallest of a row; and what of that a lane
     // would keep.
     T bound, reach[2], gate[2];

@@ -16,10 +16,9 @@ use super::course::Course;
 use super::cut::{Cut, MERGE_THREADS, lanes};
 use super::plan::{Plan, Sizes};
 use super::print::Unit;
-use super::right::Right;
 use super::slices::Of;
 use super::wide::{Parts, RIGHT_BYTES, SIDE};
-use super::words::{shape, steps, words};
+use super::words::{WideWords, shape, steps};
 use super::{Expanded, Job};
 use crate::compile::Module;
 use crate::device::Cuda;
@@ -253,27 +252,40 @@ impl Job<'_> {
     ) -> Vec<u8> {
         let tape = plan.sections.tape;
         let depth = square.dim(tape);
-        let at = part.map_or([0; 5], |(s, ..)| [s.rows, s.columns, s.of_columns, s.norms, s.right]);
-        let counts = part.map_or([0; 2], |(_, parts, _)| [parts.rows, parts.columns]);
-        let first = part.map_or(0, |(.., first)| first);
-        let mut bytes = words(&at);
-        bytes.extend(words(&[centres]));
-        bytes.extend(counts.iter().flat_map(|&count| (count as u32).to_le_bytes()));
+        let scratch = |of: fn(&Scratch) -> Address| part.map_or(0, |(scratch, ..)| of(scratch));
+        let count = |of: fn(&Parts) -> usize| part.map_or(0, |(_, parts, _)| of(parts) as u32);
         let depths = plan.tiling.wide.map_or(0, |wide| wide.depths) as u32;
-        let deep = if depths == 0 { 1 } else { depth.div_ceil(depths) };
-        bytes.extend([depth, deep].iter().flat_map(|x| x.to_le_bytes()));
-        let doubt = [square.doubt(tape) as f32, SUBNORMAL * depth as f32];
-        let shares = square.shares(tape).map(|share| share as f32);
-        bytes.extend(doubt.iter().chain(&shares).flat_map(|x| x.to_le_bytes()));
-        bytes.extend([goes_on, ends].iter().flat_map(|&flag| u32::from(flag).to_le_bytes()));
+        let [of_norm, of_split, of_largest, of_later, of_centre] =
+            square.shares(tape).map(|share| share as f32);
         let right = plan.right.as_ref().map(|right| right.of);
         let difference = right.and_then(|right| right.difference);
-        let [from, alike] = difference.map_or([0; 2], |it| [it.from, it.len]);
-        let sides = right.map_or(0, Right::sides);
-        let of_right = [plan.folding.shape.dim, first, from, alike, sides];
-        bytes.extend(of_right.iter().flat_map(|&number| (number as u32).to_le_bytes()));
-        debug_assert_eq!(bytes.len(), 120, "`Wide` of the kernels");
-        bytes
+        WideWords {
+            rows: scratch(|it| it.rows),
+            columns: scratch(|it| it.columns),
+            of_columns: scratch(|it| it.of_columns),
+            row_norms: scratch(|it| it.norms),
+            right: scratch(|it| it.right),
+            centre: centres,
+            row_count: count(|it| it.rows),
+            column_count: count(|it| it.columns),
+            depth,
+            deep: if depths == 0 { 1 } else { depth.div_ceil(depths) },
+            error: square.doubt(tape) as f32,
+            least: SUBNORMAL * depth as f32,
+            of_norm,
+            of_split,
+            of_largest,
+            of_later,
+            of_centre,
+            goes_on: goes_on.into(),
+            ends: ends.into(),
+            dim: plan.folding.shape.dim as u32,
+            first: part.map_or(0, |(.., first)| first as u32),
+            from: difference.map_or(0, |it| it.from as u32),
+            alike: difference.map_or(0, |it| it.len as u32),
+            sides: right.map_or(0, |right| right.sides() as u32),
+        }
+        .bytes()
     }
 
     /// The first arguments of all kernels.
@@ -421,8 +433,9 @@ impl Launch<'_, '_> {
         let function = self.cuda.function(operation, module, name)?;
         let layers = self.part.batches.len();
         let grid = Grid::new(operation, [blocks[0], blocks[1], layers], threads, shared)?;
-        // SAFETY: the source declares these arguments; rows are those of checked layouts, and the
-        // scratch has room for the tiles, norms and states of the largest part.
+        // SAFETY: the source declares these arguments; rows are those of checked layouts, the
+        // scratch has room for the tiles, norms and states of the largest part, and shared memory for what the
+        // source asserts that it keeps there.
         unsafe { self.cuda.launch(operation, function, grid, args) }
     }
 }

@@ -327,7 +327,7 @@ fn numbers(plan: &Plan<'_>) -> String {
 
 /// Sizes of a plan whose inner products are products of tiles.
 fn tiles(plan: &Plan<'_>, wide: Wide) -> impl Iterator<Item = (&'static str, usize)> {
-    let Wide { groups, stages, resident, depths, shallow, parts, right, .. } = wide;
+    let Wide { groups, stages, resident, depths, shallow, parts, right, stage, kept, .. } = wide;
     let differs = plan.right.as_ref().is_some_and(|right| right.of.difference.is_some());
     let square = plan.sections.square.into_iter();
     square.flat_map(move |square| {
@@ -335,6 +335,8 @@ fn tiles(plan: &Plan<'_>, wide: Wide) -> impl Iterator<Item = (&'static str, usi
             ("GROUPS", groups),
             ("COLUMNS", plan.tiling.tile),
             ("STAGES", stages),
+            ("STAGE_BYTES", stage),
+            ("KEPT_BYTES", kept),
             ("RESIDENT", resident.into()),
             ("DEPTHS", depths),
             ("SHALLOW", shallow.into()),

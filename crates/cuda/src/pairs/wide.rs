@@ -81,7 +81,9 @@ pub(super) struct Wide {
     pub(super) parts: usize,
     /// Columns of right-hand sides.
     pub(super) right: usize,
-    /// Bytes of shared memory.
+    /// Bytes of shared memory: of a stage, of what is kept of rows behind all stages, and of all.
+    pub(super) stage: usize,
+    pub(super) kept: usize,
     pub(super) shared: usize,
 }
 
@@ -218,13 +220,15 @@ pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, right: usize, m
         Monoid::Shifted | Monoid::Add => (2, 128),
         _ => (2, 64),
     };
-    let Shared { resident, stages, bytes: shared } = room.shared(groups, columns);
+    let Shared { resident, stages, stage, kept, bytes: shared } = room.shared(groups, columns);
     let parts = match leave {
         None => 0,
         Some(leave) if deep == 1 => dim.div_ceil(leave),
         Some(leave) => depths / leave,
     };
-    let wide = Wide { groups, stages, resident, depths, shallow: deep == 1, parts, right, shared };
+    let shallow = deep == 1;
+    let wide =
+        Wide { groups, stages, resident, depths, shallow, parts, right, stage, kept, shared };
     Tiling {
         threads: 128 * (groups + 1),
         team: 1,
@@ -278,6 +282,8 @@ struct Room {
 struct Shared {
     resident: bool,
     stages: usize,
+    stage: usize,
+    kept: usize,
     bytes: usize,
 }
 
@@ -288,12 +294,13 @@ impl Room {
         };
         let all = groups * self.deep * self.tile;
         // Tiles begin at multiples of 1024.
-        let kept = groups * SIDE * self.of_row + 1024;
-        let resident = all + kept + self.least * stage(0) <= SHARED;
-        let (kept, stage) =
-            if resident { (all + kept, stage(0)) } else { (kept, stage(groups * self.tile)) };
-        let stages = (SHARED.saturating_sub(kept) / stage).clamp(2, 4);
-        Shared { resident, stages, bytes: kept + stages * stage }
+        let kept = groups * SIDE * self.of_row;
+        let beside = kept + 1024;
+        let resident = all + beside + self.least * stage(0) <= SHARED;
+        let (beside, stage) =
+            if resident { (all + beside, stage(0)) } else { (beside, stage(groups * self.tile)) };
+        let stages = (SHARED.saturating_sub(beside) / stage).clamp(2, 4);
+        Shared { resident, stages, stage, kept, bytes: beside + stages * stage }
     }
 }
 
@@ -450,6 +457,8 @@ mod tests {
                 shallow: false,
                 parts: 2,
                 right: 0,
+                stage: 0,
+                kept: 0,
                 shared: 0,
             }),
         };

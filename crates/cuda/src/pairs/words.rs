@@ -29,6 +29,43 @@ impl From<[Address; 2]> for States {
     }
 }
 
+/// Structures of the kernels: numbers one after another, in the order and of the width that the kernels declare, with no gap
+/// between them.
+macro_rules! structures {
+    ($($(#[$doc:meta])* $name:ident of $bytes:literal { $($field:ident: $type:ty),+ $(,)? })+) => {$(
+        $(#[$doc])*
+        pub(super) struct $name { $(pub(super) $field: $type),+ }
+
+        impl $name {
+            pub(super) fn bytes(&self) -> Vec<u8> {
+                let mut bytes = Vec::with_capacity($bytes);
+                $(bytes.extend(self.$field.to_le_bytes());)+
+                bytes
+            }
+        }
+
+        const _: () = assert!(0 $(+ size_of::<$type>())+ == $bytes, "as the kernels assert");
+    )+};
+}
+
+structures! {
+    /// `Shape` of `pairs_ends.cu`.
+    ShapeWords of 80 {
+        m: u64, n: u64, range: u64, start: i64,
+        blocks: u32, ranges: u32, lanes: u32, batches: u32, first_batch: u32, first: u32, first_range: u32, unused: u32,
+        magic: u64, shift: u64,
+    }
+    /// `Wide` of `pairs_parts.cu`.
+    WideWords of 120 {
+        rows: Address, columns: Address, of_columns: Address, row_norms: Address, right: Address, centre: Address,
+        row_count: u32, column_count: u32, depth: u32, deep: u32,
+        error: f32, least: f32,
+        of_norm: f32, of_split: f32, of_largest: f32, of_later: f32, of_centre: f32,
+        goes_on: u32, ends: u32,
+        dim: u32, first: u32, from: u32, alike: u32, sides: u32,
+    }
+}
+
 impl Job<'_> {
     /// The last arguments of kernels that reduce or merge.
     pub(super) fn ends(
@@ -86,14 +123,25 @@ pub(super) fn shape(
     batches: Range<usize>,
     [first, range]: [usize; 2],
 ) -> Vec<u8> {
-    let mut bytes = words(&[rows[0], rows[1], cut.range].map(|number| number as u64));
-    bytes.extend(start.to_le_bytes());
-    let short = [cut.blocks, cut.ranges, cut.lanes, batches.len(), batches.start, first, range, 0];
-    bytes.extend(short.iter().flat_map(|&number| (number as u32).to_le_bytes()));
-    let (magic, shift) = launch::wide_magic(rows[0] as u64);
-    bytes.extend(words(&[magic, shift.into()]));
-    debug_assert_eq!(bytes.len(), 80, "`Shape` of the kernels");
-    bytes
+    let [m, n] = rows.map(|number| number as u64);
+    let (magic, shift) = launch::wide_magic(m);
+    ShapeWords {
+        m,
+        n,
+        range: cut.range as u64,
+        start,
+        blocks: cut.blocks as u32,
+        ranges: cut.ranges as u32,
+        lanes: cut.lanes as u32,
+        batches: batches.len() as u32,
+        first_batch: batches.start as u32,
+        first: first as u32,
+        first_range: range as u32,
+        unused: 0,
+        magic,
+        shift: shift.into(),
+    }
+    .bytes()
 }
 
 /// `Apart` of the kernel that merges so many components apart.
