@@ -88,7 +88,7 @@ enum { DIM = 3, KEPT = 1, WEIGHTS = 0, VALUES = 3, INDICES = 0, WIDTH = 3, OPERA
 // [pair_math.cu
 enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu
-typedef Added<Cascade<DIM + 1> > State;
+typedef Added<Cascade<DIM> > State;
 typedef Added<Cascade<DIM> > Merged;
 template <class S> FN A result(const S& s, int k, A count) { return s.value(k); }
 // [pairs_ends.cu

@@ -403,10 +403,11 @@ fn states(plan: &Plan<'_>, merges: bool) -> String {
         Finish::ShiftedSums => format!("k == 0 ? s.value(0) : s.value({first} - 1 + k)"),
         Finish::SoftMean => format!("s.value({first} + k) / s.value(1)"),
     };
+    let columns = if plan.difference.is_some() && !merges { "DIM + 1" } else { "DIM" };
     format!(
         "typedef {} State;\ntypedef {} Merged;\n\
          template <class S> FN A result(const S& s, int k, A count) {{ return {result}; }}\n",
-        state("i32", if plan.difference.is_some() { "DIM + 1" } else { "DIM" }, !merges),
+        state("i32", columns, !merges),
         state("i64", "DIM", false)
     )
 }

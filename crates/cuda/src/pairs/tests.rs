@@ -21,6 +21,7 @@ use cases::{CASES, Case, File};
 
 #[path = "../../golden/cases.rs"]
 mod cases;
+mod keys;
 mod lengths;
 mod skeletons;
 
