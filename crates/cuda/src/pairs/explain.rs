@@ -7,7 +7,7 @@ use tilework_backend::{Session, SumScheme, square};
 use tilework_error::Result;
 use tilework_ops::pair_fold::Monoid;
 use tilework_ops::{DType, Id};
-use tilework_tape::{Action, Per};
+use tilework_tape::{Action, Per, Tape};
 
 use super::cut::Cut;
 use super::folding::Folding;
@@ -146,15 +146,14 @@ impl Job<'_> {
             // To the first order, of each stage whose result is rounded.
             (true, _) => 2 * stages,
             (false, None) => additions(range.min(self.sizes.n)) + additions(ranges) + lanes,
-            // Ranges and panels are joined after all.
+            // Of a panel; ranges and panels are joined after all.
             (false, Some(wide)) => {
-                let joined = MOST_RANGES + self.panels();
-                joined
-                    + if wide.right > 0 {
-                        additions_of_right(self.sizes.n)
-                    } else {
-                        additions(self.sizes.n) + 4
-                    }
+                let (terms, panels) = self.panels();
+                let own = match wide.right {
+                    0 => additions(terms) + 4,
+                    _ => additions_of_right(terms),
+                };
+                own + MOST_RANGES + panels
             }
         };
         match folding.monoid() {
@@ -168,12 +167,12 @@ impl Job<'_> {
         }
     }
 
-    /// Panels that sums on tensor cores go on through.
-    fn panels(&self) -> usize {
-        self.expanded
-            .as_ref()
-            .filter(|expanded| expanded.plan.tiling.wide.is_some())
-            .map_or(0, |expanded| self.sizes.n.div_ceil(self.parts(expanded).columns.max(1)))
+    /// j of a panel, and how many panels sums on tensor cores go on through.
+    fn panels(&self) -> (usize, usize) {
+        let n = self.sizes.n;
+        let wide = self.expanded.as_ref().filter(|it| it.plan.tiling.wide.is_some());
+        let columns = wide.map_or(n, |expanded| self.parts(expanded).columns.clamp(1, n.max(1)));
+        (columns, n.div_ceil(columns.max(1)))
     }
 
     /// The form that the data allow, and what it may cost.
@@ -275,18 +274,20 @@ fn of_own_instructions(plan: &Plan<'_>) -> Option<String> {
     let Folding { computes, accumulates, strict, .. } = plan.folding;
     let any = |ids: &[Id]| {
         let is = |action: &Action| matches!(action, Action::Apply(id) if ids.contains(id));
-        plan.sections.tape.steps().iter().any(|step| is(&step.action))
+        let sides = plan.right.iter().map(|right| &right.sections);
+        let tapes = [&plan.sections].into_iter().chain(sides).map(|sections| sections.tape);
+        tapes.flat_map(Tape::steps).any(|step| is(&step.action))
     };
     let shifted = plan.folding.monoid() == Monoid::Shifted && !strict;
     let exponentials = any(&[Id::Exp2Pair]) || (shifted && accumulates == DType::Float32);
     let others = any(&[Id::RcpPair, Id::RsqrtPair, Id::SqrtPair]) && computes == DType::Float32;
     let of_exponentials = match computes {
-        DType::Float32 => "exponentials within 2^-22",
-        _ => "exponentials within 1.1 units in the last place",
+        DType::Float32 => "exponentials within 2^-22 of those of their rounded arguments",
+        _ => "exponentials within 1.1 units in the last place of those of their rounded arguments",
     };
     let said = [
         exponentials.then(|| format!("{of_exponentials}, 0 below the normal numbers")),
-        others.then(|| "roots and reciprocals within 2^-23".to_owned()),
+        others.then(|| "roots and reciprocals within 2^-22.9".to_owned()),
     ];
     let said: Vec<_> = said.into_iter().flatten().collect();
     (!said.is_empty()).then(|| said.join("; "))

@@ -63,13 +63,13 @@ impl Logs {
 
 #[cfg(test)]
 mod tests {
-    use std::f64::consts::LN_2;
-
-    use tilework_backend::square::{Tiles, largest_norm};
+    use tilework_backend::Scheme;
     use tilework_formula::parse::formula;
     use tilework_formula::{Axis, Purpose, Reduction, lower_for};
 
+    use super::super::plan::Sizes;
     use super::super::tests::sum_of;
+    use super::super::{Expanded, Forms, Plans};
     use super::*;
 
     #[test]
@@ -110,15 +110,34 @@ mod tests {
         assert!(of(gauss, None, |folding| folding.compensated = true).is_none(), "Kahan");
     }
 
-    /// Norms count for at least their own share of the error, so this bounds those that tensor cores are used with; a
-    /// square is at most four times as large.
+    /// Norms count for at least their own share of what the limit bounds; a square is at most four times as large.
     #[test]
     fn exponents_stay_in_range() {
-        for dim in 8..2000 {
-            for leave in [16, 32, 64] {
-                let exponent = 4.0 * largest_norm(LN_2, Tiles::new(dim, leave).norm);
-                assert!(exponent < 60.0, "{exponent} of {dim} components, {leave} at a time");
-            }
+        let mut seen = 0;
+        for dim in (8..400).chain([784, 2000]) {
+            let aliases = [format!("x = Vi({dim})"), format!("y = Vj({dim})")];
+            let aliases = [&aliases[0][..], &aliases[1], "s = Pm(1)"];
+            let (tape, sum) = sum_of("-SqDist(x,y) * s", &aliases);
+            let folding = Folding { fold: PairFoldId::LogSumExp, ..sum };
+            let forms = Forms::new(&tape, &folding);
+            let sizes = Sizes {
+                batches: 1,
+                m: 100_000,
+                n: 100_000,
+                multiprocessors: 132,
+                scheme: Scheme::Auto,
+                capability: (9, 0),
+            };
+            let expanded = Plans::new(&forms, folding, sizes).expanded;
+            let Some(Expanded { plan, square, limit }) =
+                expanded.filter(|it| it.plan.folding.logarithm)
+            else {
+                continue;
+            };
+            let exponent = 4.0 * limit / square.shares(plan.sections.tape)[0];
+            assert!(exponent < 60.0, "{exponent} of {dim} components");
+            seen += 1;
         }
+        assert!(seen > 380, "{seen} are taken so");
     }
 }
