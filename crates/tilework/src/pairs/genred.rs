@@ -93,6 +93,20 @@ impl Genred {
         self.declared.iter().find(is_it).map(|known| known.variable)
     }
 
+    /// The error for a name that no variable has, with the names that there are.
+    fn unknown(&self, name: &str) -> Error {
+        let known = |known: &Declaration| {
+            let text = known.name.clone().unwrap_or_else(|| known.variable.to_string());
+            format!("`{text}`")
+        };
+        let known: Vec<String> = self.declared.iter().map(known).collect();
+        let hint = match &known[..] {
+            [] => "the formula has none".to_owned(),
+            _ => format!("the formula has {}", known.join(", ")),
+        };
+        Error::value("grad", format!("there is no variable `{name}`; {hint}"))
+    }
+
     /// The values, or the indices of a reduction that gives only those.
     ///
     /// Arrays are `(..., M, D)` for i, `(..., N, D)` for j and `(..., D)` for parameters; batch
@@ -133,11 +147,7 @@ impl Genred {
         let extent = self.extent(arrays)?;
         let mut of = Vec::with_capacity(variables.len());
         for name in variables {
-            of.push(
-                self.variable(name).ok_or_else(|| {
-                    Error::value("grad", format!("there is no variable `{name}`"))
-                })?,
-            );
+            of.push(self.variable(name).ok_or_else(|| self.unknown(name))?);
         }
         let arrays = arrays.iter().map(|array| (*array).clone()).collect();
         Work::of(self.reduction.clone(), arrays, extent)?.value_and_grads(&of, e, options)

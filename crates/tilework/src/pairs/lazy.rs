@@ -161,7 +161,9 @@ impl LazyTensor {
     /// ```
     pub fn symbolic(position: usize, dim: usize, category: Category) -> Result<LazyTensor> {
         if position >= POSITIONS {
-            return Err(Error::value("symbolic", format!("{position} is no position")));
+            let message =
+                format!("{position} is no position: positions go from 0 to {}", POSITIONS - 1);
+            return Err(Error::value("symbolic", message));
         }
         let variable = Variable { position, dim, category };
         let bound = smallvec![Bound { variable, array: None }];

@@ -5,10 +5,15 @@
 //! are one vector. Right-hand sides are scaled by their largest numbers and lengths are taken in
 //! float64, so that nothing is lost at either end of the dtype. K must be symmetric and positive,
 //! which nobody can check, but what betrays itself (a direction of no positive curvature, numbers
-//! that are not finite) is told.
+//! that are not finite) is told. [`conjugate_gradient`] is the plan, `System` what is to be solved,
+//! and the steps are in `steps`.
+
+mod steps;
 
 use tilework_error::{Error, Result};
 use tilework_formula::{Expr, Variable};
+
+use steps::State;
 
 use super::call::Options;
 use super::genred::Genred;
@@ -61,20 +66,19 @@ impl Columns {
             Columns::Mixed => Axes::from([-2, -1]),
         }
     }
+
+    /// The dot product of the two vectors of each system, in float64.
+    fn dot(self, u: &Array, v: &Array) -> Result<Array> {
+        let products = (&u.to_dtype(DType::Float64)? * &v.to_dtype(DType::Float64)?)?;
+        products.sum_keepdims(self.axes())
+    }
 }
 
+// Why a solution is not good enough.
 const ROUNDING: &str = "rounding keeps the residual above the tolerance";
-
-/// How many times the tolerance rounding may leave of the right-hand side: in float32 every product
-/// is rounded by about the usual tolerance.
-const SLACK: f64 = 10.0;
-
-/// How many times the rounding of one product the steps may leave.
-const STEPS: f64 = 32.0;
-
-/// The share of digits of the dtype that a solution has at least, where rounding keeps more from it: so that what users of
-/// KeOps solve in float32, thousands of points with 0.01 on the diagonal, is solved.
-const DIGITS: f64 = 0.4;
+const NOT_FINITE: &str = "numbers are not finite";
+const NOT_POSITIVE: &str = "the matrix is not positive";
+const OUT_OF_STEPS: &str = "the limit of steps is reached";
 
 /// What conjugate gradients found.
 #[derive(Debug, Clone)]
@@ -175,10 +179,121 @@ pub fn conjugate_gradient(
     product: impl Fn(&Array, &Options<'_>) -> Result<Array>,
     b: &Array,
     columns: Columns,
-    system: &Solve,
+    solve: &Solve,
     options: &Options<'_>,
 ) -> Result<Solution> {
-    let Solve { alpha, tol, .. } = *system;
+    let system = System::new(&product, b, columns, solve, options)?;
+    let mut state = State::new(&system)?;
+    let (failure, truth) = loop {
+        let stopped = state.iterate(&system)?;
+        // What the steps say of the residual may be far too good: one more product tells the truth.
+        let rest = state.rest(&system)?;
+        if rest.relative <= solve.tol {
+            break (None, rest.relative);
+        }
+        let can_improve = stopped.is_none() && state.first.is_none() && rest.relative.is_finite();
+        if !can_improve || state.iterations == system.most {
+            break (state.failure(&system, stopped, rest.relative)?, rest.relative);
+        }
+        state.improve(rest)?;
+    };
+    let iterations = state.iterations;
+    let (x, residual) = state.best(truth);
+    let x = (&x * &system.peak)?.to_dtype(system.dtype)?;
+    let x = if b.ndim() == 1 { x.squeeze(Some(&[1]))? } else { x };
+    Ok(Solution { x, residual, iterations, failure })
+}
+
+/// How many times the tolerance rounding may leave of the right-hand side: in float32 every product
+/// is rounded by about the usual tolerance.
+const SLACK: f64 = 10.0;
+
+/// How many times the rounding of one product the steps may leave.
+const STEPS: f64 = 32.0;
+
+/// The share of digits of the dtype that a solution has at least, where rounding keeps more from it: so that what users of
+/// KeOps solve in float32, thousands of points with 0.01 on the diagonal, is solved.
+const DIGITS: f64 = 0.4;
+
+/// Multiplies by K, with the options that it is given.
+type Product<'a> = dyn Fn(&Array, &Options<'_>) -> Result<Array> + 'a;
+
+/// What is to be solved, one system for each column or one for all, and how its vectors are measured.
+struct System<'a> {
+    product: &'a Product<'a>,
+    columns: Columns,
+    solve: &'a Solve,
+    options: &'a Options<'a>,
+    /// The dtype of b, in which products are taken.
+    dtype: DType,
+    /// The dtype of the steps: what halves are too narrow for is done in float32.
+    wide: DType,
+    /// The right-hand sides, divided by `peak`.
+    rows: Array,
+    /// The largest number of each right-hand side, without its sign; one where all are zero.
+    peak: Array,
+    /// The squared length of each of `rows`.
+    scale: Array,
+    /// The most steps.
+    most: usize,
+}
+
+impl<'a> System<'a> {
+    fn new(
+        product: &'a Product<'a>,
+        b: &Array,
+        columns: Columns,
+        solve: &'a Solve,
+        options: &'a Options<'a>,
+    ) -> Result<System<'a>> {
+        check(b, solve)?;
+        let rows = if b.ndim() == 1 { b.expand_dims(1)? } else { b.clone() };
+        let most = solve.maxiter.unwrap_or_else(|| usual_steps(&rows, columns));
+        let dtype = rows.dtype();
+        let wide = if dtype == DType::Float64 { DType::Float64 } else { DType::Float32 };
+        let peak = match rows.len() {
+            0 => Array::ones_on(rows.device(), &[1], wide)?,
+            _ => rows.to_dtype(wide)?.abs()?.max_keepdims(columns.axes())?,
+        };
+        // Not `or_one`: a NaN stays one here, so that it is told.
+        let peak = crate::select(&peak.equal(0.0)?, 1.0, &peak)?;
+        let rows = (&rows.to_dtype(wide)? / &peak)?;
+        let scale = columns.dot(&rows, &rows)?;
+        Ok(System { product, columns, solve, options, dtype, wide, rows, peak, scale, most })
+    }
+
+    /// (alpha + K) v, the left-hand side of what is solved.
+    fn image(&self, v: &Array, options: &Options<'_>) -> Result<Array> {
+        let image = (self.product)(&v.to_dtype(self.dtype)?, options)?.to_dtype(self.wide)?;
+        &image + &(v * self.solve.alpha)?
+    }
+
+    /// The largest length of a vector, relative to the right-hand side of its system, from the squared
+    /// length of each.
+    fn relative(&self, squares: &Array) -> Result<f64> {
+        match squares.len() {
+            0 => Ok(0.0),
+            _ => (squares / &or_one(&self.scale)?)?.sqrt()?.max(())?.item::<f64>(),
+        }
+    }
+
+    /// The residual of `x` that must be put up with, relative to the right-hand side.
+    ///
+    /// What is rounded to halves is known to their accuracy only; elsewhere the terms of one product
+    /// tell how far it is off.
+    fn allowed(&self, x: &Array) -> Result<f64> {
+        let eps = self.wide.finfo()?.eps;
+        let least = (SLACK * self.solve.tol).max(4.0 * self.dtype.finfo()?.eps);
+        let terms = self.image(&x.abs()?, &Options { progress: None, ..*self.options })?;
+        let product = STEPS * eps * self.relative(&self.columns.dot(&terms, &terms)?)?;
+        // A NaN is no allowance.
+        Ok(if product > least { product.min(eps.powf(DIGITS)).max(least) } else { least })
+    }
+}
+
+/// Refuses settings and right-hand sides that nothing can be solved with.
+fn check(b: &Array, solve: &Solve) -> Result<()> {
+    let Solve { alpha, tol, .. } = *solve;
     // A NaN is not in the range either.
     if !(0.0..f64::INFINITY).contains(&tol) || !alpha.is_finite() {
         let message = format!("tol is {tol} and alpha {alpha}: numbers, and tol at least 0");
@@ -188,128 +303,22 @@ pub fn conjugate_gradient(
         let message = format!("the right-hand side is float32 or another float, not {}", b.dtype());
         return Err(Error::dtype("solve", message));
     }
-    let rows = if b.ndim() == 1 { b.expand_dims(1)? } else { b.clone() };
-    // What halves are too narrow for is done in float32; the product is in the dtype of b.
-    let (dtype, wide) = match rows.dtype() {
-        DType::Float64 => (DType::Float64, DType::Float64),
-        other => (other, DType::Float32),
-    };
+    Ok(())
+}
+
+/// The most steps where the caller names none ([`Solve::maxiter`]).
+fn usual_steps(rows: &Array, columns: Columns) -> usize {
     let n = rows.shape().get(rows.ndim().saturating_sub(2)).copied().unwrap_or(0);
     let width = match columns {
         Columns::Apart => 1,
         Columns::Mixed => rows.shape().last().copied().unwrap_or(1),
     };
-    let unknowns = n.saturating_mul(width);
-    let most = system.maxiter.unwrap_or_else(|| unknowns.saturating_mul(10).min(10_000));
-    // Columns of zeros are solved by zeros; dividing by one instead of zero keeps them so.
-    let safe = |v: &Array| crate::select(&v.greater(0.0)?, v, 1.0);
-    let peak = match rows.len() {
-        0 => Array::ones_on(rows.device(), &[1], wide)?,
-        _ => rows.to_dtype(wide)?.abs()?.max_keepdims(columns.axes())?,
-    };
-    let peak = crate::select(&peak.equal(0.0)?, 1.0, &peak)?;
-    let rows = (&rows.to_dtype(wide)? / &peak)?;
-    let image = |v: &Array, options: &Options<'_>| -> Result<Array> {
-        let image = product(&v.to_dtype(dtype)?, options)?.to_dtype(wide)?;
-        &image + &(v * alpha)?
-    };
-    // One number for each system.
-    let dot = |u: &Array, v: &Array| {
-        let products = (&u.to_dtype(DType::Float64)? * &v.to_dtype(DType::Float64)?)?;
-        products.sum_keepdims(columns.axes())
-    };
-    let scale = dot(&rows, &rows)?;
-    let mut limit = (&scale * (tol * tol))?;
-    let largest = |square: &Array| -> Result<f64> {
-        match square.len() {
-            0 => Ok(0.0),
-            _ => (square / &safe(&scale)?)?.sqrt()?.max(())?.item::<f64>(),
-        }
-    };
-    // The residual that must be put up with. What is rounded to halves is known to their accuracy only;
-    // elsewhere the terms of one product tell how far it is off.
-    let allowed = |x: &Array| -> Result<f64> {
-        let (eps, least) = (wide.finfo()?.eps, (SLACK * tol).max(4.0 * dtype.finfo()?.eps));
-        let terms = image(&x.abs()?, &Options { progress: None, ..*options })?;
-        let product = STEPS * eps * largest(&dot(&terms, &terms)?)?;
-        // A NaN is no allowance.
-        Ok(if product > least { product.min(eps.powf(DIGITS)).max(least) } else { least })
-    };
-    let mut x = Array::zeros_on(rows.device(), rows.shape(), rows.dtype())?;
-    let mut residual = rows.clone();
-    let mut direction = rows.clone();
-    let mut square = scale.clone();
-    let mut iterations = 0;
-    let mut done = 0.0f64;
-    // The first solution and its residual, once it was improved.
-    let mut first: Option<(Array, f64)> = None;
-    let (failure, truth) = loop {
-        let why = loop {
-            let open = square.greater(&limit)?;
-            if !open.any(())?.item::<bool>()? {
-                // NaN is greater than nothing, and good for nothing.
-                let finite = square.isfinite()?.all(())?.item::<bool>()?;
-                break (!finite).then_some("numbers are not finite");
-            }
-            if iterations == most {
-                break Some("the limit of steps is reached");
-            }
-            if let Some(progress) = options.progress {
-                done = done.max((largest(&square)?.ln() / tol.ln()).clamp(0.0, 1.0));
-                if !progress.goes_on(done) {
-                    return Err(Error::interrupted("solve", "stopped on request"));
-                }
-            }
-            let image = options.part(done..done, |options| image(&direction, options))?;
-            let curvature = dot(&direction, &image)?;
-            let lost = open.logical_and(&curvature.greater(0.0)?.logical_not()?)?;
-            if lost.any(())?.item::<bool>()? {
-                // After many steps a curvature that is lost is lost in rounding.
-                break Some(if first.is_none() { "the matrix is not positive" } else { ROUNDING });
-            }
-            let step =
-                crate::select(&open, &(&square / &safe(&curvature)?)?, 0.0)?.to_dtype(wide)?;
-            x = (&x + &(&step * &direction)?)?;
-            residual = (&residual - &(&step * &image)?)?;
-            let next = dot(&residual, &residual)?;
-            let keep = crate::select(&open, &(&next / &safe(&square)?)?, 0.0)?.to_dtype(wide)?;
-            direction = (&residual + &(&keep * &direction)?)?;
-            square = next;
-            iterations += 1;
-        };
-        // What the recurrence says may be far too good: one more product tells the truth, which decides.
-        let rest = match iterations {
-            0 => residual.clone(),
-            _ => (&rows - &options.part(done..done, |options| image(&x, options))?)?,
-        };
-        let rest_square = dot(&rest, &rest)?;
-        let truth = largest(&rest_square)?;
-        if truth <= tol {
-            break (None, truth);
-        }
-        if why.is_some() || first.is_some() || !truth.is_finite() || iterations == most {
-            // Steps beyond a first solution can do it no harm.
-            let best = first.as_ref().map_or(truth, |(_, before)| before.min(truth));
-            let is_solved = first.is_some() || why.is_none();
-            if is_solved && best <= allowed(&x)? {
-                break (None, truth);
-            }
-            let why = why.unwrap_or(ROUNDING);
-            let why = if best.is_finite() { why } else { "numbers are not finite" };
-            break (Some(why), truth);
-        }
-        // Once more from what is left, a little beyond the tolerance so that the truth meets it.
-        first = Some((x.clone(), truth));
-        limit = (&limit * 0.25)?;
-        (direction, residual, square) = (rest.clone(), rest, rest_square);
-    };
-    let (x, residual) = match first {
-        Some((first, residual)) if truth.is_nan() || truth > residual => (first, residual),
-        _ => (x, truth),
-    };
-    let x = (&x * &peak)?.to_dtype(dtype)?;
-    let x = if b.ndim() == 1 { x.squeeze(Some(&[1]))? } else { x };
-    Ok(Solution { x, residual, iterations, failure })
+    n.saturating_mul(width).saturating_mul(10).min(10_000)
+}
+
+/// One in place of what is not above 0, to divide by: columns of zeros are solved by zeros, and stay so.
+fn or_one(v: &Array) -> Result<Array> {
+    crate::select(&v.greater(0.0)?, v, 1.0)
 }
 
 #[cfg(test)]
