@@ -1,7 +1,8 @@
 //! Where the best of roots and negatives of squared distances are: where the best squares are, for which there are filters.
 //!
-//! Only for indices, without states: values are those of the formula as it is written. Of roots that rounding makes equal
-//! the nearer point comes first. Not where accuracy is strict. Called by `pairs`.
+//! Only for indices, without states: values are those of the formula as it is written, and so are states, which have values.
+//! Of roots that rounding makes equal the nearer point comes first here, and the smaller index where the formula is taken
+//! as it is written: by states, and where accuracy is strict. Called by `pairs`.
 
 use tilework_backend::{Accuracy, PairReduce};
 use tilework_error::Result;

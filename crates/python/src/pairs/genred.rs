@@ -97,8 +97,9 @@ impl PyGenred {
     }
 
     /// What a call with these arrays gives, and the gradients of the sum of `e` times it (of its sum,
-    /// without `e`) towards variables, by name; as far as possible in one pass over the pairs. Keywords
-    /// are those of calls.
+    /// without `e`) towards variables, by name; as far as possible in one pass over the pairs. What came
+    /// from one pass may be views of one array, which stays as long as any of them: copy what is to be
+    /// kept alone. Keywords are those of calls.
     ///
     /// >>> import tilework as tw
     /// >>> sums = tw.Genred("p * SqDist(x, y)", ["x = Vi(1)", "y = Vj(1)", "p = Pm(1)"], axis=1)

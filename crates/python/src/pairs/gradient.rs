@@ -47,7 +47,8 @@ impl PyLazy {
     }
 
     /// The values of a reduction and the gradients of the sum of `e` times them (of their sum,
-    /// without `e`) towards variables, as far as possible in one pass over the pairs.
+    /// without `e`) towards variables, as far as possible in one pass over the pairs. What came from one
+    /// pass may be views of one array, which stays as long as any of them: copy what is to be kept alone.
     ///
     /// >>> import tilework as tw
     /// >>> x, y = tw.Vi(tw.asarray([[1.0], [2.0]])), tw.Vj(tw.asarray([[0.0], [5.0], [7.0]]))

@@ -121,7 +121,8 @@ impl Genred {
     }
 
     /// The values, and the gradients of the sum of `e` times them (of their sum, if there is no `e`)
-    /// towards variables, by name; as far as possible in one pass over the pairs.
+    /// towards variables, by name; as far as possible in one pass over the pairs. What came from one pass may be
+    /// views of one array, which stays as long as any of them: `compact` makes one of them an array of its own.
     ///
     /// ```
     /// use tilework::Array;
