@@ -15,6 +15,10 @@ macro_rules! functions {
                 self.function_of($name, &[$($operand.into()),*])
             })+
         }
+
+        /// The names of the functions of several tensors.
+        #[cfg(test)]
+        const SEVERAL: &[&str] = &[$(stringify!($method)),+];
     };
 }
 
@@ -80,10 +84,10 @@ macro_rules! plain_functions {
             })+
         }
 
-        /// The functions of one tensor, each with its name in formulas.
+        /// The functions of one tensor, each with its own name.
         #[cfg(test)]
         const PLAIN: &[(fn(&LazyTensor) -> Result<LazyTensor>, &str)] =
-            &[$((LazyTensor::$method, $name)),+];
+            &[$((LazyTensor::$method, stringify!($method))),+];
     };
 }
 
@@ -356,13 +360,113 @@ impl std::ops::Neg for &LazyTensor {
 mod tests {
     use super::*;
 
+    /// What a function of one tensor makes of two components.
+    fn plain(name: &str, [a, b]: [f64; 2]) -> Vec<f64> {
+        let each = |f: fn(f64) -> f64| vec![f(a), f(b)];
+        let largest = f64::from(b > a);
+        match name {
+            "negative" => each(|v| -v),
+            "exp" => each(f64::exp),
+            "expm1" => each(f64::exp_m1),
+            "log" => each(f64::ln),
+            "log1p" => each(f64::ln_1p),
+            "xlogx" => each(|v| v * v.ln()),
+            "sin" => each(f64::sin),
+            "cos" => each(f64::cos),
+            "sinxdivx" => each(|v| v.sin() / v),
+            "asin" => each(f64::asin),
+            "acos" => each(f64::acos),
+            "atan" => each(f64::atan),
+            "tanh" => each(f64::tanh),
+            "erf" => each(|v| match v {
+                0.25 => 0.276_326_390_168_236_9,
+                0.5 => 0.520_499_877_813_046_5,
+                -0.75 => -0.711_155_633_653_515_1,
+                _ => unreachable!("{v} has no value here"),
+            }),
+            "sigmoid" => each(|v| 1.0 / (1.0 + (-v).exp())),
+            "sqrt" => each(f64::sqrt),
+            "rsqrt" => each(|v| 1.0 / v.sqrt()),
+            "reciprocal" => each(f64::recip),
+            "square" => each(|v| v * v),
+            "sign" => each(f64::signum),
+            "step" => each(|v| f64::from(v >= 0.0)),
+            "relu" => each(|v| v.max(0.0)),
+            "abs" => each(f64::abs),
+            "floor" => each(f64::floor),
+            "sqnorm2" => vec![a * a + b * b],
+            "norm2" => vec![a.hypot(b)],
+            "normalize" => each(|v| v).iter().map(|v| v / a.hypot(b)).collect(),
+            "sum_components" => vec![a + b],
+            "max_components" => vec![a.max(b)],
+            "min_components" => vec![a.min(b)],
+            "argmax_components" => vec![largest],
+            "argmin_components" => vec![1.0 - largest],
+            _ => panic!("{name} has no value to compare with"),
+        }
+    }
+
+    fn assert_near(name: &str, found: Result<LazyTensor>, expected: &[f64]) {
+        let found = found.and_then(|formula| formula.sum(1)?.to_vec::<f64>()).unwrap();
+        let near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-14 || (a.is_nan() && b.is_nan());
+        let alike = found.len() == expected.len() && found.iter().zip(expected).all(near);
+        assert!(alike, "{name}: {found:?}, expected {expected:?}");
+    }
+
     #[test]
-    fn every_function_exists_and_computes() {
-        let x = Array::from_nested(&[[0.25f64, 0.5], [0.75, 0.125]]).unwrap();
-        let x = LazyTensor::vi(&x).unwrap();
-        for (function, name) in PLAIN {
-            let values = function(&x).unwrap().sum(1).unwrap().to_vec::<f64>().unwrap();
-            assert!(values.iter().all(|value| value.is_finite()), "{name}: {values:?}");
+    fn every_function_of_one_tensor_is_what_its_name_says() {
+        for point in [[0.25, 0.5], [0.5, -0.75]] {
+            let x = LazyTensor::vi(&Array::from_nested(&[point]).unwrap()).unwrap();
+            // A sum over one j.
+            let one =
+                LazyTensor::vj(&Array::ones(&[1, 1], crate::DType::Float64).unwrap()).unwrap();
+            for (function, name) in PLAIN {
+                let value = function(&x).and_then(|value| value.multiply(&one));
+                assert_near(name, value, &plain(name, point));
+            }
+        }
+    }
+
+    #[test]
+    fn every_function_of_several_tensors_is_what_its_name_says() {
+        let (a, b) = ([0.25, 3.0], [0.5, 3.0]);
+        let x = LazyTensor::vi(&Array::from_nested(&[a]).unwrap()).unwrap();
+        let y = LazyTensor::vj(&Array::from_nested(&[b]).unwrap()).unwrap();
+        let matrix = LazyTensor::vj(&Array::from_nested(&[[1.0, 2.0, 3.0, 5.0]]).unwrap()).unwrap();
+        let each = |f: fn(f64, f64) -> f64| vec![f(a[0], b[0]), f(a[1], b[1])];
+        let truth = |f: fn(&f64, &f64) -> bool| {
+            vec![f64::from(f(&a[0], &b[0])), f64::from(f(&a[1], &b[1]))]
+        };
+        let all = [
+            ("add", x.add(&y), each(|a, b| a + b)),
+            ("subtract", x.subtract(&y), each(|a, b| a - b)),
+            ("multiply", x.multiply(&y), each(|a, b| a * b)),
+            ("divide", x.divide(&y), each(|a, b| a / b)),
+            ("dot", x.dot(&y), vec![9.125]),
+            ("sqdist", x.sqdist(&y), vec![0.0625]),
+            ("powf", x.powf(&y), each(f64::powf)),
+            ("atan2", x.atan2(&y), each(f64::atan2)),
+            ("less", x.less(&y), truth(f64::lt)),
+            ("less_equal", x.less_equal(&y), truth(f64::le)),
+            ("greater", y.greater(&x), truth(f64::lt)),
+            ("greater_equal", x.greater_equal(&y), truth(f64::ge)),
+            ("equal", x.equal(&y), truth(f64::eq)),
+            ("not_equal", x.not_equal(&y), truth(f64::ne)),
+            ("maximum", x.maximum(&y), each(f64::max)),
+            ("minimum", x.minimum(&y), each(f64::min)),
+            ("matvecmult", matrix.matvecmult(&x), vec![6.25, 15.75]),
+            ("vecmatmult", x.vecmatmult(&matrix), vec![9.25, 15.5]),
+            ("tensorprod", x.tensorprod(&y), vec![0.125, 0.75, 1.5, 9.0]),
+            ("difference_matrix", x.difference_matrix(&y), vec![-0.25, -2.75, 2.5, 0.0]),
+            ("concat", x.concat(&y), vec![0.25, 3.0, 0.5, 3.0]),
+            ("ifelse", x.subtract(&y).and_then(|d| d.ifelse(&x, -1.0)), vec![-1.0, 3.0]),
+            ("select", x.subtract(&y).and_then(|d| d.select(&x, -1.0)), vec![0.25, -1.0]),
+            ("clamp", x.clamp(&y, 2.0), vec![0.5, 2.0]),
+            ("modulo", x.modulo(&y, -0.375), vec![-0.25, 0.0]),
+        ];
+        assert_eq!(all.each_ref().map(|(name, ..)| *name)[..], *SEVERAL);
+        for (name, found, expected) in all {
+            assert_near(name, found, &expected);
         }
     }
 
