@@ -66,6 +66,16 @@ def test_page(page: str) -> None:
     assert runner.failures == 0 and runner.tries > 0
 
 
+def test_readme(capsys: pytest.CaptureFixture) -> None:
+    # As one reads it: the second example knows what the first one has imported.
+    names: dict[str, object] = {}
+    blocks = re.findall(r"^```python$(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
+    for block in blocks:
+        exec(block, names)
+    assert len(blocks) == 2 and capsys.readouterr().out.startswith("[[")
+    assert names["density"].shape == (1000, 1) and names["nearest"].shape == (1000, 10)
+
+
 def test_every_function_has_an_example() -> None:
     listed = " ".join(names for _, _, names in reference().PAGES.values()).split()
     functions = [name for name in listed if inspect.isroutine(getattr(core, name))]
