@@ -1,5 +1,5 @@
-//! Calls that no kernel takes whole, as several calls after each other: components that have no slices, where no thread has
-//! memory for all, and batches of more axes than kernels walk. Seldom needed, so that it need not be fast.
+//! Calls that no kernel takes whole, done as several calls after each other: results of more components than a thread has
+//! memory for that have no slices, and batches of more axes than kernels walk. Seldom needed, so it need not be fast.
 //!
 //! Called by `pairs`.
 
@@ -16,12 +16,12 @@ use super::slices::{self, MOST_WORDS};
 use super::{Forms, batch_loops};
 use crate::launch::MAX_AXES;
 
-/// What the calls are.
+/// What each of the calls takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Calls {
     /// Components, at most so many at once; one by one where each has ranks.
     Components(usize),
-    /// Indices of this batch axis.
+    /// One index of this batch axis at a time.
     Batches(usize),
 }
 
@@ -34,25 +34,26 @@ impl fmt::Display for Calls {
     }
 }
 
-/// A call's formula, and where its arrays lie.
+/// The formula of one of the calls, and where its arrays lie.
 struct Part {
+    /// None where the formula is that of the request.
     tape: Option<Tape>,
     inputs: Vec<Layout>,
-    /// The request's inputs that these are of.
+    /// The request's input that each of `inputs` is part of.
     of: Vec<usize>,
     outputs: [Option<Layout>; 2],
 }
 
 impl Calls {
-    /// None where a call can be done as it is.
+    /// The calls that a request is done as; none where it can be done as it is.
     pub(super) fn of(
         request: &PairReduce<'_>,
         forms: &Forms<'_>,
         folding: &Folding,
     ) -> Option<Calls> {
         let batch = request.output_shape().split_last_chunk::<2>()?.0;
-        // Of what is computed by right-hand sides the other form may have all.
-        let whole = forms.few.is_none() && forms.parts.is_empty() && forms.right.is_none();
+        // A sum of weights times right-hand sides is cut by itself, and its form as it is written may have all components.
+        let whole = forms.for_threads.is_none() && forms.parts.is_empty() && forms.right.is_none();
         let most = slices::most_components(folding, MOST_WORDS).filter(|_| whole);
         if batch.len() > MAX_AXES && batch_loops(request, batch).lens.len() > MAX_AXES {
             return batch.iter().position(|&len| len > 1).map(Calls::Batches);
@@ -60,7 +61,7 @@ impl Calls {
         most.map(Calls::Components)
     }
 
-    /// Does something with each call.
+    /// Calls `work` with the request of each call, in order.
     pub(super) fn each(
         self,
         request: &PairReduce<'_>,
@@ -74,7 +75,7 @@ impl Calls {
             Calls::Components(most) => (request.shape().dim, most),
             Calls::Batches(axis) => (request.output_shape()[axis], 1),
         };
-        // A formula that is narrower is one for all of them, and has short vectors.
+        // A formula of one component is the same for all calls, and has short vectors.
         let slice = match self {
             Calls::Components(1) => request.tape.slice(&[], request.tape.outputs()[0], 1),
             _ => None,
@@ -108,7 +109,7 @@ impl Calls {
     }
 }
 
-/// Some components of all.
+/// The call for `count` components of `all`, from `first` on.
 fn components(
     request: &PairReduce<'_>,
     slice: Option<&Slice>,
@@ -136,7 +137,7 @@ fn components(
     Ok(Part { tape: Some(tape), inputs, of, outputs: outputs? })
 }
 
-/// One index of a batch axis.
+/// The call for one index of a batch axis.
 fn batches(request: &PairReduce<'_>, axis: usize, index: usize) -> Result<Part> {
     let narrow = |layout: &Layout| layout.narrow(axis as isize, index, 1);
     let inputs = request.inputs.iter().map(|view| narrow(view.layout()));
@@ -159,7 +160,7 @@ fn outputs(
     Ok([of(&request.values)?, of(&request.indices)?])
 }
 
-/// Every so-many-th number of rows, from one on.
+/// The layout of every `step`-th number of each row, from `first` on.
 fn every(layout: &Layout, first: usize, step: usize) -> Result<Layout> {
     let (mut shape, mut strides) = (layout.shape().to_vec(), layout.strides().to_vec());
     let mut offset = layout.offset();

@@ -14,7 +14,7 @@ use super::long::{Long, Pass};
 use crate::source::storage;
 
 impl Printer<'_, '_> {
-    /// The numbers of a pair, and what they are before the first component.
+    /// The structure of a pair's numbers, with what they are before the first component, and that of components.
     pub(super) fn numbers(&self, long: &Long) -> String {
         let before = |slot: SlotId| match self.sections.step(slot).and_then(fold) {
             Some(fold) => format!("{fold}::init()"),
@@ -30,7 +30,7 @@ impl Printer<'_, '_> {
         )
     }
 
-    /// Nothing where vectors are short.
+    /// The functions of long vectors, component by component; no text where vectors are short.
     pub(super) fn chunks(&self) -> Result<String> {
         let Some(long) = &self.sections.long else { return Ok(String::new()) };
         let inputs = "const Inputs& in, const u64 (&at)[OPERANDS], const Once& p";
@@ -81,13 +81,14 @@ impl Printer<'_, '_> {
         Ok(text)
     }
 
-    /// What is done in each pass, one of which is asked for.
+    /// A text for each pass, of which a kernel does the one that it asks for.
     fn by_pass(&self, long: &Long, text: impl Fn(&Pass) -> Result<String>) -> Result<String> {
         let passes = long.passes.iter().enumerate();
         passes.map(|(k, pass)| Ok(format!("if (pass == {k}) {{ {} }} ", text(pass)?))).collect()
     }
 
-    /// Folds one component of each vector to the numbers of a pair: `a` has those of i, `b` of j, `c` of neither.
+    /// The function that folds one component of each vector to the numbers of a pair: `a` has components of i, `b` of j,
+    /// `c` of neither.
     fn of_pair(&self, long: &Long) -> Result<String> {
         let folded = self.by_pass(long, |pass| {
             let number = |slot: SlotId| match pass.end(slot) {
@@ -127,7 +128,7 @@ fn fold(step: &Step) -> Option<String> {
     }
 }
 
-/// Folds numbers of a step's operands to what there is.
+/// The statement that folds numbers of a step's operands to `sum`.
 fn fold_to(step: &Step, sum: &str, number: &dyn Fn(SlotId) -> String) -> String {
     let numbers: Vec<String> = step.operands.iter().map(|&slot| number(slot)).collect();
     match (&step.action, fold(step)) {

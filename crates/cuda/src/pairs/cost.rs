@@ -8,24 +8,29 @@ use super::plan::{Plan, Sizes};
 use super::sections::{Sections, bytes};
 use super::square::Square;
 
-/// What a choice of forms costs, in instructions of all lanes of a card: by blocks, a launch of the form that has nothing
-/// to do; else several launches, and each byte of the points whose norms are measured. On an H200 these are 3 us, 9 us,
-/// and 2.3e12 bytes a second, at 3.3e13 instructions.
+/// What a choice of forms costs where blocks choose, in instructions of all lanes of a card: a launch of the form that
+/// has nothing to do. On an H200 that is 3 us, at 3.3e13 instructions a second.
 const CHOICE_BY_BLOCKS: f64 = 1e8;
+
+/// What a choice costs for which norms are measured before, in the same instructions: several launches, 9 us on an H200.
 const CHOICE: f64 = 3e8;
+
+/// What each byte of points costs whose norms are measured, in the same instructions: an H200 takes 2.3e12 bytes a
+/// second.
 const MEASURED_BYTE: f64 = 14.0;
 
 /// Instructions that take as long as the three products of a component, or of a column of right-hand sides, on tensor
 /// cores: on an H200 0.34 and 0.42, by the times of Gaussians of 784 components, and of 3 and a width of 128.
 const TENSOR_CORES: f64 = 0.4;
 
-/// The same in single precision for more components than threads keep several pairs of, where short ranges of j take no
-/// longer by differences and NVRTC takes half as long for these: long work only.
+/// `CHOICE_BY_BLOCKS` for points of more than `MANY` components in single precision, so high that only long work has the
+/// choice: short ranges of j take no longer by differences, for which NVRTC takes half as long.
 const CHOICE_OF_MANY: f64 = 1e10;
+
+/// The most components of points of which threads keep several pairs.
 const MANY: u32 = 24;
 
-/// Whether an expanded square saves more than the choice costs: an instruction for each component of each pair but one; or
-/// what it saves otherwise.
+/// Whether a square saves more instructions of all pairs (`Square::saves`) than the choice costs.
 pub(super) fn pays(square: &Square, tape: &Tape, sizes: &Sizes, by_block: bool) -> bool {
     let rows = sizes.batches as f64 * (sizes.m as f64 + sizes.n as f64);
     let measured = rows * bytes(tape, square.x) as f64 * MEASURED_BYTE;
@@ -38,21 +43,21 @@ pub(super) fn pays(square: &Square, tape: &Tape, sizes: &Sizes, by_block: bool) 
     sizes.pairs() * square.saves(tape) >= choice
 }
 
-/// Tiles of j that a block has, at least, where it finds a centre of them: of fewer it would take 1 us of 43.
+/// The fewest tiles of j of which a block finds a centre: of fewer it would take 1 us of 43.
 const TILES_OF_CENTRE: usize = 4;
 
-/// Whether a centre costs less than it may save. Loops that shift exponents lose a fortieth of their speed, and those of
-/// blocks of several ranges a thirtieth, as the assembler has it.
+/// Whether a centre costs less than it may save. Loops that shift exponents have none, since they would lose a fortieth
+/// of their speed, and those of blocks of several ranges a thirtieth, as the assembler has it.
 pub(super) fn centre_pays(plan: &Plan<'_>) -> bool {
     let folding = &plan.folding;
     plan.chooses()
         && (folding.monoid(), folding.computes) == (Monoid::Add, DType::Float32)
-        && plan.tiling.slices == 1
+        && plan.tiling.ranges_per_block == 1
         && plan.sections.square.is_some_and(|square| !square.is_direct())
         && plan.cut.range >= TILES_OF_CENTRE * plan.tiling.tile
 }
 
-/// Steps of a pair in all slices of a plan, by the units of [`body`].
+/// Steps of a pair in all slices of a plan, in the units of [`body`].
 pub(super) fn steps(plan: &Plan<'_>) -> f64 {
     let slices = plan.slices.map_or(1, |slices| slices.firsts().count());
     slices as f64 * plan.body as f64

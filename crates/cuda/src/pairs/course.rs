@@ -11,9 +11,8 @@ use tilework_error::{Error, Result};
 
 use crate::device::Cuda;
 
-/// Steps of a launch of long work, which somebody may want to stop, or to know how far it is: about a
-/// tenth of a second. Fewer would leave multiprocessors idle at the end of every launch. Calls of
-/// fewer steps are not waited for.
+/// Steps of a launch of long work, about a tenth of a second, so that somebody can stop it or see how far it is. Fewer
+/// would leave multiprocessors idle at the end of every launch. Calls of fewer steps are not waited for.
 pub(super) const STEPS_OF_LAUNCH: f64 = 3e12;
 
 /// What is known of a call that is under way.
@@ -23,13 +22,14 @@ pub(super) struct Course<'r> {
     long: bool,
     /// Steps that were launched since somebody was asked.
     since: Cell<f64>,
-    /// The share of the call that was told last, and that was told when the form at work began.
+    /// The share of the call that was told last.
     told: Cell<f64>,
+    /// The share that had been told when the form at work began.
     before: Cell<f64>,
 }
 
 impl<'r> Course<'r> {
-    /// Of a call whose longest form has so many steps.
+    /// The course of a call whose longest form has so many steps.
     pub(super) fn new(request: &PairReduce<'r>, steps: f64) -> Course<'r> {
         Course::of(request.fold.row().name, request.progress, steps)
     }
@@ -44,7 +44,7 @@ impl<'r> Course<'r> {
         self.long
     }
 
-    /// Counts steps that are to be launched next: whether somebody is to be asked before.
+    /// Counts steps that are to be launched next, and says whether somebody is to be asked before.
     pub(super) fn is_due(&self, steps: f64) -> bool {
         let all = self.since.get() + steps;
         let due = self.long && self.since.get() > 0.0 && all > STEPS_OF_LAUNCH;
@@ -60,12 +60,12 @@ impl<'r> Course<'r> {
         self.tell(fraction)
     }
 
-    /// Another form does the work, from the beginning.
+    /// Notes that another form does the work, from the beginning.
     pub(super) fn begin_anew(&self) {
         self.before.set(self.told.get());
     }
 
-    /// Tells that all is done, when it is where the work is long.
+    /// Tells that all is done; where the work is long, waits for that before.
     pub(super) fn end(&self, cuda: &Cuda, operation: &str) -> Result<()> {
         if self.long { self.go_on(cuda, operation, 1.0) } else { self.tell(1.0) }
     }

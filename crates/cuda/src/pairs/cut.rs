@@ -7,15 +7,15 @@ use tilework_backend::Scheme;
 use super::course::STEPS_OF_LAUNCH;
 use super::folding::Folding;
 use super::plan::Sizes;
-use super::tiling::{BLOCKS_OF_SLICES, Tiling};
+use super::tiling::{BLOCKS_OF_SEVERAL_RANGES, Tiling};
 
-/// j of a range, at least: fewer are not worth a state of their own.
+/// The fewest j of a range that are worth a state of their own.
 pub(super) const SHORT_RANGE: usize = 256;
 
-/// The length of vectors beyond which fewer are.
+/// Components of vectors beyond which fewer j are worth a state.
 const DEPTH_OF_RANGE: usize = 64;
 
-/// j of a range, at most: places in a range are 32 bits.
+/// The most j of a range: places in a range are 32 bits.
 pub(super) const LONG_RANGE: usize = 1 << 30;
 
 /// Threads that a multiprocessor is given in a call that is cut over j, so that all are busy to
@@ -28,31 +28,33 @@ pub(super) const PARTIAL_BYTES: usize = 32 << 20;
 /// The most ranges of a row: more take longer to merge than they save.
 const MOST_RANGES: usize = 2048;
 
-/// j of a range for each of the K best that are kept, at least, where a card would have too little to do with fewer ranges;
-/// and where it has enough: until a range has seen many times K values, most of them are kept for a while.
+/// The fewest j of a range for each of the K best that are kept, where a card would have too little to do with fewer
+/// ranges. Until a range has seen many times K values, most of them are kept for a while.
 pub(super) const RANGE_PER_RANK: usize = 16;
+
+/// The same where a card has enough to do.
 const LONG_RANGE_PER_RANK: usize = 1024;
 
 /// Blocks of ranks for a multiprocessor, with which it has enough to do.
 const BLOCKS_OF_RANKS: usize = 2;
 
-/// What a range of ranks costs until it has seen many values, as so many states that are written and merged.
+/// What the beginning of a range of ranks costs, until it has seen many values, in states that are written and merged.
 const STATES_OF_START: f64 = 16.0;
 
-/// Pairs from which work is long.
+/// Pairs of a call beyond which work is long, so that it is not done in one launch.
 pub(super) const LONG_WORK: f64 = 1e11;
 
-/// Blocks of a launch of long work for a multiprocessor.
+/// Blocks for each multiprocessor that a launch of long work has, at least.
 pub(super) const BLOCKS_OF_LAUNCH: usize = 8;
 
-/// Instructions, of all lanes of a multiprocessor, that are done while one byte of states is written and merged, of
-/// which a card does many at once: on an H200 2.5e11 a second, and 1.5e12 bytes.
+/// Instructions that all lanes of a multiprocessor do while a card writes and merges one byte of states. On an H200 these
+/// are 2.5e11 instructions a second, and 1.5e12 bytes a second of the whole card.
 const INSTRUCTIONS_PER_BYTE: f64 = 1.0 / 6.0;
 
-/// Threads of a block that merges.
+/// Threads of a block of the kernel that merges states.
 pub(super) const MERGE_THREADS: usize = 128;
 
-/// Threads that merge, at least, where rows have many ranges.
+/// Threads of all blocks that merge, at least, where rows have many ranges.
 const MERGING_THREADS: usize = 1 << 15;
 
 /// How a call is cut.
@@ -67,7 +69,8 @@ pub(super) struct Cut {
     pub(super) lanes: usize,
 }
 
-/// How a plan's call is cut: long vectors, of `depth`, are as much work as many short ones; pairs take `body` steps.
+/// How a plan's call is cut. A pair takes `body` steps, and long vectors have `depth` components in all (0 where there are
+/// none): a j of these is as much work as many of short ones.
 pub(super) fn of(
     tiling: &Tiling,
     folding: &Folding,
@@ -75,8 +78,8 @@ pub(super) fn of(
     sizes: Sizes,
 ) -> Cut {
     let Sizes { batches, m, n, .. } = sizes;
-    let blocks = if tiling.slices > 1 { 1 } else { m.div_ceil(tiling.span()).max(1) };
-    let whole = tiling.slices == 1 && tiling.wide.is_none() && depth == 0;
+    let blocks = if tiling.ranges_per_block > 1 { 1 } else { m.div_ceil(tiling.span()).max(1) };
+    let whole = tiling.ranges_per_block == 1 && tiling.wide.is_none() && depth == 0;
     let cutter = Cutter {
         tiling,
         folding,
@@ -95,7 +98,7 @@ pub(super) fn of(
     Cut { blocks, range, ranges, lanes }
 }
 
-/// What ranges are chosen by.
+/// What the number of ranges depends on.
 struct Cutter<'p> {
     tiling: &'p Tiling,
     folding: &'p Folding,
@@ -111,7 +114,7 @@ struct Cutter<'p> {
 }
 
 impl Cutter<'_> {
-    /// The scheme that is asked for, or what pays.
+    /// The ranges of the scheme that is asked for, or as many as pay.
     fn chosen(&self) -> usize {
         let Cutter { tiling, sizes: Sizes { n, scheme, .. }, .. } = *self;
         let (wanted, room, short) = (self.wanted(), self.room(), self.short());
@@ -119,20 +122,20 @@ impl Cutter<'_> {
             Scheme::OneD => 1,
             Scheme::TwoD => wanted.clamp(2, n.div_ceil(tiling.tile).max(2)).min(room.max(2)),
             // Merging would take longer than the few more j.
-            _ if tiling.few && n <= 2 * tiling.tile => 1,
+            _ if tiling.few_pairs && n <= 2 * tiling.tile => 1,
             _ if self.brief && !self.ranked => wanted.min(n.div_ceil(short)).min(room),
             _ => wanted.min(n / short).min(room),
         };
-        ranges.min(MOST_RANGES * tiling.slices.min(3))
+        ranges.min(MOST_RANGES * tiling.ranges_per_block.min(3))
     }
 
     /// Ranges with which all multiprocessors are busy to the end.
     fn wanted(&self) -> usize {
         let Cutter { tiling, folding, sizes, all, ranked, .. } = *self;
         let Sizes { batches, m, n, multiprocessors, .. } = sizes;
-        match tiling.slices {
-            1 if tiling.few && ranked => self.least_of_ranks(),
-            1 if tiling.few => n.div_ceil(tiling.tile),
+        match tiling.ranges_per_block {
+            1 if tiling.few_pairs && ranked => self.least_of_ranks(),
+            1 if tiling.few_pairs => n.div_ceil(tiling.tile),
             1 if self.brief => {
                 let block = tiling.span() as f64 * self.body as f64;
                 let bytes = batches as f64 * m as f64 * folding.state_bytes() as f64;
@@ -146,10 +149,11 @@ impl Cutter<'_> {
                 let each = if long { 4 * THREADS_EACH } else { THREADS_EACH };
                 multiprocessors * each / tiling.threads / all
             }
-            slices => (multiprocessors * BLOCKS_OF_SLICES / all).max(1) * slices,
+            several => (multiprocessors * BLOCKS_OF_SEVERAL_RANGES / all).max(1) * several,
         }
     }
 
+    /// Ranges with which a card has enough blocks of ranks.
     fn least_of_ranks(&self) -> usize {
         self.sizes.multiprocessors * BLOCKS_OF_RANKS / self.all
     }
@@ -166,7 +170,7 @@ impl Cutter<'_> {
         match self.ranked {
             true if self.brief => k * RANGE_PER_RANK,
             true => {
-                let blocks = (self.least_of_ranks() * self.tiling.slices).max(1);
+                let blocks = (self.least_of_ranks() * self.tiling.ranges_per_block).max(1);
                 (self.sizes.n / blocks).clamp(k * RANGE_PER_RANK, k * LONG_RANGE_PER_RANK)
             }
             false if self.brief => tile.min(SHORT_RANGE),
@@ -175,9 +179,10 @@ impl Cutter<'_> {
         }
     }
 
-    /// Work that is waited for has so many that a launch has blocks for all multiprocessors, whatever scheme is asked for:
-    /// without, nobody could stop it. Rows are then taken in pieces, as their states have room, but for ranks
-    /// of few, which begin anew in every range.
+    /// These ranges, or more where work is waited for: so many that a launch, which ends soon, still has blocks for all
+    /// multiprocessors, whatever scheme is asked for. Otherwise nobody could stop the work. Their states may need more
+    /// room than there is, so that rows are taken in pieces; but ranks of few rows, which begin anew in every range,
+    /// have only as many as there is room for.
     fn stoppable(&self, ranges: usize) -> usize {
         let Sizes { n, multiprocessors, .. } = self.sizes;
         let busy = multiprocessors * BLOCKS_OF_LAUNCH;
@@ -190,8 +195,9 @@ impl Cutter<'_> {
     }
 }
 
-/// j of a range that cost least: at the end of a call multiprocessors wait for about the time that one of them takes for
-/// a block, of so many steps for each j, and each range of all j costs so many bytes of states.
+/// The j of a range with which a call takes least time. With longer ranges multiprocessors wait longer at the end of the
+/// call: about as long as one takes for a block, which has `block` steps for each j. With shorter ones there are more
+/// states: as many `bytes` as all would have with ranges of one j, divided by the j of a range.
 fn balanced(block: f64, bytes: f64) -> usize {
     (bytes * INSTRUCTIONS_PER_BYTE / block.max(1.0)).sqrt() as usize
 }

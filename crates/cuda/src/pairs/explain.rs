@@ -22,7 +22,7 @@ use crate::device::Cuda;
 /// right-hand side (one), and the product of tails, which is left out.
 const TF32_PRODUCT: f64 = (4.0 + 4.0) / (1u32 << 23) as f64;
 
-/// Lines of a name and what is said of it.
+/// Lines of text, each a name and what is said of it.
 #[derive(Default)]
 struct Lines(String);
 
@@ -97,9 +97,9 @@ impl Job<'_> {
         let (tiling, cut) = (plan.tiling, plan.cut);
         let who = if tiling.team > 1 { "warps" } else { "threads" };
         let owners = format!("{} {who} of {} i", tiling.threads / tiling.team, tiling.rows);
-        let slices = match tiling.slices {
+        let ranges = match tiling.ranges_per_block {
             1 => String::new(),
-            slices => format!("{slices} ranges of "),
+            several => format!("{several} ranges of "),
         };
         let long = match &plan.sections.long {
             Some(long) => {
@@ -108,12 +108,12 @@ impl Job<'_> {
             }
             None => String::new(),
         };
-        let few = match tiling.few {
+        let few = match tiling.few_pairs {
             true => ", so few pairs that the kernel is to be compiled soon",
             false => "",
         };
         let tile =
-            format!("{slices}{} j in shared memory, {} j at once", tiling.tile, tiling.group);
+            format!("{ranges}{} j in shared memory, {} j at once", tiling.tile, tiling.group);
         lines.add("tiles", format!("{owners}, {tile}{long}{few}"));
         let blocks = cut.blocks * self.sizes.batches;
         let scheme = match cut.ranges {
@@ -143,10 +143,10 @@ impl Job<'_> {
         let Cut { range, ranges, lanes, .. } = plan.cut;
         let stages = 1 + usize::from(ranges > 1) + usize::from(lanes > 1);
         let additions = match (folding.compensated, plan.tiling.wide) {
-            // To the first order, of each stage whose result is rounded.
+            // To the first order: each stage rounds its result.
             (true, _) => 2 * stages,
             (false, None) => additions(range.min(self.sizes.n)) + additions(ranges) + lanes,
-            // Of a panel; ranges and panels are joined after all.
+            // Additions within a panel; its ranges, and all panels, are joined at the end.
             (false, Some(wide)) => {
                 let (terms, panels) = self.panels();
                 let own = match wide.right {
@@ -180,7 +180,7 @@ impl Job<'_> {
         let (Some(expanded), Some(([x, y], moved))) = (&self.expanded, norms) else {
             let why = match &self.direct {
                 plan if plan.folding.strict => "accuracy is strict",
-                plan if plan.tiling.few => "so few pairs ask for no choice",
+                plan if plan.tiling.few_pairs => "so few pairs ask for no choice",
                 plan if plan.folding.computes != plan.folding.accumulates => {
                     "sums are of another type than what is summed"
                 }
@@ -228,7 +228,7 @@ impl Job<'_> {
                 "{form}: a filter within {doubt:.1e}, what passes is computed directly"
             );
         }
-        // Norms that count for more are shown as they are.
+        // Norms about a centre count for more, and are shown as they are.
         let dim = expanded.square.dim(tape);
         let counted = match moved && expanded.square.leave().is_none() {
             true => square::fused(dim) / square::fused_about(dim),
@@ -269,7 +269,7 @@ fn of_sections(plan: &Plan<'_>, lines: &mut Lines) {
     }
 }
 
-/// What is done by `kernels/pair_math.cu`, and the relative errors of that.
+/// What is computed by `kernels/pair_math.cu`, and its relative errors; none where nothing is.
 fn of_own_instructions(plan: &Plan<'_>) -> Option<String> {
     let Folding { computes, accumulates, strict, .. } = plan.folding;
     let any = |ids: &[Id]| {
@@ -293,6 +293,7 @@ fn of_own_instructions(plan: &Plan<'_>) -> Option<String> {
     (!said.is_empty()).then(|| said.join("; "))
 }
 
+/// How many slices there are, and of what.
 fn of_slices(slices: &Slices) -> String {
     let what = match slices.of {
         Of::Components | Of::Columns => "components",
@@ -310,8 +311,8 @@ fn additions(terms: usize) -> usize {
     if terms <= 1 { 0 } else { terms.min(64) + runs.min(64) + many.min(64) + most + 3 }
 }
 
-/// The same of weights times right-hand sides: twelve in the tensor core, which rounds twice as much, runs of 64 of these, and
-/// what these are added up to.
+/// Additions that a weight times a right-hand side goes through, at most, of so many: twelve in the tensor core, which
+/// rounds twice as much; 64 in a run of what leaves it; and those of all runs.
 fn additions_of_right(terms: usize) -> usize {
     2 * 12 + 64 + terms.div_ceil(64 * 32)
 }

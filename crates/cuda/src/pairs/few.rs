@@ -1,4 +1,5 @@
-//! Calls of few pairs: a kernel that is compiled soon, where one that runs fast would save less than it costs to wait for.
+//! Calls of few pairs: a kernel that is compiled soon, where one that runs fast would save less time than it takes to
+//! compile.
 //!
 //! A thread owns a row, takes one pair at a time, and vectors are loops (`kernels/pairs_few.cu`): NVRTC takes half as
 //! long for that, or a third. One text serves a formula at all such sizes. Called by `tiling` and `print`.
@@ -10,35 +11,40 @@ use super::plan::{Plan, Sizes};
 use super::sections::{LONG, Sections};
 use super::tiling::Tiling;
 
-/// Threads of a block, which has a row for each, or one for a team of all.
+/// Threads of a block. Each owns a row, or all of them one row as a team.
 const THREADS: usize = 32;
 
-/// j of a tile, as many as are summed by themselves; and of long vectors, of which chunks come together.
+/// j of a tile: as many as are summed by themselves.
 const TILE: usize = 64;
+
+/// j of a tile whose long vectors come in chunks.
 const TILE_OF_LONG: usize = 16;
 
-/// Bytes of shared memory for the rows of a block and a tile of j, of which there is room for two.
+/// Bytes of shared memory that the rows of a block and a tile of j may take, and also two tiles.
 const BYTES: usize = 46 << 10;
 
-/// The length of vectors whose loops are unrolled.
+/// The longest vectors whose loops are unrolled.
 const SHORT: u32 = 16;
 
-/// Steps of all pairs, up to which they are few, and j of a row: on an H200 such calls take as long by either kernel.
+/// Steps of all pairs of a call up to which they are few: on an H200 such calls take as long by either kernel.
 const MOST_STEPS: f64 = 2e7;
+
+/// The most j of a call whose pairs are few, for the same reason.
 const MOST_J: usize = 1024;
 
-/// Steps of all pairs of a row, the same where vectors are loops, in which every number waits for the one before.
+/// Steps of all pairs of a row up to which they are few where vectors are loops, in which every number waits for the one
+/// before.
 const STEPS_OF_LOOPS: usize = 2000;
 
-/// Launches of slices that a call of few pairs may have: each costs later calls as much as all their pairs.
+/// The most launches that a call of few pairs in slices may have: each costs later calls as much as all their pairs.
 const MOST_LAUNCHES: usize = 6;
 
-/// Whether rows have so few j that loops along vectors may do.
+/// Whether rows have so few j that vectors may be loops.
 pub(super) fn may_loop(sizes: &Sizes) -> bool {
     sizes.n * SHORT as usize <= STEPS_OF_LOOPS
 }
 
-/// Whether a call is of few pairs, of so many steps each, with rows of teams of so many threads.
+/// Whether a call is of few pairs. Each of them has `body` steps, and `team` threads own a row.
 pub(super) fn are(
     sections: &Sections<'_>,
     folding: &Folding,
@@ -48,7 +54,7 @@ pub(super) fn are(
     let [i, j] = [Per::I, Per::J].map(|per| sections.bytes(per).next_multiple_of(16) + 16);
     let room = 2 * TILE * j <= BYTES && THREADS * i + TILE * j <= BYTES;
     let brief = match sections.long {
-        // Of so many j at once.
+        // So many j are computed at once.
         Some(_) => sizes.n * body / TILE_OF_LONG <= STEPS_OF_LOOPS,
         None => room && (!loops(sections, folding, team) || sizes.n * body <= STEPS_OF_LOOPS),
     };
@@ -60,16 +66,17 @@ pub(super) fn are(
         && all <= MOST_STEPS
 }
 
-/// Whether so many components that kernels would have no loops for them are taken in slices of few: where these are few
-/// launches of so few pairs as loops are for.
+/// Whether results of many components, for which kernels have no loops, are computed in slices of few components, for
+/// which they have: where there are few launches, and all of so few pairs that vectors may be loops.
 pub(super) fn pays_in_slices(parts: &[Plan<'_>]) -> bool {
     let launches = parts.iter().flat_map(|plan| plan.slices).map(|it| it.firsts().count()).sum();
-    let looped =
-        |plan: &Plan<'_>| plan.tiling.few && loops(&plan.sections, &plan.folding, plan.tiling.team);
+    let looped = |plan: &Plan<'_>| {
+        plan.tiling.few_pairs && loops(&plan.sections, &plan.folding, plan.tiling.team)
+    };
     (1..=MOST_LAUNCHES).contains(&launches) && parts.iter().all(looped)
 }
 
-/// Whether vectors are loops.
+/// Whether the kernel of few pairs has loops along vectors that are not unrolled.
 fn loops(sections: &Sections<'_>, folding: &Folding, team: usize) -> bool {
     let unrolled = unrolled(sections, folding, team);
     (0..sections.tape.slots()).any(|slot| sections.tape.slot(slot as u16).len as usize > unrolled)
@@ -78,12 +85,21 @@ fn loops(sections: &Sections<'_>, folding: &Folding, team: usize) -> bool {
 /// What kernels for few pairs are made for: the same at all sizes.
 pub(super) fn tiling(sections: &Sections<'_>, team: usize) -> Tiling {
     let tile = if sections.long.is_some() { TILE_OF_LONG } else { TILE };
-    let (rows, slices, group, ahead) = (1, 1, 1, 0);
-    Tiling { threads: THREADS, team, rows, slices, tile, group, ahead, few: true, wide: None }
+    Tiling {
+        threads: THREADS,
+        team,
+        rows: 1,
+        ranges_per_block: 1,
+        tile,
+        group: 1,
+        ahead: 0,
+        few_pairs: true,
+        wide: None,
+    }
 }
 
-/// The longest vectors whose loops are unrolled. Loops over others are short to compile, but what they go over has to be
-/// in shared memory, as rows and tiles are: in registers nothing can be counted through.
+/// The longest vectors whose loops are unrolled. Loops over longer ones are soon compiled, but what they go over has to
+/// be in shared memory, as rows and tiles are: registers cannot be counted through.
 pub(super) fn unrolled(sections: &Sections<'_>, folding: &Folding, team: usize) -> usize {
     let first = sections.tape.inputs().len();
     let fits = |slot: usize| {
@@ -95,7 +111,7 @@ pub(super) fn unrolled(sections: &Sections<'_>, folding: &Folding, team: usize) 
             || sections.is_point(slot as u16)
             || sections.tape.slot(slot as u16).len <= SHORT
     };
-    // Of its state a thread has all numbers, or its share of a team's.
+    // A thread has all numbers of its state, or its share of its team's.
     let values = folding.monoid().values(folding.shape).div_ceil(team);
     let states = values.max(folding.shape.dim).max(folding.shape.weights) <= SHORT as usize;
     let short = states && (0..sections.tape.slots()).all(fits);

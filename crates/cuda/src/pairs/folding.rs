@@ -9,7 +9,7 @@ use tilework_tape::{Slot, Tape};
 
 use super::slices::{Of, Slices};
 
-/// Sums whose levels are all in registers.
+/// The most sums of a state whose levels are all in registers.
 pub(super) const SUMS_IN_REGISTERS: usize = 8;
 
 /// What is folded, and into what.
@@ -30,7 +30,7 @@ pub(super) struct Folding {
 }
 
 impl Folding {
-    /// Of all components of a request.
+    /// The folding of all components of a request.
     pub(super) fn new(request: &PairReduce<'_>) -> Folding {
         let accumulates = request.accumulates();
         let output = request.values.as_ref().map_or(accumulates, |target| target.dtype());
@@ -47,7 +47,7 @@ impl Folding {
         }
     }
 
-    /// Of a sum, without options.
+    /// The folding of a sum, without options.
     pub(super) fn of_sum(tape: &Tape) -> Folding {
         let slot =
             tape.outputs().first().map_or(Slot::scalar(DType::Float64), |&slot| tape.slot(slot));
@@ -64,7 +64,7 @@ impl Folding {
         }
     }
 
-    /// Of a slice, or of all.
+    /// The folding of a slice, or of all where there are none.
     pub(super) fn sliced(self, slices: Option<&Slices>) -> Folding {
         let mut shape = self.shape;
         if let Some(slices) = slices {
@@ -81,16 +81,16 @@ impl Folding {
         self.fold.row().monoid
     }
 
-    /// Whether the best of one number are kept, in order.
+    /// Whether the K best of a single number are kept, in order.
     pub(super) fn is_ranked(&self) -> bool {
         matches!(self.monoid(), Monoid::Smallest | Monoid::Largest)
             && self.shape.k > 1
             && self.shape.dim == 1
     }
 
-    /// Components that are merged apart, each as a state of its own: those of many sums and their like, which a thread
-    /// could hold in memory only, and for all threads of a card that is a gigabyte. 1 where states are
-    /// merged whole.
+    /// Components that are merged apart, each as a state of its own; 1 where states are merged whole. Apart are those of
+    /// many sums and their like: a thread could hold all of them in memory only, which is a gigabyte for all threads of
+    /// a card.
     pub(super) fn apart(&self) -> usize {
         let monoid = self.monoid();
         let single = matches!(
@@ -104,7 +104,7 @@ impl Folding {
         if single && self.shape.dim > SUMS_IN_REGISTERS { self.shape.dim } else { 1 }
     }
 
-    /// Bytes of a row's levels that are seldom looked at, of a sum more than there are; none of few sums.
+    /// Bytes of the levels of a row's sums that are seldom looked at, with room for one more sum; 0 where sums are few.
     pub(super) fn seldom_bytes(&self) -> usize {
         let sums = match self.monoid() {
             Monoid::Add | Monoid::Count => self.shape.dim + 1,

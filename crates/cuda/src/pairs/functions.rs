@@ -41,7 +41,7 @@ pub(super) struct Printer<'p, 'a> {
 }
 
 impl Printer<'_, '_> {
-    /// All of a plan: the sections, and what is done with a group of pairs.
+    /// All functions of a plan: those of the sections, and what is done with a group of pairs.
     pub(super) fn functions(&self, plan: &Plan<'_>) -> Result<String> {
         let (folding, does) = (&plan.folding, plan.does());
         let mut text = self.of_sections(plan.difference.is_some())?;
@@ -87,7 +87,7 @@ impl Printer<'_, '_> {
         Ok(text)
     }
 
-    /// The structures of the sections, and what fills them; `differences` are to be made of columns.
+    /// The structures of the sections, and the functions that fill them. `differences` says that columns become these.
     pub(super) fn of_sections(&self, differences: bool) -> Result<String> {
         let mut text = String::new();
         // Tiles of j are copied with their rows, two at a time: less room for them is better.
@@ -128,7 +128,7 @@ impl Printer<'_, '_> {
         Ok(text)
     }
 
-    /// What a section holds, wider numbers first, so that there is nothing between them.
+    /// The members of a section's structure, wider numbers first, so that there is no gap between them.
     fn members(&self, per: Per) -> String {
         let square = self.sections.square;
         let size = |slot: SlotId| self.sections.tape.slot(slot).dtype.size();
@@ -151,7 +151,7 @@ impl Printer<'_, '_> {
         .concat()
     }
 
-    /// An array of a slot.
+    /// The declaration of the array of a slot.
     pub(super) fn declaration(&self, slot: SlotId, inside: Per) -> String {
         let held = self.sections.tape.slot(slot);
         let group = if inside == Per::Pair { "[G]" } else { "" };
@@ -208,7 +208,7 @@ impl Printer<'_, '_> {
         Ok(format!("    {along} {}{{ {made}{body} }}\n", group(inside)))
     }
 
-    /// Numbers `k` of the slots that have to be made before those of these.
+    /// Statements that make number `k` of all slots that numbers `k` of these are made of on the way.
     pub(super) fn made(&self, needs: &[SlotId], inside: Per) -> Result<String> {
         let (mut slots, mut text) = (BTreeSet::new(), String::new());
         needs.iter().for_each(|&slot| self.passing(slot, &mut slots));
@@ -222,7 +222,7 @@ impl Printer<'_, '_> {
         Ok(text)
     }
 
-    /// A number of a step's slot, of those of its operands.
+    /// The expression of a number of a step's slot, by the `number` of each operand.
     pub(super) fn expression(
         &self,
         slot: SlotId,
@@ -246,7 +246,7 @@ impl Printer<'_, '_> {
         })
     }
 
-    /// What pairs need in shared memory: the table of an exponential, where there is one in double precision.
+    /// The function that brings what pairs need to shared memory: the table of an exponential in double precision, if any.
     fn prepare(&self) -> String {
         let rooted = |step: &Step| {
             step.action == Action::Apply(Id::Exp2Pair) && step.slot.dtype == DType::Float64
@@ -261,7 +261,7 @@ impl Printer<'_, '_> {
         }
     }
 
-    /// The slots that have to be made before a number of this one.
+    /// Adds to `made` this slot and those that it is made of, as far as they are made on the way.
     fn passing(&self, slot: SlotId, made: &mut BTreeSet<SlotId>) {
         if !self.sections.passing[usize::from(slot)] || !made.insert(slot) {
             return;
@@ -271,7 +271,7 @@ impl Printer<'_, '_> {
         }
     }
 
-    /// The inputs of a section that its function reads, from memory.
+    /// Loops that read the inputs of a section from memory.
     pub(super) fn loads(&self, per: Per) -> String {
         let mut text = String::new();
         for (k, input) in self.sections.tape.inputs().iter().enumerate() {
@@ -290,7 +290,7 @@ impl Printer<'_, '_> {
         text
     }
 
-    /// Whether anything is made of a slot, or it is given: right-hand sides have the inputs of all of a formula.
+    /// Whether anything is made of a slot, or it is an output. Not all are: right-hand sides have all inputs of a formula.
     fn is_used(&self, slot: SlotId) -> bool {
         let tape = self.sections.tape;
         self.sections.held[usize::from(slot)]
@@ -298,8 +298,8 @@ impl Printer<'_, '_> {
             || tape.outputs().contains(&slot)
     }
 
-    /// Whether an input goes to shared memory as it is read, where loops can count through it: that of a j which is more than
-    /// threads hold in registers, in kernels that look at j for pairs alone.
+    /// Whether an input goes to shared memory as it is read, where loops can count through it: an input of j that is more
+    /// than threads hold in registers, in kernels that need j for pairs alone.
     fn is_read_in_place(&self, slot: SlotId) -> bool {
         let Sections { tape, per, held, together, square, .. } = self.sections;
         let place = usize::from(slot);
@@ -330,7 +330,7 @@ impl Printer<'_, '_> {
         self.sections.together && !self.sections.is_point(slot) && input.is_some_and(long)
     }
 
-    /// The long inputs of j: neighbouring threads bring neighbouring numbers.
+    /// Loops that bring long inputs of j to a tile: neighbouring threads bring neighbouring numbers.
     fn long_loads(&self) -> String {
         let inputs = self.sections.tape.inputs().iter().enumerate();
         let long = inputs.filter(|(k, _)| self.is_long_input(*k as SlotId));
@@ -363,6 +363,7 @@ impl Printer<'_, '_> {
         Ok(text)
     }
 
+    /// The statements of a step.
     fn step(&self, slot: SlotId, step: &Step, inside: Per) -> Result<String> {
         let (to, len, each) = (self.array(slot, inside), step.slot.len, group(inside));
         let operands = &step.operands[..];
@@ -378,7 +379,7 @@ impl Printer<'_, '_> {
             }
         }
         let length = |operand: SlotId| self.sections.tape.slot(operand).len;
-        // Numbers of an operand that lie from one place on, to another place.
+        // Copies `count` numbers of an operand, from one place on to another.
         let copied = |operand: SlotId, from: u32, at: u32, count: u32| {
             let number = self.number(operand, &format!("k + {from}"), inside);
             self.along(count, &[operand], &format!("{to}[k + {at}] = {number};"), inside)
@@ -489,7 +490,7 @@ impl Printer<'_, '_> {
         )
     }
 
-    /// What the reduction takes of a group of pairs.
+    /// Statements that give the values of a group of pairs to the state.
     fn fold(&self, folding: &Folding) -> Result<String> {
         let mut text = String::new();
         let mut at = 0;
@@ -518,7 +519,8 @@ impl Printer<'_, '_> {
         Ok(text + "    s.template steps<G>(v, w, j);\n")
     }
 
-    /// An outer product that only the sums from one place on take.
+    /// Loops that add an outer product to sums, the first of which is `at` this place. No array holds it, since nothing
+    /// else needs it.
     fn fold_across(&self, factors: [SlotId; 2], [rows, columns]: [usize; 2], at: usize) -> String {
         let each = if rows * columns <= UNROLLED as usize { "EACH" } else { "LOOP" };
         let [a, b] = [(0, "l"), (1, "r")]

@@ -43,16 +43,17 @@ pub(super) fn of(plan: &Plan<'_>, unit: Unit) -> Vec<u8> {
         tiling.tile,
         tiling.group,
         tiling.ahead,
-        tiling.slices,
+        tiling.ranges_per_block,
     ];
     key.push(plan.shares_levels as u8);
     key.push(plan.skeleton() as u8);
-    key.push(tiling.few as u8);
+    key.push(tiling.few_pairs as u8);
     key.push(plan.slices.is_some_and(|slices| slices.of == Of::Ranks) as u8);
     extend(&mut key, &numbers);
     if let Some(wide) = tiling.wide {
-        let Wide { groups, stages, resident, depths, shallow, parts, right, .. } = wide;
-        let numbers = [groups, stages, resident.into(), depths, shallow.into(), parts, right];
+        let Wide { groups, stages, resident, depths, shallow, leaves_per_tile, right, .. } = wide;
+        let numbers =
+            [groups, stages, resident.into(), depths, shallow.into(), leaves_per_tile, right];
         extend(&mut key, &numbers);
     }
     if let Some(Difference { from, len, .. }) = plan.difference {
@@ -69,12 +70,12 @@ pub(super) fn of(plan: &Plan<'_>, unit: Unit) -> Vec<u8> {
     key
 }
 
-/// Sizes, none of which is cut off to another.
+/// Adds sizes to a key. All of them fit into 32 bits, so that none becomes another.
 fn extend(key: &mut Vec<u8>, numbers: &[usize]) {
     key.extend(numbers.iter().flat_map(|&number| (number as u32).to_le_bytes()));
 }
 
-/// The tape, but for the numbers that are arguments. Lengths stay, so that a kernel of long vectors is found by
+/// Adds the tape to a key, but for the numbers that are arguments. Lengths stay, so that a kernel of long vectors is found by
 /// each of them; its text is the same, so it is compiled once.
 fn sign(sections: &Sections<'_>, key: &mut Vec<u8>) {
     sections.tape.sign_without(key, |slot| sections.arguments.binary_search(&slot).is_ok());

@@ -1,12 +1,14 @@
 //! From plans to launches: kernels that have to be loaded, the choice between forms, and what is measured for it.
 //!
 //! Where there is a choice, both forms are launched, and kernels look themselves which of them is to work, so that
-//! nothing waits: each block of the expanded form (or of exponentials of normal numbers, which go the same way) at its
-//! own points, and the other form does what was refused; or,
-//! where tensor cores take the pairs, both at what `measure` found of all points. Long work is launched in pieces
-//! that are waited for, so that it can be stopped (`course`); then the second kind of choice is made here, before the
-//! first piece, and again where a form gave up. So are both kinds in the first calls of a formula, as long as the
-//! form that is seldom needed is still being compiled. `launching_rows` and `launching_wide` launch the forms. Called by `pairs`.
+//! nothing waits. There are two kinds of choice. Each block of the expanded form (or of exponentials of normal numbers,
+//! which go the same way) looks at its own points, and the other form does what was refused. Or, where tensor cores take
+//! the pairs, both forms look at what `measure` found of all points.
+//!
+//! Long work is launched in pieces that are waited for, so that it can be stopped (`course`); then the second kind of
+//! choice is made here, before the first piece, and again where a form gave up. So are both kinds in the first calls of a
+//! formula, as long as the form that is seldom needed is still being compiled. `launching_rows` and `launching_wide`
+//! launch the forms. Called by `pairs`.
 
 use std::sync::Arc;
 
@@ -25,7 +27,7 @@ use crate::driver::Address;
 use crate::launch::{self, Args, Width};
 use crate::memory::Block;
 
-/// Threads of a block of `measure`.
+/// Threads of a block of the kernel `measure`.
 const MEASURE_THREADS: usize = 256;
 
 /// A kernel that is not loaded.
@@ -33,20 +35,21 @@ struct Missing<'r> {
     plan: &'r Plan<'r>,
     unit: Unit,
     key: Vec<u8>,
-    /// Whether somebody is to compile it while the call goes on.
+    /// Whether it is to be compiled while the call goes on.
     behind: bool,
 }
 
 /// What was measured, on the device.
 pub(super) struct Measured {
-    /// The largest norms of i and of j, as they count against the limit; whether the form gave up; and whether threads
-    /// move points to a centre.
+    /// Four numbers: the largest norms of i and of j, as they count against the limit; whether the form gave up; and
+    /// whether threads move points to a centre.
     pub(super) largest: Block,
     /// What norms were taken about, for each batch; the origin where there is none.
     pub(super) centres: Option<Block>,
 }
 
 impl Job<'_> {
+    /// Loads and launches all kernels of the call.
     pub(super) fn launch(&self, cuda: &Cuda, session: &Session<'_>) -> Result<()> {
         let course = Course::new(self.request, self.steps());
         let all = self.load(cuda, &course)?;
@@ -61,9 +64,9 @@ impl Job<'_> {
         self.as_written().map(steps).sum::<f64>().max(expanded)
     }
 
-    /// Loads kernels, at the same time where several are to be compiled, and before anything is written. Of two forms, those
-    /// of the one that data seldom ask for are compiled behind, unless the work is long; who needs them waits, and is told
-    /// if they do not compile when the other form has written. Whether all are there.
+    /// Loads kernels before anything is written, several at the same time where they are to be compiled. Unless the work
+    /// is long, those of the form that data seldom ask for are compiled while the call goes on. Who needs them waits for
+    /// them, and if they do not compile is told so when the other form has written. Returns whether all are loaded.
     fn load(&self, cuda: &Cuda, course: &Course<'_>) -> Result<bool> {
         let first = self.expanded.iter().map(|expanded| &expanded.plan);
         let mut missing: Vec<Missing<'_>> = Vec::new();
@@ -120,7 +123,7 @@ impl Job<'_> {
         cuda.module(self.name, &key::of(plan, unit), || print::source(plan, unit))
     }
 
-    /// `all` says that the kernels of both forms are there.
+    /// Launches the forms, or the one that is chosen. `all` says that the kernels of both are loaded.
     fn launch_forms(
         &self,
         cuda: &Cuda,
@@ -173,7 +176,7 @@ impl Job<'_> {
         Ok(x <= choice.limit && y <= choice.limit && gave_up == 0.0)
     }
 
-    /// Part by part, as the formula is written.
+    /// Launches the formula as it is written, part by part.
     fn launch_written(
         &self,
         cuda: &Cuda,
@@ -200,7 +203,7 @@ impl Job<'_> {
         Ok(Some(([x, y], moved != 0.0)))
     }
 
-    /// Has the largest norms measured.
+    /// Launches the kernels that measure the largest norms, and before them the one that finds centres, if any.
     fn measure(
         &self,
         cuda: &Cuda,
@@ -222,7 +225,7 @@ impl Job<'_> {
         Ok(Measured { largest, centres })
     }
 
-    /// Has the norms measured that threads compute themselves.
+    /// Launches the kernel that measures norms as threads compute them.
     fn measure_narrow(
         &self,
         cuda: &Cuda,
@@ -247,7 +250,7 @@ impl Job<'_> {
     }
 }
 
-/// The numbers that `measure` wrote, when it is done.
+/// Waits for `measure`, and reads the four numbers that it wrote.
 fn largest(cuda: &Cuda, name: &str, measured: Address) -> Result<[f64; 4]> {
     let mut bytes = [0; 32];
     cuda.copy_out(name, measured, &mut bytes)?;

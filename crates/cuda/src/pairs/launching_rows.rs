@@ -1,5 +1,5 @@
-//! Launches of plans whose pairs threads take: slice by slice, and some rows after others where what is kept of them would
-//! take too much memory; of long work some blocks after others.
+//! Launches of plans whose pairs threads take: slice by slice, and some rows after others where what is kept of them
+//! would take too much memory; of long work some blocks after others.
 //!
 //! Of two plans, the second does what blocks of the first refuse. Called by `launching`.
 
@@ -25,7 +25,7 @@ use crate::memory::Block;
 /// Bytes of what is noted of a row between slices of its ranks.
 const LAST_BYTES: usize = 16;
 
-/// A share of a call: what is done before it, and how much it is.
+/// A share of a call, as fractions of all: what is done before it, and how much it is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Share {
     before: f64,
@@ -33,15 +33,16 @@ pub(super) struct Share {
 }
 
 impl Share {
+    /// All of a call.
     pub(super) const WHOLE: Share = Share { before: 0.0, own: 1.0 };
 
-    /// One of so many equal parts.
+    /// Part `k` of so many equal ones.
     pub(super) fn part(self, k: usize, count: usize) -> Share {
         let own = self.own / count as f64;
         Share { before: self.before + k as f64 * own, own }
     }
 
-    /// What is done of all when this is done so far.
+    /// The fraction of the call that is done when this one of the share is.
     fn done(self, fraction: f64) -> f64 {
         self.before + self.own * fraction
     }
@@ -52,10 +53,11 @@ struct Rows {
     /// Where operands begin, as kernels read it.
     nest: Vec<u8>,
     batches: usize,
-    /// Of a batch.
+    /// Rows of a batch.
     m: usize,
     cut: Cut,
-    /// Where the rank is noted, as a number and an index, that those of the next slice come after, and which one it is.
+    /// Where ranks are taken in slices: the addresses at which the number and the index of each row's rank are noted that
+    /// the next slice comes after, and the place of that rank in its slice.
     last: [u64; 3],
     share: Share,
 }
@@ -109,22 +111,23 @@ impl Buffers {
 #[derive(Debug, Clone, Copy)]
 struct Blocks {
     all: [usize; 2],
-    /// The most of a launch.
+    /// The most of them in one launch.
     most: [usize; 2],
-    /// Of a block.
+    /// Steps of a block.
     steps: f64,
 }
 
 impl Blocks {
-    /// All blocks in one launch unless the work is long, and then some blocks of i, or one and some of its blocks of j, and
-    /// never fewer than the `least` that a card needs to be busy. So cut, no bit of a result changes.
+    /// All blocks in one launch, or in several where the work is long: each has some blocks of i with all of j, or one
+    /// block of i with some of j, and at least as many as a card needs to be busy (`least`). So cut, no bit of a result
+    /// changes.
     fn new(steps: f64, [blocks, strips]: [usize; 2], least: usize) -> Blocks {
         let most = ((STEPS_OF_LAUNCH / steps.max(1.0)) as usize).max(least);
         let most = [(most / strips).clamp(1, blocks.max(1)), most.clamp(1, strips)];
         Blocks { all: [blocks, strips], most, steps }
     }
 
-    /// The first of each launch, and how many there are.
+    /// The first blocks of each launch, and how many it has.
     fn launches(self) -> impl Iterator<Item = [[usize; 2]; 2]> {
         let [all, most] = [self.all, self.most];
         let firsts = (0..all[0]).step_by(most[0]);
@@ -132,7 +135,7 @@ impl Blocks {
         firsts.map(move |first| [first, [0, 1].map(|k| most[k].min(all[k] - first[k]))])
     }
 
-    /// The fraction that is done before a launch.
+    /// The fraction of all blocks that is done before a launch.
     fn before(&self, [first, here]: [[usize; 2]; 2]) -> f64 {
         let [blocks, strips] = self.all;
         (first[0] * strips + here[0] * first[1]) as f64 / (blocks * strips) as f64
@@ -140,8 +143,8 @@ impl Blocks {
 }
 
 impl Job<'_> {
-    /// All rows, in pieces whose states there is memory for: a scheme that is asked for has ranges however many rows there
-    /// are.
+    /// Launches plans for all rows, in pieces whose states there is memory for: a scheme that is asked for has ranges
+    /// however many rows there are.
     pub(super) fn launch_plans(
         &self,
         cuda: &Cuda,
@@ -160,7 +163,7 @@ impl Job<'_> {
         let nests = self.nests(plan);
         let firsts: Vec<usize> = ranks.map_or(Vec::new(), |ranks| ranks.firsts().collect());
         for (number, &Piece { batch, batches, row, m }) in pieces.iter().enumerate() {
-            // What ranks come after, of each row: nothing yet.
+            // The rank of each row that those of the next slice come after: none yet.
             let last = match ranks {
                 Some(_) => Some(cuda.allocate_zeroed(batches * m * LAST_BYTES)?),
                 None => None,
@@ -170,7 +173,7 @@ impl Job<'_> {
                     1 => nest.encode(Width::Wide),
                     _ => self.moved(plan, &nest.run(batch, batches), [row, 0]).encode(Width::Wide),
                 };
-                // Of few rows a block has all, in slices.
+                // Where rows are few a block has all of them, in several ranges.
                 let blocks = if m == self.sizes.m { cut.blocks } else { m.div_ceil(span) };
                 let cut = Cut { blocks, ..cut };
                 let place = firsts.get(k + 1).map_or(0, |next| next - firsts[k] - 1);
@@ -191,12 +194,14 @@ impl Job<'_> {
         let (plan, cut) = (plans[0], plans[0].cut);
         let states = if cut.ranges > 1 { cut.ranges * plan.folding.state_bytes() } else { 0 };
         // Whether each block refused.
-        let flags = cut.blocks * cut.ranges.div_ceil(plan.tiling.slices) * size_of::<u32>();
+        let flags =
+            cut.blocks * cut.ranges.div_ceil(plan.tiling.ranges_per_block) * size_of::<u32>();
         let flags = if plans.len() > 1 { flags.div_ceil(self.sizes.m) } else { 0 };
         let ranks = plan.slices.is_some_and(|slices| slices.of == Of::Ranks);
         states + flags + usize::from(ranks) * LAST_BYTES
     }
 
+    /// Launches plans for some rows, and merges their ranges.
     fn launch_rows<'p>(
         &self,
         cuda: &Cuda,
@@ -207,7 +212,7 @@ impl Job<'_> {
         course: &Course<'_>,
     ) -> Result<()> {
         let plan = plans[0];
-        let strips = rows.cut.ranges.div_ceil(plan.tiling.slices);
+        let strips = rows.cut.ranges.div_ceil(plan.tiling.ranges_per_block);
         let count = rows.batches * rows.cut.blocks * strips;
         let buffers = Buffers::new(cuda, plans, rows, count)?;
         let states = buffers.states(rows.last);
@@ -218,9 +223,9 @@ impl Job<'_> {
         let form = |plan: &&'p Plan<'p>| {
             let module = self.module(cuda, plan, Unit::Pairs)?;
             let function = cuda.function(self.name, &module, c"reduce")?;
-            // It may have several blocks for one of the first.
-            let parts = plan.cut.blocks / plans[0].cut.blocks;
-            let choice = Choice { refused: buffers.refused(), parts, ..choice };
+            // A second plan may have several blocks for one of the first.
+            let blocks_for_one = plan.cut.blocks / plans[0].cut.blocks;
+            let choice = Choice { refused: buffers.refused(), blocks_for_one, ..choice };
             let inputs = self.inputs(session, plan);
             Ok(Form { plan, _module: module, function, inputs, choice })
         };
@@ -243,7 +248,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Launches forms over all blocks, one after the other for the same ones.
+    /// Launches forms for all blocks; of each launch of some blocks, one form after the other.
     fn launch_over(
         &self,
         cuda: &Cuda,
@@ -259,10 +264,10 @@ impl Job<'_> {
                 course.go_on(cuda, self.name, done)?;
             }
             for Form { plan, function, inputs, choice, .. } in forms {
-                let shape = self.shape_of(rows, first, choice.parts);
+                let shape = self.shape_of(rows, first, choice.blocks_for_one);
                 let args = Args::new().bytes(&rows.nest).bytes(inputs).bytes(&shape);
                 let args = self.ends(session, plan, args, states, *choice);
-                let blocks = [here[0] * choice.parts, here[1]];
+                let blocks = [here[0] * choice.blocks_for_one, here[1]];
                 let grid = launch::grid(self.name, blocks, plan.tiling.threads)?;
                 let grid = plan.asked.map_or(grid, |it| grid.asking(it.bytes, it.declared));
                 // SAFETY: the source declares these arguments; rows are those of checked layouts,
@@ -274,15 +279,15 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// `Shape` of some rows, of a form that has so many blocks for one.
-    fn shape_of(&self, rows: &Rows, first: [usize; 2], parts: usize) -> Vec<u8> {
-        let cut = Cut { blocks: rows.cut.blocks * parts, ..rows.cut };
-        let first = [first[0] * parts, first[1]];
+    /// `Shape` of some rows, for a form that has so many blocks for one of the first form.
+    fn shape_of(&self, rows: &Rows, first: [usize; 2], blocks_for_one: usize) -> Vec<u8> {
+        let cut = Cut { blocks: rows.cut.blocks * blocks_for_one, ..rows.cut };
+        let first = [first[0] * blocks_for_one, first[1]];
         shape([rows.m, self.sizes.n], self.request.start, cut, 0..rows.batches, first)
     }
 
-    /// Joins the ranges of rows, by so many threads for each component that is merged apart; `args` are all but what says how
-    /// many of these there are.
+    /// Launches the kernel that joins the ranges of rows, by so many threads for each component that is merged apart.
+    /// `args` are all arguments but the last, which says how many of these components there are.
     pub(super) fn merge(
         &self,
         cuda: &Cuda,
@@ -307,12 +312,12 @@ struct Piece {
     batch: usize,
     batches: usize,
     row: usize,
-    /// Of a batch.
+    /// Rows of a batch.
     m: usize,
 }
 
-/// All rows in pieces of at most so many as there is room for, or those of one block: batches that follow each other in
-/// the innermost loop over them, if there is room for one.
+/// All rows in pieces that there is `room` for, or of the rows of one block (`span`) where that is more. Pieces are batches
+/// that follow each other in the innermost loop over them, or some rows of one batch where there is no room for all of it.
 fn pieces([batches, m]: [usize; 2], innermost: usize, room: usize, span: usize) -> Vec<Piece> {
     if batches.saturating_mul(m) <= room.max(span) {
         return vec![Piece { batch: 0, batches, row: 0, m }];
@@ -335,7 +340,7 @@ fn pieces([batches, m]: [usize; 2], innermost: usize, room: usize, span: usize) 
     pieces
 }
 
-/// Whether any block refused, when all are done.
+/// Waits for all blocks, and reads whether any of them refused.
 fn any(cuda: &Cuda, name: &str, refused: Address, blocks: usize) -> Result<bool> {
     let mut bytes = vec![0; blocks * size_of::<u32>()];
     cuda.copy_out(name, refused, &mut bytes)?;

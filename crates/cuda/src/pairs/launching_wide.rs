@@ -26,11 +26,13 @@ use crate::driver::{Address, Grid};
 use crate::launch::{Args, Nest, Width};
 use crate::memory::Block;
 
-/// Threads of the kernels that prepare, and components that a block of `centre` has.
+/// Threads of a block of the kernels that prepare: `centre`, `measure_wide` and `split`.
 const THREADS: usize = 256;
+
+/// Components that a block of `centre` has.
 const CENTRED: usize = 32;
 
-/// What the direct form may differ by where numbers are subnormal, for each component.
+/// What a square of the direct form may differ by for each component, where numbers are subnormal.
 const SUBNORMAL: f32 = 1.5e-45;
 
 /// What a call needs beside its arrays, in one block.
@@ -75,7 +77,7 @@ struct Step {
 }
 
 impl Job<'_> {
-    /// Has the centres of all batches found, if somebody needs them.
+    /// Launches the kernel that finds the centres of all batches, if something needs them.
     pub(super) fn centres(
         &self,
         cuda: &Cuda,
@@ -101,7 +103,7 @@ impl Job<'_> {
         Ok(centres)
     }
 
-    /// Has the largest norms about the centres found.
+    /// Launches the kernel that measures the largest norms about the centres.
     pub(super) fn measure_wide(
         &self,
         cuda: &Cuda,
@@ -124,12 +126,13 @@ impl Job<'_> {
         unsafe { cuda.launch(self.name, measure, grid, args) }
     }
 
+    /// All of the call as one part.
     fn whole(&self) -> Part {
         let Sizes { batches, m, n, .. } = self.sizes;
         Part { batches: 0..batches, from: [0, 0], rows: m, columns: n }
     }
 
-    /// All of the call, unless the work is long and the form gave up meanwhile.
+    /// Launches all parts of the call, unless the work is long and the form gave up meanwhile.
     pub(super) fn launch_wide(
         &self,
         cuda: &Cuda,
@@ -176,7 +179,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// The parts of a call, in order: of each slice and group of batches pieces of rows, of each of these panels of j.
+    /// The parts of a call in order: slice by slice, batches by batches, piece by piece of rows, panel by panel of j.
     fn walk(&self, parts: &Parts, slices: usize) -> impl Iterator<Item = Step> {
         let Sizes { batches, m, n, .. } = self.sizes;
         let Parts { batches: together, rows, columns, .. } = *parts;
@@ -202,6 +205,7 @@ impl Job<'_> {
         })
     }
 
+    /// Allocates what the largest part needs.
     fn scratch(&self, cuda: &Cuda, expanded: &Expanded<'_>, parts: &Parts) -> Result<Scratch> {
         let Expanded { plan, square, .. } = expanded;
         let right = plan.tiling.wide.map_or(0, |wide| wide.right) * RIGHT_BYTES;
@@ -234,7 +238,7 @@ impl Job<'_> {
         Ok(Scratch { _block: block, rows, columns, of_columns, norms, right, states })
     }
 
-    /// The parts that batches are worked on in.
+    /// The sizes of the parts of a call.
     pub(super) fn parts(&self, Expanded { plan, square, .. }: &Expanded<'_>) -> Parts {
         let right = plan.tiling.wide.map_or(0, |wide| wide.right) * RIGHT_BYTES;
         let depth = square.dim(plan.sections.tape) as usize;
@@ -242,7 +246,7 @@ impl Job<'_> {
         Parts::new(&plan.tiling, depth, bytes, &self.sizes)
     }
 
-    /// `Wide` of the kernels.
+    /// `Wide` of the kernels, as bytes.
     fn wide(
         &self,
         Expanded { plan, square, .. }: &Expanded<'_>,
@@ -350,7 +354,7 @@ struct Launch<'a, 's> {
 }
 
 impl Launch<'_, '_> {
-    /// Makes what the first panel of a piece needs of its rows, and what pieces need of a panel that is not there yet.
+    /// Launches what makes the tiles of rows before the first panel of a piece, and those of a panel that has none yet.
     fn split(&self, panel: bool) -> Result<()> {
         if self.plan.sections.by_tiles() {
             let rows = if self.part.goes_on() { 0 } else { self.part.rows };
@@ -362,7 +366,7 @@ impl Launch<'_, '_> {
         Ok(())
     }
 
-    /// Makes the tiles of so many rows and of so many j, if there are any to be made.
+    /// Launches the kernel that makes the tiles of so many rows and of so many j, if there are any to be made.
     fn split_points(&self, rows: usize, columns: usize) -> Result<()> {
         // Rows are tiled up to the edge of the last block, so that whole blocks can be copied.
         let lefts = rows.next_multiple_of(self.plan.tiling.span()) / SIDE;
@@ -375,7 +379,7 @@ impl Launch<'_, '_> {
         self.launch(&self.modules.tiles, c"split", [tiles, 1], [THREADS, 0], args)
     }
 
-    /// Makes the tiles of so many right-hand sides, a warp for 32 of them.
+    /// Launches the kernel that makes the tiles of so many right-hand sides: a warp for 32 of them.
     fn split_right(&self, count: usize) -> Result<()> {
         let tiles = count.next_multiple_of(self.plan.tiling.tile) / 32;
         let choice = self.choice.words(self.plan);
@@ -384,6 +388,7 @@ impl Launch<'_, '_> {
         self.launch(&self.modules.tiles, c"split_right", blocks, [MERGE_THREADS, 0], args)
     }
 
+    /// Launches the kernel that takes the pairs of the part.
     fn multiply(&self, scratch: &Scratch) -> Result<()> {
         let args = self.job.ends(
             self.session,
@@ -398,7 +403,7 @@ impl Launch<'_, '_> {
         self.launch(&self.modules.pairs, c"wide", blocks, threads, args.bytes(&self.wide))
     }
 
-    /// Joins the ranges of the piece; the count of a mean is that of all j.
+    /// Launches the kernel that joins the ranges of the piece. It gets all j, since a mean is over their number.
     fn merge(&self, scratch: &Scratch) -> Result<()> {
         let (part, job) = (&self.part, self.job);
         let rows = part.batches.len() * part.rows;
@@ -416,11 +421,12 @@ impl Launch<'_, '_> {
         job.merge(self.cuda, self.plan, args, rows * cut.lanes)
     }
 
+    /// The first arguments of the part's kernels.
     fn begin(&self) -> Args {
         self.job.begin(self.session, self.plan, self.nest, &self.part, self.cut)
     }
 
-    /// Launches a layer of blocks for each batch.
+    /// Launches a kernel, with a layer of blocks for each batch.
     fn launch(
         &self,
         module: &Module,

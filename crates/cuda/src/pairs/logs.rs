@@ -1,9 +1,9 @@
-//! Logarithms of sums of exponentials as logarithms of sums: exp(F) as a power of two, without the largest F, where F is a
-//! scaled square of points whose norms are looked at.
+//! Logarithms of sums of exponentials as logarithms of sums: exp(F) as a power of two, without the largest F, where F is
+//! a scaled square of points whose norms are looked at.
 //!
 //! Norms with which squares may be expanded leave exponents of two of less than a hundred, with which no sum leaves the
-//! range of float32: nothing has to be shifted, and a pair needs neither a look at the largest exponent nor a way back. On
-//! tensor cores only: there all of a call is in one form, and states of the other never meet these. Called by `pairs`.
+//! range of float32: nothing has to be shifted, and a pair needs neither a look at the largest exponent nor a way back.
+//! On tensor cores only: there all of a call is in one form, and states of the other never meet these. Called by `pairs`.
 
 use std::f64::consts::LOG2_E;
 
@@ -13,13 +13,14 @@ use tilework_tape::{Action, Builder, SlotId, Tape};
 
 use super::folding::Folding;
 
-/// A formula whose sum a logarithm is taken of.
+/// A formula whose sum has the logarithm that a reduction asks for.
 pub(super) struct Logs {
     pub(super) tape: Tape,
 }
 
 impl Logs {
-    /// None where a reduction is another one, or its formula no scaled distance by itself.
+    /// Powers of two in place of a formula's exponentials; none where the reduction is another one, or the formula is no
+    /// scaled squared distance by itself.
     pub(super) fn new(tape: &Tape, folding: &Folding) -> Option<Logs> {
         let may = folding.fold.row().finish == Finish::LogSums
             && folding.finish
@@ -31,7 +32,7 @@ impl Logs {
         may.then(|| Logs::of_power(tape, output)).flatten()
     }
 
-    /// The power of two of a slot's product with log2(e), which goes to what its square is multiplied by.
+    /// The exponential of `output` as a power of two: log2(e) is a factor of the number that the square is multiplied by.
     fn of_power(tape: &Tape, output: SlotId) -> Option<Logs> {
         let is_square = |slot: SlotId| {
             tape.step_of(slot).is_some_and(|step| tape.squared_difference(step).is_some())
@@ -55,7 +56,7 @@ impl Logs {
         Some(Logs { tape: build.finish(&[power]).ok()?.only(&[power]) })
     }
 
-    /// What its powers are folded into.
+    /// How the powers are folded in place of `of`: summed, with the logarithm at the end.
     pub(super) fn folding(&self, of: &Folding) -> Folding {
         Folding { fold: PairFoldId::Sum, logarithm: true, ..*of }
     }

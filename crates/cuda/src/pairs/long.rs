@@ -1,11 +1,11 @@
-//! Numbers of pairs that are folded of long vectors, as inner products, squared and other distances are: the length is an
-//! argument, so that a formula has one kernel for all of them, and vectors come to shared memory in chunks, so that
-//! no length is too large.
+//! Numbers of pairs that are folded of long vectors, as inner products, squared and other distances are. The length of
+//! vectors is an argument, so that a formula has one kernel for all lengths; and vectors come to shared memory in chunks,
+//! so that no length is too large.
 //!
 //! Found where all long vectors of a formula are made component by component, and few numbers of a pair are folded of
-//! them, each of few vectors of i, of j and of neither; what is folded of vectors of i or of j alone, as norms are, is a
-//! loop over memory. Numbers of the same vectors are folded in one pass, others in passes after each other, as the two
-//! inner products of a kernel's gradient are whose points and right-hand sides are both long.
+//! them, each of few vectors of i, of j and of neither. What is folded of vectors of i or of j alone, as norms are, is a
+//! loop over memory. Numbers of the same vectors are folded in one pass, others in passes after each other: so are the
+//! two inner products in the gradient of a kernel whose points and right-hand sides are both long.
 //! `kernels/pairs_long.cu` computes the numbers of pairs. Made by `sections`, read by `plan`, `functions`, `chunks` and
 //! `print`.
 
@@ -18,14 +18,16 @@ use tilework_tape::{Action, Per, SlotId, Step, Tape};
 
 use super::sections::{self, LONG, is_elementwise};
 
-/// Bytes of a j beside its vector that there is room for, and of a row, where other threads need its numbers: a warp has
-/// room for so many of all its rows.
+/// Bytes of a j beside its vectors, at most, that there is room for.
 const BESIDE: usize = 256;
+
+/// Bytes of a row, at most, where other threads need its numbers: there is room for those of all rows of a warp.
 const OF_ROW: usize = 768;
 
-/// Numbers of a pair that threads have registers for, each of several rows and j; and vectors of a section that a number
-/// may be made of: they share what a chunk has room for.
+/// The most numbers of a pair: threads have registers for so many, of several rows and j.
 const MOST: usize = 4;
+
+/// The most vectors of one section that a number may be made of: they share the room of a chunk.
 const MOST_VECTORS: usize = 4;
 
 /// What a pair has of long vectors.
@@ -53,19 +55,20 @@ pub(super) struct Long {
 pub(super) struct Pass {
     /// Their places among all numbers.
     pub(super) numbers: Range<usize>,
-    /// The vectors of i, of j and of neither that they are made of, and those of pairs that are made on the way.
+    /// The vectors of i, of j and of neither that they are made of.
     pub(super) ends: [SmallVec<[SlotId; 1]>; 3],
+    /// The vectors of pairs that are made on the way.
     pub(super) made: BTreeSet<SlotId>,
-    /// The place of their length among all.
+    /// The place of the vectors' length in `Long::depths`.
     pub(super) depth: usize,
 }
 
-/// The places of [`Pass::ends`].
+/// The sections of [`Pass::ends`], by place.
 const ENDS: [Per; 3] = [Per::I, Per::J, Per::Once];
 
 impl Long {
-    /// None where vectors are not made component by component, a number needs many of one section, or there are none or
-    /// too many numbers of a pair.
+    /// What pairs have of long vectors. None where not all of these are made component by component, where a number needs
+    /// too many of one section, or where a pair has no number of them or too many.
     pub(super) fn find(tape: &Tape) -> Option<Long> {
         let (first, per) = (tape.inputs().len(), tape.sections());
         let vectors: Vec<SlotId> =
@@ -137,19 +140,19 @@ impl Long {
         self.passes.iter().map(|pass| self.depths[pass.depth] as usize).sum()
     }
 
-    /// Vectors of i, of j and of neither that a pass has at most, or one.
+    /// The most vectors of i, of j and of neither that a pass has, and at least one of each.
     pub(super) fn vectors_of(&self) -> [usize; 3] {
         let most = |place: usize| self.passes.iter().map(move |pass| pass.ends[place].len()).max();
         [0, 1, 2].map(|place| most(place).unwrap_or(1).max(1))
     }
 
-    /// The vectors that share a chunk, as a power of two.
+    /// How many vectors share a chunk, as a power of two.
     pub(super) fn shared_by(&self) -> usize {
         let [of_i, of_j, _] = self.vectors_of();
         of_i.max(of_j).next_power_of_two()
     }
 
-    /// The place of a length among all.
+    /// The place of a length in `depths`.
     pub(super) fn place_of(&self, len: u32) -> Option<usize> {
         self.depths.binary_search(&len).ok()
     }
@@ -181,8 +184,8 @@ fn of_pairs<'t>(tape: &'t Tape, per: &'t [Per]) -> impl Iterator<Item = (SlotId,
     vectors.map(|(slot, step)| (slot as SlotId, step))
 }
 
-/// Numbers by passes, and all of them in the order of these; none where one is made of many vectors of a section, or of
-/// other numbers of the pair.
+/// The passes that fold these numbers, and the numbers in the order of the passes. None where a number is made of too many
+/// vectors of a section, or of other numbers of the pair.
 fn passes(
     tape: &Tape,
     per: &[Per],
@@ -210,7 +213,7 @@ fn passes(
 }
 
 impl Pass {
-    /// That of one number.
+    /// The pass of one number by itself; none as in [`passes`].
     fn of(tape: &Tape, per: &[Per], number: SlotId, depths: &[u32]) -> Option<Pass> {
         let mut pass = Pass::default();
         let mut open = vec![number];
@@ -240,19 +243,20 @@ impl Pass {
         Some(pass)
     }
 
-    /// The section of a vector that numbers are made of, and its place among those of the section.
+    /// The place in `ends` of a vector's section, and of the vector among those of the section.
     pub(super) fn end(&self, slot: SlotId) -> Option<(usize, usize)> {
         let mut ends = self.ends.iter().enumerate();
         ends.find_map(|(place, ends)| Some((place, ends.iter().position(|end| *end == slot)?)))
     }
 
-    /// Whether numbers of another pass can be folded in this one: of the same vectors, or some of them.
+    /// Whether numbers of another pass can be folded in this one: where one has the vectors of the other, or some of them.
     fn may_join(&self, other: &Pass) -> bool {
         let has = |all: &[SlotId], some: &[SlotId]| some.iter().all(|slot| all.contains(slot));
         let mut ends = self.ends.iter().zip(&other.ends);
         self.depth == other.depth && ends.all(|(own, other)| has(own, other) || has(other, own))
     }
 
+    /// Takes the vectors of another pass.
     fn join(&mut self, other: Pass) {
         for (own, other) in self.ends.iter_mut().zip(other.ends) {
             if other.len() > own.len() {
@@ -263,7 +267,7 @@ impl Pass {
     }
 }
 
-/// Whether each slot is a vector that is made with numbers of its section.
+/// For each slot, whether it is a vector that is made with numbers of its section.
 fn scaled(tape: &Tape, per: &[Per]) -> Vec<bool> {
     let mut scaled = vec![false; tape.slots()];
     for (slot, step) in (tape.inputs().len()..).zip(tape.steps()) {

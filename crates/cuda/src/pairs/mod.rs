@@ -1,7 +1,7 @@
 //! Reductions over pairs: kernels printed for the formula at hand.
 //!
-//! The walk of a call: [`run`] does a call that no kernel takes whole as several (`calls`), has distances whose
-//! `order` alone is asked for taken by their squares, and looks for the `forms` of a formula: many components in
+//! The walk of a call: [`run`] does a call that no kernel takes whole as several (`calls`), takes distances whose
+//! `order` alone is asked for by their squares, and looks for the [`Forms`] of a formula: many components in
 //! `slices`, weights times `right`-hand sides, logarithms of sums (`logs`). It makes a `plan` (sections of the tape,
 //! rows and tiles, ranges of j), and a second one where the formula has a `square` that may be expanded, on tensor
 //! cores where it is `wide`. `launching` looks kernels up or has them printed (`print`) and compiled, and measures
@@ -81,10 +81,11 @@ pub(crate) fn run(
     }
 }
 
-/// Columns of all pairs from which it pays to take them in a second pass.
+/// Pairs times columns from which it pays to take them in a second pass.
 const SECOND_PASS: f64 = 1.5e9;
 
-/// Whether tensor cores make a sum, without options, of weights and right-hand sides, and that pays for a pass of its own.
+/// Whether tensor cores compute a sum, without options, as weights times right-hand sides, and that pays for a pass of
+/// its own.
 pub(crate) fn multiplies(cuda: &Cuda, sum: &Tape, [batches, m, n]: [usize; 3]) -> bool {
     let Ok(facts) = cuda.facts() else { return false };
     let (multiprocessors, capability) = (facts.multiprocessors as usize, facts.capability);
@@ -92,7 +93,7 @@ pub(crate) fn multiplies(cuda: &Cuda, sum: &Tape, [batches, m, n]: [usize; 3]) -
     pays_twice(sum, sizes)
 }
 
-/// The same by sizes alone, so that it needs no card.
+/// What [`multiplies`] says, by sizes alone, so that no card is needed.
 fn pays_twice(sum: &Tape, sizes: Sizes) -> bool {
     let folding = Folding::of_sum(sum);
     let right = Right::sliced(sum, &folding);
@@ -133,34 +134,48 @@ pub(crate) fn explain(
     }
 }
 
-/// A formula, and other tapes of it.
+/// A formula, and the other tapes and slices that it may be computed by.
 struct Forms<'t> {
     tape: &'t Tape,
-    /// Slices that threads have registers for: of components, or of ranks, or of the parts of all components.
-    few: Option<Slices>,
+    /// Slices that threads have registers for, of components that stand in one input or of weights of exponentials.
+    for_threads: Option<Slices>,
+    /// Slices of ranks, where there are more than a team has registers for.
     ranks: Option<Slices>,
+    /// The parts of all components, in slices or whole, for threads where there are no such slices.
     parts: Vec<Slices>,
-    /// The same of so few components that kernels of few pairs have loops, once that is asked for.
-    little: OnceCell<Vec<Slices>>,
-    /// Slices that tensor cores have registers for.
-    many: Option<Slices>,
+    /// Parts of so few components that kernels of few pairs may have loops; made when they are asked for.
+    parts_for_few_pairs: OnceCell<Vec<Slices>>,
+    /// Slices that tensor cores have registers for, where `right` does not have all columns.
+    for_tensor_cores: Option<Slices>,
+    /// The formula as weights times right-hand sides, which tensor cores multiply.
     right: Option<Right>,
+    /// The formula as columns that threads sum, of which differences are made.
     columns: Option<Columns>,
-    /// Where a logarithm may be one of a sum, once that is asked for.
+    /// The formula of the sum that a logarithm is of; made when it is asked for.
     logs: OnceCell<Option<Logs>>,
 }
 
 impl<'t> Forms<'t> {
     fn new(tape: &'t Tape, folding: &Folding) -> Forms<'t> {
-        let few = Slices::of_input(tape, folding, slices::FEW);
-        let few = few.or_else(|| Slices::of_weights(tape, folding));
+        let for_threads = Slices::of_input(tape, folding, slices::FEW)
+            .or_else(|| Slices::of_weights(tape, folding));
         let ranks = folding.is_ranked().then(|| Slices::of_ranks(folding.shape.k, RANKS_OF_TEAM));
-        let parts =
-            if few.is_none() { Slices::of_parts(tape, folding, MOST_WORDS) } else { Vec::new() };
-        let (right, many) = Right::sliced(tape, folding).unzip();
-        let (ranks, many, columns) = (ranks.flatten(), many.flatten(), Columns::new(tape));
-        let logs = OnceCell::new();
-        Forms { tape, few, ranks, parts, little: OnceCell::new(), many, right, columns, logs }
+        let parts = match for_threads {
+            None => Slices::of_parts(tape, folding, MOST_WORDS),
+            Some(_) => Vec::new(),
+        };
+        let (right, for_tensor_cores) = Right::sliced(tape, folding).unzip();
+        Forms {
+            tape,
+            for_threads,
+            ranks: ranks.flatten(),
+            parts,
+            parts_for_few_pairs: OnceCell::new(),
+            for_tensor_cores: for_tensor_cores.flatten(),
+            right,
+            columns: Columns::new(tape),
+            logs: OnceCell::new(),
+        }
     }
 }
 
@@ -168,12 +183,15 @@ impl<'t> Forms<'t> {
 struct Job<'r> {
     request: &'r PairReduce<'r>,
     name: &'r str,
-    /// The formula as it is written: its first part, and the others.
+    /// The formula as it is written, or the first of its parts.
     direct: Plan<'r>,
+    /// The other parts of the formula as it is written.
     others: Vec<Plan<'r>>,
     expanded: Option<Expanded<'r>>,
+    /// As in [`Plans`].
     by_block: bool,
     sizes: Sizes,
+    /// Loops over the batch axes.
     batches: Nest,
 }
 
@@ -181,12 +199,12 @@ struct Job<'r> {
 struct Expanded<'r> {
     plan: Plan<'r>,
     square: Square,
-    /// The largest norms of the data that do.
+    /// The largest norms of data that allow it.
     limit: f64,
 }
 
 impl<'r> Job<'r> {
-    /// None where there are no rows.
+    /// The plans of a request, or why there is no room for it; none where there are no rows.
     fn new(
         cuda: &Cuda,
         request: &'r PairReduce<'r>,
@@ -266,22 +284,22 @@ impl<'r> Plans<'r> {
         if let Some(direct) = ranks.filter(|plan| plan.tiling.team > 1) {
             return Plans { direct, others: Vec::new(), expanded: None, by_block: false };
         }
-        if forms.few.is_none() && few::may_loop(&sizes) {
-            let little = || Slices::of_parts(forms.tape, &whole, slices::FEW);
-            let little = forms.little.get_or_init(little);
-            let mut parts: Vec<_> = little.iter().map(|part| as_written(Some(part))).collect();
+        if forms.for_threads.is_none() && few::may_loop(&sizes) {
+            let small = || Slices::of_parts(forms.tape, &whole, slices::FEW);
+            let small = forms.parts_for_few_pairs.get_or_init(small);
+            let mut parts: Vec<_> = small.iter().map(|part| as_written(Some(part))).collect();
             if few::pays_in_slices(&parts) {
                 let direct = parts.remove(0);
                 return Plans { direct, others: parts, expanded: None, by_block: false };
             }
         }
-        let slices = forms.few.as_ref().or(forms.parts.first());
+        let slices = forms.for_threads.as_ref().or(forms.parts.first());
         let tape = Slices::tape(slices, forms.tape);
         let folding = whole.sliced(slices);
         let direct = as_written(slices);
         let others = forms.parts.iter().skip(1).map(|part| as_written(Some(part))).collect();
         // Kernels for few pairs ask for no choice.
-        if direct.tiling.few {
+        if direct.tiling.few_pairs {
             return Plans { direct, others, expanded: None, by_block: false };
         }
         let choose = |plan: &Plan<'_>| plan.chooses() && direct.is_short();
@@ -296,8 +314,7 @@ impl<'r> Plans<'r> {
                 return None;
             }
             let square = expanded(tape, &folding, &sizes)?;
-            // Long vectors beside the points, which come in chunks as the formula is written, would be whole beside a square of
-            // threads.
+            // Beside a square of threads long vectors would be whole, which come in chunks where the formula is as written.
             if square.leave().is_none() && direct.skeleton() == Skeleton::Long {
                 return None;
             }
@@ -345,7 +362,7 @@ fn logarithms<'r>(forms: &'r Forms<'r>, folding: Folding, sizes: Sizes) -> Optio
 
 /// A plan that multiplies weights by right-hand sides, where that may pay.
 fn weighted<'r>(forms: &'r Forms<'r>, folding: Folding, sizes: Sizes) -> Option<Expanded<'r>> {
-    let (right, slices) = (forms.right.as_ref()?, forms.many.as_ref());
+    let (right, slices) = (forms.right.as_ref()?, forms.for_tensor_cores.as_ref());
     let folding = folding.sliced(slices);
     let square = wide::weighed(right, &folding, &sizes)?;
     let limit = square.limit(&right.weight);
@@ -353,7 +370,8 @@ fn weighted<'r>(forms: &'r Forms<'r>, folding: Folding, sizes: Sizes) -> Option<
     Some(Expanded { plan, square, limit })
 }
 
-/// The square that may be expanded, and how, where that may pay; of strict formulas, whose exponentials may be normal numbers.
+/// The square that may be expanded, and how, where that may pay; of a strict formula the one whose exponentials may be
+/// normal numbers.
 fn expanded(tape: &Tape, folding: &Folding, sizes: &Sizes) -> Option<Square> {
     let pays =
         |square: &Square| square.suits_threads(tape) && cost::pays(square, tape, sizes, true);
@@ -394,7 +412,7 @@ impl Job<'_> {
         (0..inputs.len()).chain(again).map(|k| (&self.request.inputs[k], inputs[k].per))
     }
 
-    /// The batch axes for the first slice of a plan, which are those of all where only its inputs are looked at.
+    /// The batch axes for the first slice of a plan. They do for all slices where only inputs of the first are looked at.
     fn first_nest(&self, plan: &Plan<'_>) -> Nest {
         self.nests(plan).swap_remove(0)
     }

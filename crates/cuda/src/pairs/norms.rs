@@ -15,11 +15,12 @@ use super::square::{Scale, Sign, Square};
 
 impl Printer<'_, '_> {
     /// What an expanded square adds to the structures at their beginning: the point of j about the centre, and c |y|^2
-    /// where nothing is made of it. Loops over pairs are up to a tenth slower in other orders, as the assembler has it.
+    /// where no step of the tape stands for that point. Loops over pairs are up to a tenth slower in other orders, as the
+    /// assembler has it.
     pub(super) fn first_members(&self, per: Per) -> String {
         match (self.sections.square.filter(|_| self.sections.is_centred()), per) {
             (Some(square), Per::J) => match square.moved {
-                Some(moved) if self.is_wide(square) => self.declaration(moved, per),
+                Some(moved) if !self.keeps_scaled_point(square) => self.declaration(moved, per),
                 Some(_) => String::new(),
                 None => format!("T point[{}]; T norm; ", square.dim(self.sections.tape)),
             },
@@ -27,12 +28,13 @@ impl Printer<'_, '_> {
         }
     }
 
-    /// Whether a point has more components than are kept times a number, too.
-    fn is_wide(&self, square: Square) -> bool {
-        square.dim(self.sections.tape) as usize > FEW_POINTS
+    /// Whether every j keeps its point times a number, too, where differences are made of columns: of few components.
+    fn keeps_scaled_point(&self, square: Square) -> bool {
+        square.dim(self.sections.tape) as usize <= FEW_POINTS
     }
 
-    /// And at their end: the centre; -2c x, or x where differences are taken, and c |x|^2 of i; of j what is not at the beginning.
+    /// What an expanded square adds to the structures at their end: the centre; of i, -2c x (x where differences are
+    /// taken) and c |x|^2; of j, what is not at the beginning.
     pub(super) fn last_members(&self, per: Per) -> String {
         let Some(square) = self.sections.square else { return String::new() };
         let (centred, by_tiles) = (self.sections.is_centred(), self.sections.by_tiles());
@@ -42,7 +44,9 @@ impl Printer<'_, '_> {
                 format!("T product[{}]; T norm; ", square.dim(self.sections.tape))
             }
             Per::J if centred => match square.moved {
-                Some(moved) if !self.is_wide(square) => self.declaration(moved, per) + "T norm; ",
+                Some(moved) if self.keeps_scaled_point(square) => {
+                    self.declaration(moved, per) + "T norm; "
+                }
                 Some(_) => "T norm; ".to_owned(),
                 None => String::new(),
             },
@@ -51,9 +55,9 @@ impl Printer<'_, '_> {
         }
     }
 
-    /// Fills them, where no tiles are made, which has norms beside it. Only the last rounding of a norm
-    /// counts. Numbers of j that differences cannot be made with make a norm that is above
-    /// all limits. A row has its point as it is until `about` follows.
+    /// Statements that fill these members where threads compute squares; with tiles, norms are filled in where tiles are
+    /// made. Only the last rounding of a norm counts. Numbers of j that `differences` cannot be made with (`is_tame` of the
+    /// kernels) make a norm that is above all limits. About a centre, a row has its point as it is until `about` follows.
     pub(super) fn norms(&self, per: Per, differences: bool) -> String {
         let Some((square, scale)) = self.by_threads() else { return String::new() };
         let scale = &scale[..];
@@ -99,8 +103,8 @@ impl Printer<'_, '_> {
         Some((square, self.scale(square)))
     }
 
-    /// What the distance of a square is multiplied by: of one that is not expanded for its power of two, so that norms tell where
-    /// that is infinite. It is the same for all pairs, and no loop computes it.
+    /// What the distance of a square is multiplied by, the same for all pairs, so that no loop computes it. Of a square that
+    /// is not expanded, log2(e) is in it, for the power of two: then norms tell where that is infinite.
     pub(super) fn scale(&self, square: Square) -> String {
         let scale = match square.scale {
             Scale::One => "1".to_owned(),
@@ -110,7 +114,7 @@ impl Printer<'_, '_> {
         if square.is_direct() { format!("(T)((f64){scale} * {LOG2_E:?})") } else { scale }
     }
 
-    /// The norm of what is added, number by number.
+    /// Statements that make the norm of the numbers `added`, one for each component.
     fn norm(&self, own: &str, added: &str, dim: u32, scale: &str) -> String {
         format!(
             "    SquaredNorm<T> norm;\n    ALONG(k, {dim}) norm.add({added});\n\
@@ -118,7 +122,8 @@ impl Printer<'_, '_> {
         )
     }
 
-    /// Where points are moved to a centre: a component of a j's point as it is, and what moves that of a row.
+    /// The functions of points that are moved to a centre: `sample`, a component of a j's point as it is, and `about`, which
+    /// moves the point of a row.
     pub(super) fn about(&self) -> Result<String> {
         let Some((square, scale)) = self.by_threads().filter(|_| self.sections.is_centred()) else {
             return Ok(String::new());
@@ -126,7 +131,7 @@ impl Printer<'_, '_> {
         let dim = square.dim(self.sections.tape);
         let sample = match usize::from(square.y) < self.sections.tape.inputs().len() {
             true => format!("    return widen({});\n", self.load(square.y, Per::J)),
-            // Without a place for all that could be asked for.
+            // One of all components is kept as they are made, without an array of which any could be asked for.
             false => format!(
                 "    OfJ y;\n    T one = 0;\n    const int own = k;\n{}{}    ALONG(k, {dim}) one = k == own ? {} : one;\n    return one;\n",
                 self.loads(Per::J),
@@ -143,7 +148,7 @@ impl Printer<'_, '_> {
         ))
     }
 
-    /// A step that an expanded square has another text for.
+    /// The statements of a step that is computed otherwise for an expanded square; none for other steps.
     pub(super) fn expanded_step(&self, slot: SlotId, inside: Per) -> Result<Option<String>> {
         let Some(square) = self.sections.square else { return Ok(None) };
         let (dim, to) = (square.dim(self.sections.tape), self.array(slot, inside));
@@ -185,8 +190,8 @@ impl Printer<'_, '_> {
         Ok(Some(format!("    EACH(u, G) {to}[0] = {norm};\n{sum}{plus}")))
     }
 
-    /// What is left to do with a state after all pairs of row i: the part of |x|^2, and differences; and whether it left
-    /// the range before that, perhaps.
+    /// The functions for a state after all pairs of row i: `complete` applies the part of |x|^2 and makes differences, and
+    /// `overflows` says whether sums may have left the range before that.
     pub(super) fn complete(&self, plan: &Plan<'_>) -> String {
         let folding = &plan.folding;
         let outside = self.sections.square.and_then(|square| square.outside);

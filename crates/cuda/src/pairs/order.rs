@@ -1,22 +1,23 @@
-//! Where the best of roots and negatives of squared distances are: where the best squares are, for which there are filters.
+//! Where the best of roots and negatives of squared distances are: where the best squares are, for which there are
+//! filters.
 //!
-//! Only for indices, without states: values are those of the formula as it is written, and so are states, which have values.
-//! Of roots that rounding makes equal the nearer point comes first here, and the smaller index where the formula is taken
-//! as it is written: by states, and where accuracy is strict. Called by `pairs`.
+//! Only for indices, without states: values are those of the formula as it is written, and so are states, which have
+//! values. Of roots that rounding makes equal the nearer point comes first here, and the smaller index where the formula
+//! is taken as it is written: by states, and where accuracy is strict. Called by `pairs`.
 
 use tilework_backend::{Accuracy, PairReduce};
 use tilework_error::Result;
 use tilework_ops::{Id, PairFoldId};
 use tilework_tape::{Action, SlotId, Tape};
 
-/// The same reduction of the squares themselves.
+/// A reduction of squares that finds the same indices as one of roots or negatives of them.
 pub(super) struct Ordered {
     tape: Tape,
     fold: PairFoldId,
 }
 
 impl Ordered {
-    /// None where a request is not of a distance, or looks at more than its order.
+    /// The reduction of squares for a request; none where it is of another formula, or needs more than an order.
     pub(super) fn of(request: &PairReduce<'_>) -> Option<Ordered> {
         let indices = request.values.is_none() && request.finish;
         let may = indices && request.accuracy == Accuracy::Declared;
@@ -30,7 +31,7 @@ impl Ordered {
         Some(Ordered { tape: tape.only(&[square]), fold })
     }
 
-    /// Does something with the request for it.
+    /// Calls `work` with the request for the squares.
     pub(super) fn ask<R>(
         &self,
         request: &PairReduce<'_>,
@@ -44,7 +45,8 @@ impl Ordered {
     }
 }
 
-/// The square that a slot is made of by what keeps its order, or turns it: which of both. None where that is nothing.
+/// The square that a slot is made of by operations that keep its order or turn it, and whether they turn it. None where
+/// there are others, or none at all.
 fn square_under(tape: &Tape, output: SlotId) -> Option<(SlotId, bool)> {
     let (mut slot, mut turned, mut rooted) = (output, false, false);
     loop {
@@ -57,7 +59,7 @@ fn square_under(tape: &Tape, output: SlotId) -> Option<(SlotId, bool)> {
                 rooted = true;
                 a
             }
-            // Under a root there would be none of it.
+            // Under a root a negative square would be no number.
             (Action::Apply(Id::Negative), &[a]) if !rooted => {
                 turned = !turned;
                 a

@@ -1,4 +1,5 @@
-//! What is decided of a reduction over pairs: what its kernels are made for (`tiling`, `wide`), blocks of i and ranges of j (`cut`).
+//! What is decided of a reduction over pairs: what its kernels are made for (`tiling`, `wide`), blocks of i and ranges of
+//! j (`cut`).
 //!
 //! Sizes depend on the tape, on M, N, the number of batches and the card, never on the data or the
 //! load, so that the order of every sum does too. A scheme is the number of ranges. Made once a call
@@ -21,18 +22,22 @@ use super::square::Square;
 use super::tiling::{self, Asked, Skeleton, Tiling};
 use super::wide;
 
-/// Bytes of ranks that a thread may keep by itself.
+/// Bytes of ranks, at most, that a thread may keep by itself.
 const RANKS_BYTES: usize = 2 << 10;
 
-/// Bytes of arguments of a kernel: those of an array, with its strides along batch axes, and of all else but numbers.
+/// Bytes of an array in the arguments of a kernel, with its strides along batch axes.
 const ARGUMENTS_OF_ARRAY: usize = 96;
+
+/// Bytes of all else in the arguments of a kernel, but for the formula's numbers.
 const BESIDE_ARRAYS: usize = 1 << 10;
 
 /// The sizes of a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes {
     pub(super) batches: usize,
+    /// Rows of i of a batch.
     pub(super) m: usize,
+    /// j of a batch.
     pub(super) n: usize,
     pub(super) multiprocessors: usize,
     pub(super) scheme: Scheme,
@@ -41,7 +46,7 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// Of all batches.
+    /// Pairs of all batches.
     pub(super) fn pairs(&self) -> f64 {
         self.batches as f64 * self.m as f64 * self.n as f64
     }
@@ -58,11 +63,11 @@ pub(super) struct Plan<'a> {
     pub(super) body: usize,
     /// What the formula's number is multiplied by, where tensor cores do that.
     pub(super) right: Option<Sides<'a>>,
-    /// Components that the sums of threads become differences in, at their end.
+    /// The components that become differences at the end of the sums of threads.
     pub(super) difference: Option<Difference>,
     /// Whether levels of many sums, which are seldom looked at, are in shared memory.
     pub(super) shares_levels: bool,
-    /// What of shared memory is more than its kernel may declare.
+    /// What its launches ask for, where its kernel needs more shared memory than it may declare.
     pub(super) asked: Option<Asked>,
     /// The slices that the plan is for, one after another, if not for all components.
     pub(super) slices: Option<&'a Slices>,
@@ -100,8 +105,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The plan of a formula as it is written, for what blocks of `expanded` refuse: of the same ranges of j, and of
-    /// the same rows or a part of them.
+    /// The plan of a formula as it is written, for what blocks of `expanded` refuse: its blocks have the same ranges of j,
+    /// and the same rows or a part of them.
     pub(super) fn beside(
         tape: &'a Tape,
         folding: Folding,
@@ -116,13 +121,14 @@ impl<'a> Plan<'a> {
     }
 
     /// Whether blocks choose each for itself between the expanded square and the formula as it is written: where threads
-    /// compute pairs of short vectors. Loops of columns lose a tenth of their speed to the look at norms.
+    /// compute pairs of short vectors, but for columns, whose loops would lose a tenth of their speed to the look at
+    /// norms.
     pub(super) fn chooses(&self) -> bool {
         self.sections.square.is_some() && self.is_short() && self.difference.is_none()
     }
 
-    /// Whether sums are larger than the formula's until their end, where something is taken out of them: they may overflow
-    /// where those do not.
+    /// Whether something is taken out of sums at their end, so that they may overflow before where the formula's own sums
+    /// do not.
     pub(super) fn is_scaled(&self) -> bool {
         let outside = self.sections.square.and_then(|square| square.outside);
         self.difference.is_some() || (outside.is_some() && self.folding.monoid() == Monoid::Add)
@@ -133,6 +139,7 @@ impl<'a> Plan<'a> {
         self.is_scaled() || self.does() != Does::Fold
     }
 
+    /// Whether threads go over short vectors, each for itself.
     pub(super) fn is_short(&self) -> bool {
         matches!(self.skeleton(), Skeleton::Short | Skeleton::Few) && self.tiling.team == 1
     }
@@ -183,21 +190,21 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Bytes of the tiles of j of a block, where they are more than the card has.
+    /// Bytes of the tiles of a block, where they are more than it may have on the card.
     pub(super) fn too_many_bytes(&self, sizes: &Sizes) -> Option<usize> {
         Some(tiling::tile_bytes(&self.sections, &self.folding, &self.tiling))
             .filter(|bytes| *bytes > tiling::room(sizes))
     }
 
-    /// Bytes of ranks that a thread would have to keep by itself, where that is too much: the driver sets them aside for all
-    /// threads that a card could have.
+    /// Bytes of ranks that a thread would have to keep by itself, where that is too much: the driver sets them aside for
+    /// all threads that a card could have.
     pub(super) fn too_many_ranks(&self) -> Option<usize> {
         let alone = self.folding.is_ranked() && self.tiling.team == 1;
         Some(self.folding.state_bytes()).filter(|bytes| alone && *bytes > RANKS_BYTES)
     }
 
-    /// Arrays of a formula, where they are more than a kernel with so many bytes of arguments has room for; and how many
-    /// it has room for.
+    /// How many arrays a formula has, and how many a kernel with so many bytes of arguments has room for, where they are
+    /// too many.
     pub(super) fn too_many_arrays(&self, argument_bytes: usize) -> Option<[usize; 2]> {
         let arrays = self.sections.tape.inputs().len();
         let beside = BESIDE_ARRAYS + self.arguments().count() * size_of::<u64>();
@@ -205,7 +212,7 @@ impl<'a> Plan<'a> {
         (arrays > most).then_some([arrays, most])
     }
 
-    /// Whether a block has room for its tiles, which those on tensor cores are made for.
+    /// Whether a block has room for its tiles. Those of tensor cores are made so that it has.
     pub(super) fn fits(&self, sizes: &Sizes) -> bool {
         self.tiling.wide.is_some() || self.too_many_bytes(sizes).is_none()
     }
@@ -287,9 +294,9 @@ mod tests {
                 for scheme in [Scheme::Auto, Scheme::OneD, Scheme::TwoD] {
                     let plan = Plan::new(&tape, sum(1), sizes(batches, m, n, scheme), None);
                     let (tiling, cut) = (plan.tiling, plan.cut);
-                    let rows = tiling.threads / tiling.slices / tiling.team * tiling.rows;
+                    let rows = tiling.threads / tiling.ranges_per_block / tiling.team * tiling.rows;
                     assert!(cut.blocks * rows >= m, "{plan:?}");
-                    assert!(tiling.slices <= cut.ranges, "{plan:?}");
+                    assert!(tiling.ranges_per_block <= cut.ranges, "{plan:?}");
                     assert!(cut.ranges * cut.range >= n && cut.range <= LONG_RANGE, "{plan:?}");
                     assert!((cut.ranges - 1) * cut.range <= n, "no range is empty: {plan:?}");
                     let steps = batches as f64 * m as f64 * n as f64 * plan.body as f64;
@@ -310,7 +317,7 @@ mod tests {
         }
     }
 
-    /// A number of vectors that another number of the pair is in, which stay whole; others come in chunks.
+    /// A formula whose vectors stay whole, since another number of the pair is in them; others come in chunks.
     fn of_whole(dim: u32) -> Tape {
         let mut build = Builder::continuing(&gaussian(dim));
         let difference = build.apply(Id::Subtract, &[0, 1]).unwrap();
@@ -397,7 +404,7 @@ mod tests {
         let tape = gaussian(3);
         let of = |m, n, scheme| Plan::new(&tape, sum(1), sizes(1, m, n, scheme), None);
         let plan = of(100, 10_000_000, Scheme::Auto);
-        assert_eq!((plan.tiling.rows, plan.tiling.slices, plan.cut.blocks), (4, 5, 1));
+        assert_eq!((plan.tiling.rows, plan.tiling.ranges_per_block, plan.cut.blocks), (4, 5, 1));
         assert!(plan.cut.ranges.div_ceil(5) > 7 * 132);
         for other in [
             of(100, 10_000_000, Scheme::OneD),
@@ -405,7 +412,7 @@ mod tests {
             of(128, 10_000_000, Scheme::Auto),
             of(5000, 10_000_000, Scheme::Auto),
         ] {
-            assert_eq!(other.tiling.slices, 1, "{other:?}");
+            assert_eq!(other.tiling.ranges_per_block, 1, "{other:?}");
         }
     }
 
@@ -435,7 +442,7 @@ mod tests {
         }
     }
 
-    /// Ranks of few rows are cut over j so that a card has something to do, within the memory for states.
+    /// Calls of few rows are cut over j so that a card has something to do, within the memory for states.
     #[test]
     fn ranks_have_blocks_for_all_multiprocessors() {
         for dim in [3, 16, 64, 128, 784] {
@@ -448,7 +455,7 @@ mod tests {
                 for n in [3000, 10_000, 100_000, 300_000, 1_000_000, 10_000_000] {
                     let plan = Plan::new(&tape, folding, sizes(1, m, n, Scheme::Auto), None);
                     let (tiling, cut) = (plan.tiling, plan.cut);
-                    let blocks = cut.blocks * cut.ranges.div_ceil(tiling.slices);
+                    let blocks = cut.blocks * cut.ranges.div_ceil(tiling.ranges_per_block);
                     assert!(cut.ranges * cut.range >= n && (cut.ranges - 1) * cut.range < n);
                     let bytes = cut.ranges * m * folding.state_bytes();
                     assert!(cut.ranges == 1 || bytes <= PARTIAL_BYTES, "{dim}, {k}, {m}: {cut:?}");

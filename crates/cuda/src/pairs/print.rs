@@ -38,7 +38,7 @@ pub(super) enum Unit {
     Merge,
     /// What measures the data of expanded squares.
     Measure,
-    /// What makes tiles of them.
+    /// What makes tiles of points and of right-hand sides.
     Tiles,
 }
 
@@ -55,8 +55,8 @@ impl Unit {
         units.into_iter().filter_map(|(unit, there)| there.then_some(unit))
     }
 
-    /// When it is to be compiled, of those of a call: what takes longest first, since the compiler reads one text at
-    /// a time. Beside products of tiles that is the form of threads, unless they are those of a filter.
+    /// When it is to be compiled among the kernels of a call: what takes longest comes first, since the compiler reads one
+    /// text at a time. Beside products of tiles that is the form of threads, unless a filter is made of the products.
     pub(super) fn turn(self, plan: &Plan<'_>) -> u8 {
         let wide = plan.tiling.wide.is_some();
         match (self, plan.sections.square) {
@@ -141,12 +141,12 @@ pub(super) fn source(plan: &Plan<'_>, unit: Unit) -> Result<String> {
     Ok(begun(dtypes, &text.concat()))
 }
 
-/// A text behind what every source begins with, which is marked like a file.
+/// A text, behind the types that every source begins with, which are marked like a file.
 fn begun(dtypes: impl IntoIterator<Item = DType>, text: &str) -> String {
     format!("// [types\n{}// ]\n{text}", source::begin_for(Width::Wide, dtypes, text))
 }
 
-/// The source of what joins states: the same for all formulas that are folded alike.
+/// The source of the kernel that joins states: the same for all formulas that are folded alike.
 fn merge(plan: &Plan<'_>) -> String {
     let Folding { computes, accumulates, output, .. } = plan.folding;
     let apart = plan.folding.apart();
@@ -174,12 +174,12 @@ fn merge(plan: &Plan<'_>) -> String {
     begun([computes, accumulates, output], &text)
 }
 
-/// The states of teams, where there are any.
+/// The file of what teams have as states, where there are teams.
 fn teams(plan: &Plan<'_>) -> &'static str {
     if plan.tiling.team > 1 { kernel!("pair_teams.cu") } else { "" }
 }
 
-/// Kernels of some plans, for human eyes; `form` says which these are of.
+/// The sources of kernels, for human eyes; `form` says of which form they are.
 pub(super) fn sources<'p>(
     units: impl IntoIterator<Item = (&'p Plan<'p>, Unit)>,
     form: &str,
@@ -213,7 +213,7 @@ fn printed(plan: &Plan<'_>) -> Result<Printed> {
     })
 }
 
-/// Whether a row is declared in `kernels/pair_math.cu`.
+/// Whether an operation is declared in `kernels/pair_math.cu`.
 fn has_own_text(id: Id, dtype: DType) -> bool {
     match dtype {
         DType::Float32 => matches!(id, Id::Exp2Pair | Id::RcpPair | Id::RsqrtPair | Id::SqrtPair),
@@ -229,7 +229,7 @@ fn types(plan: &Plan<'_>) -> String {
     names.map(|(name, of)| format!("typedef {of} {name};\n")).concat()
 }
 
-/// Sizes of states, and of what they are given as, and the longest vectors whose loops are unrolled.
+/// Names and sizes of states and of their results, with the longest vectors whose loops are unrolled (`long`).
 fn of_states(
     plan: &Plan<'_>,
     shape: PairShape,
@@ -258,9 +258,9 @@ fn list(sizes: impl Iterator<Item = (&'static str, usize)>) -> String {
     sizes.map(|(name, size)| format!("{name} = {size}")).collect::<Vec<String>>().join(", ")
 }
 
-/// Types and sizes.
+/// Types and sizes of a plan's kernels.
 fn numbers(plan: &Plan<'_>) -> String {
-    let Tiling { threads, rows, slices, tile, group, ahead, wide, .. } = plan.tiling;
+    let Tiling { threads, rows, ranges_per_block, tile, group, ahead, wide, .. } = plan.tiling;
     let chunks = plan.sections.long.iter().flat_map(|long| {
         [
             ("LENGTHS", long.depths.len()),
@@ -273,7 +273,7 @@ fn numbers(plan: &Plan<'_>) -> String {
     let own = [
         ("THREADS", threads),
         ("ROWS", rows),
-        ("SLICES", slices),
+        ("SLICES", ranges_per_block),
         ("TILE", tile),
         ("GROUP", group),
         ("AHEAD", ahead),
@@ -287,13 +287,13 @@ fn numbers(plan: &Plan<'_>) -> String {
     let centred = plan.sections.square.filter(|_| plan.sections.is_centred());
     let centred = centred.into_iter().flat_map(|square| {
         let dim = square.dim(plan.sections.tape);
-        // Whole numbers both.
+        // Both are whole numbers.
         let errors = [square::fused(dim), square::fused_about(dim)].map(|error| error as usize);
         [("POINT", dim as usize), ("ERROR", errors[0]), ("ERROR_ABOUT", errors[1])]
     });
     let asked = plan.asked.map(|asked| ("TILES_AT", asked.tiles_at));
     let of_tiles = wide.into_iter().flat_map(|wide| tiles(plan, wide));
-    let long = match plan.tiling.few {
+    let long = match plan.tiling.few_pairs {
         true => few::unrolled(&plan.sections, &plan.folding, plan.tiling.team),
         false => LONG as usize,
     };
@@ -325,9 +325,11 @@ fn numbers(plan: &Plan<'_>) -> String {
     )
 }
 
-/// Sizes of a plan whose inner products are products of tiles.
+/// Names and sizes of a plan on tensor cores.
 fn tiles(plan: &Plan<'_>, wide: Wide) -> impl Iterator<Item = (&'static str, usize)> {
-    let Wide { groups, stages, resident, depths, shallow, parts, right, stage, kept, .. } = wide;
+    let Wide {
+        groups, stages, resident, depths, shallow, leaves_per_tile, right, stage, kept, ..
+    } = wide;
     let differs = plan.right.as_ref().is_some_and(|right| right.of.difference.is_some());
     let square = plan.sections.square.into_iter();
     square.flat_map(move |square| {
@@ -340,7 +342,7 @@ fn tiles(plan: &Plan<'_>, wide: Wide) -> impl Iterator<Item = (&'static str, usi
             ("RESIDENT", resident.into()),
             ("DEPTHS", depths),
             ("SHALLOW", shallow.into()),
-            ("PARTS", parts),
+            ("PARTS", leaves_per_tile),
             ("LEAVE", square.leave().unwrap_or(SIDE)),
             ("OUTSIDE", square.outside.is_some().into()),
             ("PRODUCT", square.is_product().into()),
@@ -354,14 +356,15 @@ fn tiles(plan: &Plan<'_>, wide: Wide) -> impl Iterator<Item = (&'static str, usi
     })
 }
 
-/// Whether shifted sums are about powers of two, by the exponential that the card has an instruction for; and whether
-/// exponents are known to be `bounded`.
+/// Names of what is known of exponents: whether shifted sums are of powers of two, for which the card has an instruction,
+/// and whether exponents are `bounded`.
 fn exponential(folding: &Folding, bounded: bool) -> String {
     let cheap = !folding.strict && folding.accumulates == DType::Float32;
     format!("enum {{ BINARY = {}, BOUNDED = {} }};\n", u8::from(cheap), u8::from(bounded))
 }
 
-/// The state, the same with wide indices for merging, and what it becomes. `merges` says that nothing takes pairs.
+/// The state, the state of merged ranges with its wide indices, and the result of both. `merges` says that the kernel
+/// takes no pairs.
 fn states(plan: &Plan<'_>, merges: bool) -> String {
     let folding = &plan.folding;
     let sums = |count: &str, shared: bool| match folding.compensated {
@@ -374,7 +377,7 @@ fn states(plan: &Plan<'_>, merges: bool) -> String {
         _ if plan.tiling.team > 1 => "Team",
         _ => "Ranked",
     };
-    // Of what takes pairs: whether rows have shared memory, and whether it looks at what came before.
+    // Of the state that takes pairs: whether its levels are in shared memory, and whether it follows a slice of ranks.
     let ranks = plan.slices.is_some_and(|slices| slices.of == Of::Ranks);
     let shared = |pairs: bool| pairs && plan.shares_levels;
     let follows = |pairs: bool| if pairs && ranks { ", true" } else { "" };
@@ -386,7 +389,7 @@ fn states(plan: &Plan<'_>, merges: bool) -> String {
         Monoid::Count => format!("Counted<{}>", if shared(pairs) { "ROWS" } else { "0" }),
         Monoid::Smallest => format!("{best}<false, {index}{}>", follows(pairs)),
         Monoid::Largest => format!("{best}<true, {index}{}>", follows(pairs)),
-        // Those of ranges are few, and a thread has no registers for levels of many sums.
+        // States of ranges are few, and a thread has no registers for levels of many sums.
         Monoid::Shifted if index == "i64" && folding.seldom_bytes() > 0 => {
             "Shifted<Kahan<1 + WEIGHTS> >".to_owned()
         }
@@ -412,7 +415,7 @@ fn states(plan: &Plan<'_>, merges: bool) -> String {
     )
 }
 
-/// Right-hand sides: the sections of their formula, and their product with weights.
+/// Functions of right-hand sides: the sections of their formula, and their product with weights.
 fn sides(right: &Sides<'_>, first_argument: usize) -> Result<String> {
     let sections = &right.sections;
     let operations = tape::operations(sections.tape, |id, dtype| !has_own_text(id, dtype));
@@ -429,8 +432,8 @@ fn sides(right: &Sides<'_>, first_argument: usize) -> Result<String> {
     ))
 }
 
-/// The product of 64 x 32 weights by 32 of j of right-hand sides: tails by heads, heads by tails, heads by heads. All of it in one
-/// statement: with one for each instruction the compiler takes a quarter longer, of 128 columns.
+/// The function that multiplies 64 x 32 weights by the right-hand sides of 32 j: tails by heads, heads by tails, heads by
+/// heads. It is one statement: with one for each instruction the compiler takes a quarter longer, of 128 columns.
 fn product_with_sides(columns: usize) -> String {
     let places = columns / 2;
     let list = |from: usize, count: usize| {

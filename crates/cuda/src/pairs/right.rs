@@ -15,20 +15,25 @@ use super::slices::Slices;
 use super::square::Square;
 use super::wide::NARROW;
 
-/// Columns of a product, at most, beside points whose squares threads compute, and where tensor cores do both;
-/// and components from which it pays.
+/// The most columns of a product beside points whose squares threads compute.
 const MOST: usize = 128;
+
+/// The most columns of a product where tensor cores make the squares, too.
 const MOST_OF_BOTH: usize = 72;
+
+/// Components of a result from which the product pays.
 const LEAST: usize = 8;
 
-/// Right-hand sides of which each thread that makes tiles of them holds all.
+/// The most right-hand sides of a j that are cut into slices of columns: each thread that makes tiles of them holds all.
 const MOST_SIDES: usize = 256;
 
 /// Components of points up to which q y is kept for every j: it saves a product, and takes room in tiles.
 pub(super) const FEW_POINTS: usize = 4;
 
-/// Columns that threads have registers for, and numbers of a row beside its point.
+/// The most columns that threads have registers for.
 const MOST_OF_THREADS: usize = 16;
+
+/// The most numbers of a row beside its point that threads have registers for, where they sum columns.
 const MOST_OF_ROW: usize = 16;
 
 /// A formula as a weight and right-hand sides.
@@ -39,13 +44,14 @@ pub(super) struct Right {
     /// Gives the numbers of a j; the last is q where there is a difference.
     pub(super) sides: Tape,
     pub(super) difference: Option<Difference>,
-    /// Components of the result, and those of a slice.
+    /// Components of the result.
     pub(super) dim: usize,
+    /// Components of a slice of columns: all where there are none.
     len: usize,
 }
 
-/// A formula's components, part by part; none where they are no such products, or have other factors of i than numbers which all
-/// have, as gradients have the number of i that comes in.
+/// A formula's components as weights and factors, part by part. None where they are no such products, or where their
+/// factors of i are not numbers that all components have, as all of a gradient have the number of i that comes in.
 fn weighed(tape: &Tape) -> Option<Weighed> {
     let single = (0..tape.slots()).all(|slot| tape.slot(slot as SlotId).dtype == DType::Float32);
     let weighed = tape.weighed().filter(|_| single)?;
@@ -91,7 +97,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// None where the formula's components are no such products, or too many.
+    /// The columns of a formula; none where its components are no such products, make no difference, or are too many.
     pub(super) fn new(tape: &Tape) -> Option<Columns> {
         let weighed = weighed(tape)?;
         let difference = weighed.difference?;
@@ -144,8 +150,9 @@ impl Columns {
 }
 
 impl Right {
-    /// Of a formula or of slices of it, which have as many columns as registers hold: of a narrower formula, or of
-    /// the same right-hand sides. None where there is none.
+    /// The weight and right-hand sides of a formula, or of its slices where registers do not hold all columns: these are
+    /// slices of a narrower formula, or columns of the same right-hand sides. None where its components are no such
+    /// products.
     pub(super) fn sliced(tape: &Tape, folding: &Folding) -> Option<(Right, Option<Slices>)> {
         let right = Right::new(tape)?;
         let points = Square::find(&right.weight, folding)?.dim(&right.weight);
@@ -160,7 +167,7 @@ impl Right {
         (right.sides() <= MOST_SIDES).then_some((Right { len: slices.len, ..right }, Some(slices)))
     }
 
-    /// None where the formula's components are not such products, or too few.
+    /// The weight and right-hand sides of all components; none where these are no such products, or too few.
     fn new(tape: &Tape) -> Option<Right> {
         let weighed = weighed(tape)?;
         let dim = tape.slot(tape.outputs()[0]).len as usize;
@@ -193,7 +200,7 @@ impl Right {
         matches!(section, Per::J | Per::Once).then_some(right)
     }
 
-    /// Numbers of a j.
+    /// How many right-hand sides a j has.
     pub(super) fn sides(&self) -> usize {
         self.sides.slot(self.sides.outputs()[0]).len as usize
     }

@@ -17,7 +17,7 @@ use super::square::Square;
 /// The longest vector that is kept in registers, and whose loops are unrolled.
 pub(super) const LONG: u32 = 64;
 
-/// Numbers by which 2^-63 is multiplied without being seen in an exponent.
+/// The largest number by which 2^-63 may be multiplied and still is nothing beside the rounding of an exponential.
 const SMALL: f32 = 16.0;
 
 /// What is known of a tape's slots.
@@ -41,8 +41,8 @@ pub(super) struct Sections<'a> {
     pub(super) arguments: Vec<SlotId>,
     /// What long vectors are needed for, where nothing is expanded.
     pub(super) long: Option<Long>,
-    /// Vectors that no section holds: inputs are read where they are, and steps are made number by number. No length of
-    /// theirs is in the text.
+    /// Vectors that no section holds: inputs are read where they are, and steps are made number by number. Their length is
+    /// not in the text.
     unheld: Vec<SlotId>,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Sections<'a> {
         Sections::with(tape, sums, square, together, (long, unheld))
     }
 
-    /// The sections of right-hand sides, which are asked for one by one.
+    /// The sections of right-hand sides, whose numbers are asked for one by one.
     pub(super) fn of_sides(tape: &'a Tape) -> Sections<'a> {
         let is_vector = |slot: &SlotId| tape.slot(*slot).len > 1;
         let alike = (tape.inputs().len()..).zip(tape.steps()).all(|(slot, step)| {
@@ -169,12 +169,12 @@ impl<'a> Sections<'a> {
             .map(|slot| slot as SlotId)
     }
 
-    /// Whether tensor cores make the inner products of a square.
+    /// Whether tensor cores make the inner products of the square.
     pub(super) fn by_tiles(&self) -> bool {
         self.square.is_some_and(|square| square.leave().is_some())
     }
 
-    /// Whether threads compute a square, of points that they move to a centre.
+    /// Whether threads compute the square of points that they move to a centre.
     pub(super) fn is_centred(&self) -> bool {
         self.together && self.square.is_some_and(|square| square.centred)
     }
@@ -196,13 +196,13 @@ impl<'a> Sections<'a> {
         self.unheld.binary_search(&slot).is_ok()
     }
 
-    /// The length of vectors as an argument, where it is one.
+    /// The text for the length of vectors, where that is an argument.
     pub(super) fn depth(&self, len: u32) -> Option<String> {
         let place = self.long.as_ref().and_then(|long| long.place_of(len));
         place.map(|place| format!("DEPTH({place})"))
     }
 
-    /// Bytes of a section's structure, up to where another of its widest numbers could follow.
+    /// Bytes of a section's structure, rounded up to whole ones of its widest numbers.
     pub(super) fn bytes(&self, section: Per) -> usize {
         let norms = self.square.map_or(0, |square| match section {
             Per::I if self.by_tiles() => bytes(self.tape, square.distance),
@@ -260,7 +260,7 @@ impl<'a> Sections<'a> {
             && only(slot, &|user| exponent(user) || scaled(user))
     }
 
-    /// Notes that a slot is needed in a section.
+    /// Notes that a section needs a slot, which is held if it is of an earlier one.
     fn hold(&mut self, slot: SlotId, by: Per) {
         let section = self.per[usize::from(slot)];
         let constant = self.constant(slot).is_some();
@@ -304,7 +304,7 @@ pub(super) fn bytes(tape: &Tape, slot: SlotId) -> usize {
     slot.len as usize * slot.dtype.size()
 }
 
-/// Which steps these slots need.
+/// For each step, whether these slots need it.
 fn needed(tape: &Tape, outputs: &[SlotId]) -> Vec<bool> {
     let first = tape.inputs().len();
     let mut needed = vec![false; tape.slots()];

@@ -14,20 +14,22 @@ use super::folding::Folding;
 use super::sections::LONG;
 use super::tiling::{FEW_RANKS, RANKS_OF_TEAM};
 
-/// Components of a slice that a thread has registers for, beside several rows.
+/// The most components of a slice for which a thread of several rows has registers.
 pub(super) const FEW: usize = 16;
 
-/// Words that all components may take of a thread that has one row, and components of a slice where they take more, in
-/// float32 and in float64.
+/// Words of registers that all components may take of a thread with one row.
 pub(super) const MOST_WORDS: usize = 64;
+
+/// Components of a slice, at most, where all take more than `MOST_WORDS`: in float32, and in float64.
 const SLICE: [usize; 2] = [48, 16];
 
-/// Components of whole rows of an outer product, in float32, which have no place but their sums; and of how many one slice more
-/// takes the time, which makes its pairs anew.
+/// Components of a slice, at most, that is whole rows of an outer product in float32: these have no place but their sums.
 const OUTER: usize = 50;
+
+/// The time that a slice takes beside that of its components, in components: it makes its pairs anew.
 const ONE_MORE: usize = 16;
 
-/// What the slices of a request are.
+/// What slices are of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
     Components,
@@ -46,13 +48,15 @@ pub(super) struct Slices {
     pub(super) of: Of,
     /// The formula of a slice, where that is another one.
     tape: Option<Tape>,
-    /// The request's inputs that it has once more, behind all.
+    /// The request's inputs that a slice's formula has once more, behind all.
     pub(super) again: SmallVec<[usize; 2]>,
-    /// Its inputs that begin elsewhere for every slice, and where.
+    /// The inputs of a slice's formula that begin elsewhere for every slice, and where.
     pub(super) moved: SmallVec<[(usize, Again); 2]>,
     /// The first component of the part.
     pub(super) from: usize,
+    /// Components (or weights, columns, ranks) of a slice.
     pub(super) len: usize,
+    /// The same of the part.
     all: usize,
     /// Components of a row that slices lie inside of.
     row: usize,
@@ -64,14 +68,15 @@ impl Slices {
         Slices { of, tape: None, again, moved, from: 0, len, all, row: all }
     }
 
-    /// The same with the formula of a slice, of the whole one.
+    /// These slices with the formula of each, which is made of the whole one.
     fn with(self, whole: &Tape, Slice { tape, again, row }: Slice) -> Slices {
         let moved = (whole.inputs().len()..).zip(again.iter().copied()).collect();
         let again = again.iter().map(|again| again.input).collect();
         Slices { tape: Some(tape), again, moved, row: row.unwrap_or(self.all), ..self }
     }
 
-    /// Slices of at most so many; none where there are not more, or they do not stand side by side in one input.
+    /// Slices of at most so many components; none where there are not more, or where they do not stand side by side in one
+    /// input.
     pub(super) fn of_input(tape: &Tape, folding: &Folding, most: usize) -> Option<Slices> {
         let all = folding.shape.dim;
         let sums = folding.monoid() == Monoid::Add && tape.outputs().len() == 1;
@@ -97,8 +102,8 @@ impl Slices {
         (all > most).then(|| Slices::new(Of::Ranks, length(all, most), all))
     }
 
-    /// Slices of the weights of exponentials; none where a thread has registers for all, or where weights do not stand side
-    /// by side.
+    /// Slices of the weights of exponentials; none where a thread has registers for all, or where they do not stand side by
+    /// side.
     pub(super) fn of_weights(tape: &Tape, folding: &Folding) -> Option<Slices> {
         let (all, most) = (folding.shape.weights, FEW * 4 / folding.accumulates.size());
         let (&[exponent, weight], true) = (tape.outputs(), all > most) else { return None };
@@ -107,13 +112,13 @@ impl Slices {
         Some(Slices::new(Of::Weights, len, all).with(tape, slice))
     }
 
-    /// The parts that many components are put together from, in slices or as they are, of at most so many words; none where
-    /// all have no more, where they are not folded each for itself, or where components of a long part do not stand
-    /// side by side.
+    /// The parts that many components are put together from, in slices or as they are, each of at most so many words. None
+    /// where all together have no more, where components are not folded each for itself, or where those of a long part do
+    /// not stand side by side.
     pub(super) fn of_parts(tape: &Tape, folding: &Folding, words: usize) -> Vec<Slices> {
         let (shape, single) = (folding.shape, folding.accumulates.size() <= 4);
         let most = match most_components(folding, words) {
-            // More ranks than a slice has a place for in its results.
+            // These are more ranks than a slice has a place for in its results.
             Some(_) if shape.k > RANKS_OF_TEAM => return Vec::new(),
             Some(most) => most,
             None => return Vec::new(),
@@ -124,14 +129,15 @@ impl Slices {
         parts(tape, of, most, most.min(SLICE[usize::from(!single)])).unwrap_or_default()
     }
 
-    /// The formula of a slice, of that of all components.
+    /// The formula of a slice, or the whole one where slices have none of their own.
     pub(super) fn tape<'t>(slices: Option<&'t Slices>, whole: &'t Tape) -> &'t Tape {
         slices.and_then(|slices| slices.tape.as_ref()).unwrap_or(whole)
     }
 
-    /// The first component of each, counted from that of the part; the last one of a row begins early enough to be whole. Slices of
-    /// weights come last first: where a row has its exponent and plain sum before its weighted sums, each slice writes these
-    /// two where weighted sums of the next one stand, and the very first where they belong.
+    /// The first component of each slice, counted from that of the part; the last slice of a row begins early enough to be
+    /// whole. Slices of weights come last first: a row has its exponent and its plain sum before its weighted sums, and
+    /// each slice writes these two where weighted sums of the next one stand, but the very first slice, which comes last,
+    /// where they belong.
     pub(super) fn firsts(&self) -> impl Iterator<Item = usize> {
         let (len, of, row) = (self.len, self.of, self.row);
         let count = row.div_ceil(len);
@@ -144,7 +150,8 @@ impl Slices {
     }
 }
 
-/// The most components that a thread has so many words for, where there are more and they are folded each for itself.
+/// The most components that a thread has so many words for; none where there are no more, or where they are not folded each
+/// for itself.
 pub(super) fn most_components(folding: &Folding, words: usize) -> Option<usize> {
     let (size, shape) = (folding.accumulates.size() / 4, folding.shape);
     let (fits, most) = match folding.monoid() {
@@ -157,7 +164,7 @@ pub(super) fn most_components(folding: &Folding, words: usize) -> Option<usize> 
     (shape.dim > fits.max(1)).then_some(most)
 }
 
-/// A number times vectors side by side, as these products side by side; none where a formula is something else.
+/// A formula that is a number times vectors side by side, as products side by side; none where it is something else.
 fn spread(tape: &Tape) -> Option<Tape> {
     let step = tape.step_of(tape.outputs()[0])?;
     let (&[a, b], Action::Apply(Id::Multiply)) = (&step.operands[..], &step.action) else {
@@ -172,7 +179,8 @@ fn spread(tape: &Tape) -> Option<Tape> {
     Some(build.finish(&[all]).ok()?.only(&[all]))
 }
 
-/// Parts of at most `most` components as they are, neighbours of which that are short together; others in slices.
+/// The parts of a formula. Of at most `most` components they stay as they are, and short neighbours are joined; longer ones
+/// are cut into slices of about `len`.
 fn parts(tape: &Tape, of: Of, most: usize, len: usize) -> Option<Vec<Slices>> {
     let mut parts: Vec<Slices> = Vec::new();
     let (mut near, mut from) = (Vec::new(), 0);
@@ -201,7 +209,7 @@ fn parts(tape: &Tape, of: Of, most: usize, len: usize) -> Option<Vec<Slices>> {
                     let slices = Slices { from, ..Slices::new(of, len, all) };
                     Some(slices.with(tape, tape.slice(&[], slot, len as u32)?))
                 };
-                // Of equal length, or whole rows of an outer product, or parts of these.
+                // Slices of equal length, or of whole rows of an outer product, or of parts of these.
                 let equal = slices(length_in_fours(all, len)).filter(|slices| slices.row == all);
                 let rows = || {
                     let row = slices(1)?.row;
@@ -224,12 +232,12 @@ fn parts(tape: &Tape, of: Of, most: usize, len: usize) -> Option<Vec<Slices>> {
     Some(parts)
 }
 
-/// Components of a slice, where all have equally many.
+/// Components of a slice where all slices are about as long, and none longer than `most`.
 fn length(all: usize, most: usize) -> usize {
     all.div_ceil(all.div_ceil(most))
 }
 
-/// The same in whole fours of long vectors, so that few texts serve all lengths.
+/// [`length`], but in whole fours of long vectors, so that few texts serve all lengths.
 fn length_in_fours(all: usize, most: usize) -> usize {
     let len = length(all, most);
     if all > LONG as usize { len.next_multiple_of(4).min(most) } else { len }

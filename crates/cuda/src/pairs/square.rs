@@ -6,11 +6,12 @@
 //! which a call uses it, for exponents, and only where the largest c |x|^2 and c |y|^2 of its data are small enough;
 //! a kernel measures them, and the kernels of the two forms look there which of them is to work. And it is a filter
 //! for the smallest squares, which are then computed directly. Norms are taken in float64, about a centre, or about the
-//! origin where threads would take longer to find one than it saves. An inner product c <x, y> is the last part of
-//! -c/2 |x - y|^2: threads compute it as it is written, tensor cores as they do that, without norms and centre. Of many
-//! components their error is not above that of a sum in float32, whatever the norms. Where accuracy is strict nothing is
-//! expanded, but norms tell where exponentials are normal numbers, for which the card has an instruction. Called by `plan` and
-//! `pairs`.
+//! origin where threads would take longer to find one than it saves.
+//!
+//! An inner product c <x, y> is the last part of -c/2 |x - y|^2: threads compute it as it is written, tensor cores as
+//! that part, without norms and centre. Of many components their error is not above that of a sum in float32, whatever
+//! the norms. Where accuracy is strict nothing is expanded, but norms tell where exponentials are normal numbers, for
+//! which the card has an instruction. Called by `plan` and `pairs`.
 
 use smallvec::SmallVec;
 use tilework_backend::square::{self, Tiles};
@@ -21,25 +22,28 @@ use tilework_tape::{Action, Per, SlotId, Step, Tape};
 use super::folding::Folding;
 use super::sections::LONG;
 
-/// Components from which the form pays.
+/// Components from which an expanded square pays.
 const LEAST: u32 = 2;
 
-/// Inner products of a formula that are looked at, and uses of each: longer formulas have other costs.
+/// The most inner products of a formula that are looked at, and the most uses of each: longer formulas have other costs.
 const MOST: usize = 64;
 
-/// Norms with which a filter's squares neither overflow nor lose their range: `in_range` of `kernels/pair_math.cu`.
+/// Norms up to which a filter's squares neither overflow nor lose their range: `in_range` of `kernels/pair_math.cu`.
 const IN_RANGE: f64 = 1e37;
 
-/// Norms of an exponent of two, of either side, with which its power is a normal number: it is at most four times as large,
-/// and below 126, whatever is rounded.
+/// Norms of either side up to which a power of two is a normal number: its exponent is at most four times as large, so
+/// below 126, whatever is rounded.
 const NORMAL: f64 = 31.375;
 
-/// Components up to which exponentials of normal numbers pay beside differences, and what they save of a pair.
+/// Components up to which exponentials that are normal numbers pay beside differences.
 const SHORT: u32 = 16;
+
+/// Instructions of a pair that such an exponential saves.
 const SAVED: f64 = 7.0;
 
-/// Norms of the exponent with which inner products may be used that are as good as sums in float32. Tails of numbers that
-/// are small beside the largest have fewer bits: of the largest norm they leave less than 2^-37, so less than 1e-6 here.
+/// Norms of the exponent up to which inner products may be used that are as good as sums in float32. Tails of numbers
+/// that are small beside the largest have fewer bits: of the largest norm they leave less than 2^-37, so less than 1e-6
+/// here.
 const OF_PRODUCTS: f64 = 65536.0;
 
 /// How an expanded square is computed.
@@ -47,9 +51,9 @@ const OF_PRODUCTS: f64 = 65536.0;
 pub(super) enum Products {
     /// By every thread for its own pairs.
     Fused,
-    /// As products of tiles, on tensor cores, which the sum leaves every so many of D.
+    /// As products of tiles, on tensor cores, which sums leave every so many components.
     Tiles { leave: usize },
-    /// Not at all: of differences, as it is written, and norms only tell how large exponents are.
+    /// Not at all: the square is one of differences, as it is written, and norms only tell how large exponents are.
     Differences,
 }
 
@@ -85,10 +89,11 @@ pub(super) enum Sign {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Square {
     pub(super) kind: Kind,
-    /// Of an inner product that itself.
+    /// The step x - y; of an inner product, that itself.
     pub(super) difference: SlotId,
+    /// The step |x - y|^2; of an inner product, that itself.
     pub(super) distance: SlotId,
-    /// The distance times the scale, with `plus` where that is one step: what the form computes.
+    /// The distance times the scale, and with `plus` where that is the same step: what the form computes.
     pub(super) scaled: SlotId,
     pub(super) scale: Scale,
     pub(super) plus: Option<SlotId>,
@@ -98,15 +103,15 @@ pub(super) struct Square {
     pub(super) moved: Option<SlotId>,
     /// Whether threads move points to a centre.
     pub(super) centred: bool,
-    /// Whether the part of |x|^2 is applied to the state of a row instead, and as what part of the exponent.
+    /// With which sign the part of |x|^2 is in the exponent, where it is applied to the state of a row instead.
     pub(super) outside: Option<Sign>,
-    /// What an error of it makes of a term.
+    /// How much larger than an error of it the error of a term is: `tilework_backend::square::slope`.
     pub(super) slope: f64,
     pub(super) products: Products,
 }
 
 impl Square {
-    /// The first that a tape has; inner products only where it has no squares.
+    /// The first square of a tape that may be expanded, or the first inner product where it has none.
     pub(super) fn find(tape: &Tape, folding: &Folding) -> Option<Square> {
         if folding.strict || folding.computes != folding.accumulates {
             return None;
@@ -131,10 +136,11 @@ impl Square {
         product
     }
 
-    /// The first whose exponential is one of e, of short points in single precision, and that is strict: by differences, with
-    /// log2(e) in the number that the square is multiplied by. Two roundings of the exponent and the card's power of two make the
-    /// exponential of a, a product of the square as it was rounded, err by at most |a| 2^-23 + 2^-22; as it is written, by |a|
-    /// 2^-24 less. Norms are about the origin: points that were moved would be rounded.
+    /// The first square of a strict formula that is the exponent of a power of e, of short points in single precision. It
+    /// is computed by differences, with log2(e) in the number that it is multiplied by, so that the card's power of two
+    /// does. With two roundings of the exponent, the exponential of a, a product of the square as it was rounded, errs by
+    /// at most |a| 2^-23 + 2^-22; as it is written, by |a| 2^-24 less. Norms are about the origin: points that were moved
+    /// would be rounded.
     pub(super) fn of_normal_powers(tape: &Tape, folding: &Folding) -> Option<Square> {
         let single = folding.computes == DType::Float32 && folding.accumulates == DType::Float32;
         if !folding.strict || !single || folding.monoid() != Monoid::Add {
@@ -162,14 +168,14 @@ impl Square {
         self.products == Products::Differences
     }
 
-    /// Whether a step is the power of e that such a square is the exponent of.
+    /// Whether a step is the power of e whose exponent is this square, computed by differences.
     pub(super) fn is_power(&self, step: &Step) -> bool {
         self.is_direct()
             && step.action == Action::Apply(Id::Exp)
             && step.operands[..] == [self.scaled]
     }
 
-    /// Instructions that it saves of a pair.
+    /// Instructions of a pair that it saves.
     pub(super) fn saves(&self, tape: &Tape) -> f64 {
         if self.is_direct() { SAVED } else { f64::from(self.dim(tape) - 1) }
     }
@@ -183,7 +189,7 @@ impl Square {
         self.dim(tape) <= LONG && self.kind == Kind::Exponent
     }
 
-    /// Whether its points are inputs that nothing else looks at.
+    /// Whether its points are inputs that nothing else reads.
     pub(super) fn is_of_inputs(&self, tape: &Tape) -> bool {
         [self.x, self.y].iter().all(|&point| {
             usize::from(point) < tape.inputs().len()
@@ -192,7 +198,7 @@ impl Square {
         })
     }
 
-    /// Whether it is what the tape gives first, as it is: norms that are small enough then bound that.
+    /// Whether the first output of the tape is this square as it is, which small norms then bound.
     pub(super) fn is_all_of(&self, tape: &Tape) -> bool {
         !self.is_filter() && self.plus.is_none() && tape.outputs()[0] == self.scaled
     }
@@ -214,7 +220,7 @@ impl Square {
         }
     }
 
-    /// Of D, how many go through a tensor core before the sum leaves it; none where no tile is made.
+    /// How many components go through a tensor core before sums leave it; none where no tiles are made.
     pub(super) fn leave(&self) -> Option<usize> {
         match self.products {
             Products::Fused | Products::Differences => None,
@@ -222,7 +228,7 @@ impl Square {
         }
     }
 
-    /// What the errors of tiles are made of.
+    /// What the error of a product of tiles is made of.
     fn tiles(&self, tape: &Tape, leave: usize) -> Tiles {
         match self.kind {
             Kind::Product => Tiles::of_products(self.dim(tape), leave),
@@ -230,7 +236,8 @@ impl Square {
         }
     }
 
-    /// The largest error of the scaled square, in units of roundoff of the largest norm; of threads, about the origin.
+    /// The largest error of the scaled square, in units of roundoff of the largest norm; where threads compute it, that
+    /// about the origin.
     pub(super) fn error(&self, tape: &Tape) -> f64 {
         match self.products {
             Products::Fused => square::fused(self.dim(tape)),
@@ -254,7 +261,8 @@ impl Square {
         }
     }
 
-    /// What [`Tiles`] counts for, as shares of [`Square::error`]. Where that does not matter, norms are as they are.
+    /// The parts of [`Tiles`] as shares of [`Square::error`], by which a norm counts. Where that does not matter, norms count
+    /// as they are.
     pub(super) fn shares(&self, tape: &Tape) -> [f64; 5] {
         match self.products {
             Products::Tiles { leave } if !self.is_filter() && !self.is_as_good(tape) => {
@@ -266,7 +274,7 @@ impl Square {
         }
     }
 
-    /// The difference between a filter's square and the direct form, which rounds D + 2 times, relative
+    /// The largest difference between a filter's square and that of the direct form, which rounds D + 2 times, relative
     /// to the sum of the largest norms; the square is at most twice that sum.
     pub(super) fn doubt(&self, tape: &Tape) -> f64 {
         let direct = 2.0 * (f64::from(self.dim(tape)) + 2.0);
@@ -386,9 +394,10 @@ fn number(tape: &Tape, slot: SlotId) -> Option<f64> {
     }
 }
 
-/// Whether the part of |x|^2 can be applied to a row's state, where `scaled` would be too large without it at most by
-/// the limit of norms, and how: as a factor of the sums, where it is all of their exponent, so that nothing else brings that
-/// near the end of the range; or to an exponent that is shifted, which it is a term of.
+/// With which sign the part of |x|^2 can be applied to the state of a row instead of every pair; none where it cannot.
+/// Without it `scaled` is too large by at most the limit of norms. It can be a factor of sums where `scaled` is all of
+/// their exponent, so that nothing else brings that near the end of the range; or be added to exponents that are shifted,
+/// where `scaled` is a term of these.
 fn outside(tape: &Tape, monoid: Monoid, uses: &Uses, scaled: SlotId) -> Option<Sign> {
     let outputs = tape.outputs();
     let applies = |slot: SlotId, id: Id| {

@@ -25,15 +25,20 @@ mod keys;
 mod lengths;
 mod skeletons;
 
+/// The dtype of most tests.
 const F32: DType = DType::Float32;
+
+/// The compute capability of Hopper cards.
 const HOPPER: (i32, i32) = (9, 0);
+
+/// Where golden files are.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden");
 
 fn aliases() -> [&'static str; 11] {
     cases::ALIASES.map(|(alias, _)| alias)
 }
 
-/// A text is that of a file, or becomes it.
+/// Asserts that a text is that of a golden file, or writes it there.
 fn golden(name: &str, text: &str) {
     let path = format!("{FOLDER}/{name}");
     if std::env::var_os("TILEWORK_GOLDEN").is_some_and(|how| how == "write") {
@@ -66,7 +71,7 @@ pub(super) fn sum_of(text: &str, aliases: &[&str]) -> (Tape, Folding) {
     (lowered.expect(text).tape, plain(&reduction, F32, false))
 }
 
-/// Does something with the plans of every file, and of the same with few rows: one for each part.
+/// Shows the plans of every file to `door`, one for each part, and those of the same call with few rows.
 fn each(capability: (i32, i32), mut door: impl FnMut(&str, &[Plan<'_>])) {
     each_plans(capability, |name, far, plans| {
         let expanded = plans.expanded.filter(|_| !far).map(|expanded| vec![expanded.plan]);
@@ -75,7 +80,7 @@ fn each(capability: (i32, i32), mut door: impl FnMut(&str, &[Plan<'_>])) {
     });
 }
 
-/// The same with both plans, and whether the points are far.
+/// Like [`each`], but with the plans of both forms, and whether points are far from each other.
 fn each_plans(capability: (i32, i32), mut door: impl FnMut(&str, bool, Plans<'_>)) {
     for case in CASES {
         let Case { name, dtype, compensated, strict, .. } = case;
@@ -143,7 +148,7 @@ fn numbers_are_arguments() {
     assert!(key != of("Exp(-SqDist(x,y)) * b").0, "this one has no argument");
 }
 
-/// Where points are moved to a centre: in long sums, of which the conformance crate's `pairs_centred` has some.
+/// Points are moved to a centre in long sums, of which the conformance crate's `pairs_centred` has some.
 #[test]
 fn centres_are_found_where_they_pay() {
     let of = |name: &str, text: &str, dim: usize, m: usize, n: usize| {
@@ -174,18 +179,21 @@ fn centres_are_found_where_they_pay() {
 
 #[test]
 fn what_blocks_refuse_has_blocks_of_its_own() {
-    let mut parts = HashSet::new();
+    let mut blocks_for_one = HashSet::new();
     each_plans(HOPPER, |name, _, plans| {
         let Some(expanded) = plans.expanded.filter(|_| plans.by_block) else { return };
         let (expanded, direct) = (expanded.plan, plans.direct);
         let rows = |plan: &Plan<'_>| plan.cut.blocks * plan.tiling.span();
         assert_eq!(rows(&direct), rows(&expanded), "{name}: {direct:?}");
-        assert_eq!(direct.tiling.slices, expanded.tiling.slices, "{name}: {direct:?}");
+        assert_eq!(
+            direct.tiling.ranges_per_block, expanded.tiling.ranges_per_block,
+            "{name}: {direct:?}"
+        );
         assert_eq!(direct.cut.range, expanded.cut.range, "{name}: {direct:?}");
         assert_eq!(direct.cut.ranges, expanded.cut.ranges, "{name}: {direct:?}");
-        parts.insert(direct.cut.blocks / expanded.cut.blocks);
+        blocks_for_one.insert(direct.cut.blocks / expanded.cut.blocks);
     });
-    assert!(parts.len() > 1, "{parts:?} blocks for one");
+    assert!(blocks_for_one.len() > 1, "{blocks_for_one:?}");
 }
 
 /// Calls of few pairs share one kernel, which is not that of many, and ask for no choice of forms.
@@ -222,7 +230,7 @@ fn few_pairs_have_one_kernel_at_all_sizes() {
             let (multiprocessors, scheme) = (cases::MULTIPROCESSORS, Scheme::Auto);
             let sizes = Sizes { batches, m, n, multiprocessors, scheme, capability: HOPPER };
             let plans = Plans::new(&forms, folding, sizes);
-            assert_eq!(plans.direct.tiling.few, few, "{text}, {dim}: {m} x {n}");
+            assert_eq!(plans.direct.tiling.few_pairs, few, "{text}, {dim}: {m} x {n}");
             if few {
                 assert!(plans.expanded.is_none() && !plans.by_block);
                 assert_eq!(plans.direct.cut.ranges, 1, "{text}, {dim}: {m} x {n}");
@@ -233,7 +241,7 @@ fn few_pairs_have_one_kernel_at_all_sizes() {
     }
 }
 
-/// Of all kernels of a call those that take pairs come first, and of these the ones that take longest.
+/// Of all kernels of a call those that take pairs are compiled first, and of these the one that takes longest.
 #[test]
 fn what_takes_longest_is_compiled_first() {
     let mut seen = [0; 3];
@@ -268,7 +276,7 @@ fn points_have_room_beside_those_that_are_moved() {
     assert_eq!(seen, 1);
 }
 
-/// Levels of sums alone, or tiles too; `check` looks how much kernels declare.
+/// Launches ask for levels of sums alone, or for tiles too; `check` looks how much kernels declare.
 #[test]
 fn launches_ask_for_what_kernels_may_not_declare() {
     let mut seen = [0; 2];
@@ -300,9 +308,9 @@ fn levels_of_few_pairs_have_room_beside_rows() {
         let forms = Forms::new(&tape, &folding);
         door(&Plans::new(&forms, folding, sizes).direct);
     };
-    plan("p * y", &|plan| assert!(plan.tiling.few && plan.shares_levels));
+    plan("p * y", &|plan| assert!(plan.tiling.few_pairs && plan.shares_levels));
     plan("(p + y) * (q + y) * (r + y) * (u + y) * (w + y)", &|plan| {
-        assert!(plan.tiling.few && !plan.shares_levels);
+        assert!(plan.tiling.few_pairs && !plan.shares_levels);
     });
 }
 
@@ -565,7 +573,7 @@ fn short_inner_products_are_as_they_are_written() {
     }
 }
 
-/// Of soft means with many weights, by what they took in one pass and in two.
+/// Soft means with many weights, by what they took in one pass and in two.
 #[test]
 fn second_passes_pay_for_many_weights() {
     let text = "Concat(Exp((x|y) * s), Exp((x|y) * s) * b)";

@@ -1,4 +1,4 @@
-//! How the kernels of threads are cut: rows of i for a thread, slices, tiles and groups of j.
+//! How the kernels of threads are cut: rows of i for a thread, ranges of j for a block, tiles and groups of j.
 //!
 //! Measured on an H200. Called by `plan`, whose head says what sizes may depend on.
 
@@ -18,42 +18,53 @@ use super::wide::{SIDE, Wide};
 /// Threads of a block, where there are enough rows.
 const THREADS: usize = 128;
 
-/// Rows of i that a thread may own, most first; the first for sums of one number only, which keep little
-/// of a row, and those above `ROWS_OF_DOUBLES` not for float64 but for the first, where squares are expanded.
+/// Rows of i that a thread may own, most first. The first is for sums only, which keep little of a row, and not for all
+/// of these (`Needs::fit`).
 const ROWS: [usize; 5] = [8, 6, 4, 2, 1];
+
+/// The most rows of a thread in float64 and where accuracy is strict. But sums of one number with an expanded square
+/// may have `ROWS[0]`.
 const ROWS_OF_DOUBLES: usize = 4;
 
-/// Blocks that a call has, if with fewer rows for a thread, for each four multiprocessors.
+/// Blocks for every four multiprocessors, at least: a call that would have fewer has fewer rows for a thread.
 const LEAST_BLOCKS: usize = 3;
 
 /// Words of registers that the rows of a thread may take, with their states.
 const ROW_WORDS: usize = 96;
 
-/// The same for sums of expanded squares in float64, of which a thread has all registers, or half of them.
+/// Words that `ROWS[0]` rows may take in float64, with their states. They belong to sums of expanded squares, whose
+/// threads have all registers that a thread can have, or half of them.
 const ROW_WORDS_OF_DOUBLES: usize = 128;
 
-/// The same for two rows, without which shared memory is read once for every pair.
+/// Words that two rows may take, with their states: more than others, since with a single row shared memory is read
+/// once for every pair.
 const TWO_ROWS_WORDS: usize = 160;
 
-/// Registers of a multiprocessor, and those that a thread needs beside its rows: with two fewer, six blocks of log-sum-exps of
-/// three components share one, which take 3.72 ms in place of 3.51.
+/// Registers of a multiprocessor.
 const REGISTERS: usize = 1 << 16;
+
+/// Registers that a thread needs beside its rows. Were it two fewer, six blocks of log-sum-exps of three components
+/// would share a multiprocessor and take 3.72 ms in place of 3.51.
 const BESIDE_ROWS: usize = 18;
 
-/// Words of all rows of a thread that are short, and blocks of the most threads that a multiprocessor has of them.
+/// Words that all rows of a thread take, at most, where they are short.
 const SHORT_ROWS: usize = 64;
+
+/// Blocks of `THREADS` threads that a multiprocessor has registers for, where rows are short.
 const BLOCKS_OF_SHORT_ROWS: usize = 5;
 
-/// Words that the values of a group of pairs may take, and in single precision, where squares are not expanded, its
-/// numbers of j: the components of longer vectors hide each other's latency.
+/// Words that the values of a group of pairs may take, and, in single precision where no square is expanded, the numbers
+/// of its j. Longer vectors need no larger groups: their components hide each other's latency.
 const GROUP_WORDS: usize = 48;
 
 /// Steps that the body of the inner loop may have, counted by their cost.
 const BODY: usize = 640;
 
-/// Steps of a pair that are few beside the loop's own; and those of one that is summed as it is written, which wait for each
-/// other less in groups of four (1e5 x 1e5 exponentials of roots of three components: 5.21 ms, in groups of two 5.34).
+/// Steps of a pair, at most, that are few beside those of the loop: of sums that are shifted.
 const SHORT_BODY: usize = 8;
+
+/// The same of plain sums that are computed as they are written. Their pairs wait for each other less in groups of four
+/// (1e5 x 1e5 exponentials of roots of three components: 5.21 ms, in groups of two 5.34).
 const SHORT_BODY_OF_SUMS: usize = 12;
 
 /// Bytes of shared memory for the two tiles of a block.
@@ -62,49 +73,74 @@ const TILE_BYTES: usize = 40 << 10;
 /// Bytes of a j that a thread may hold in registers while its tile is not free yet.
 pub(super) const AHEAD_BYTES: usize = 64;
 
-/// j whose long vectors come in chunks together, most first, where a pair has one number, and the fewest where it has
-/// several; words of a state that there are registers for beside the numbers of as many pairs as the first makes for a
-/// thread; and bytes of a j beside its vector that it has room for.
+/// j whose long vectors come in chunks together, where a pair has one number: of plain sums with small states, and of
+/// all else, which needs registers of its own.
 const CHUNKS_OF: [usize; 2] = [64, 32];
+
+/// The fewest j whose long vectors come in chunks together, where a pair has several numbers.
 const LEAST_CHUNKS: usize = 16;
+
+/// Words of a state, at most, that a thread has registers for beside the numbers of pairs with `CHUNKS_OF[0]` j.
 const STATE_WORDS_BESIDE_SUMS: usize = 24;
+
+/// Bytes of a j beside its vectors, at most, that there is room for with `CHUNKS_OF[0]` j.
 const BYTES_BESIDE_CHUNKS: usize = 64;
 
-/// Rows of i that a thread may own where a block has several ranges, and the most of these; j that sums take together
-/// there; bytes of j that a thread then holds until a tile is free; blocks for a multiprocessor, and as many as there have to be.
-const ROWS_OF_SLICES: usize = 4;
-const MOST_SLICES: usize = 8;
-const GROUP_OF_SLICES: usize = 4;
-const SLICED_AHEAD_BYTES: usize = 192;
-pub(super) const BLOCKS_OF_SLICES: usize = 8;
-const LEAST_OF_SLICES: usize = 4;
+/// The most rows of i that a thread owns where its block has several ranges.
+const ROWS_OF_SEVERAL_RANGES: usize = 4;
 
-/// j that are summed by themselves, as in the kernels: no tile of several is shorter.
+/// The most ranges of a block.
+const MOST_RANGES_PER_BLOCK: usize = 8;
+
+/// j that sums compute together where a block has several ranges.
+const GROUP_OF_SEVERAL_RANGES: usize = 4;
+
+/// Bytes of j, at most, that a thread of such a block holds in registers until a tile is free.
+const AHEAD_BYTES_OF_SEVERAL_RANGES: usize = 192;
+
+/// Blocks for each multiprocessor into which a call is cut where a block has several ranges.
+pub(super) const BLOCKS_OF_SEVERAL_RANGES: usize = 8;
+
+/// Blocks of short ranges for each multiprocessor: with fewer j than these have, a call has one range for a block.
+const LEAST_BLOCKS_OF_SEVERAL_RANGES: usize = 4;
+
+/// j that are summed by themselves, as in the kernels. Where a block has several ranges, no tile is shorter.
 const RUN: usize = 64;
 
-/// K up to which the K best of a row are in registers of a thread, and in those of a team: a warp.
+/// K up to which the K best of a row are in registers of a thread.
 pub(super) const FEW_RANKS: usize = 16;
+
+/// K up to which the K best of a row are in registers of a team.
 pub(super) const RANKS_OF_TEAM: usize = 1024;
+
+/// Threads of a team: a warp.
 const TEAM: usize = 32;
 
-/// Rows that a team may own, and words of registers that they may take of each thread; those of a state beside
-/// its ranks.
+/// The most rows of i that a team owns.
 const ROWS_OF_TEAM: usize = 2;
+
+/// Words of registers of each thread that the rows of a team may take.
 const TEAM_WORDS: usize = 64;
+
+/// Words of registers of each thread that the state of a team takes beside its ranks.
 const BESIDE_RANKS: usize = 6;
 
-/// Rows that a team may own where long vectors come in chunks, most first: each is read once for all of them.
+/// Rows of i that a team may own where long vectors come in chunks, most first. A chunk is read once for all of them.
 const ROWS_IN_CHUNKS_OF_TEAMS: [usize; 3] = [4, 2, 1];
 
 /// Bytes of shared memory that a kernel may declare. Some compilers let it declare more, and others refuse that.
 const DECLARED: usize = 48 << 10;
-/// Bytes that a block may have on Hopper, where its launch asks for what is more than that.
+
+/// Bytes of shared memory that a block may have on Hopper, where its launch asks for more than `DECLARED`.
 const ROOM_ON_HOPPER: usize = 227 << 10;
 
-/// Components of a chunk of long vectors for teams, and bytes of one for threads; and bytes that kernels declare beside tiles
-/// and levels.
+/// Components of a chunk of long vectors, where teams own rows.
 pub(super) const DEPTHS_OF_CHUNK: usize = 32;
+
+/// Bytes of a vector's components in a chunk, where threads own rows.
 pub(super) const CHUNK_BYTES: usize = 64;
+
+/// Bytes of shared memory, at most, that kernels declare beside tiles and levels of sums.
 const BESIDE_LEVELS: usize = 3 << 10;
 
 /// How a kernel goes over j: the file of `kernels` that its text has for that, and what it knows of.
@@ -112,7 +148,7 @@ const BESIDE_LEVELS: usize = 3 << 10;
 pub(super) enum Skeleton {
     /// Tiles of short vectors.
     Short,
-    /// The same for few pairs, which is compiled soon.
+    /// Tiles of short vectors where pairs are few: compiled soon.
     Few,
     /// Long vectors in chunks, where a thread owns rows by itself.
     Long,
@@ -131,7 +167,7 @@ pub(super) struct Tiling {
     /// Rows of i that a thread, or a team, owns.
     pub(super) rows: usize,
     /// Ranges of j that a block has threads for, each for all rows; several only where rows are few.
-    pub(super) slices: usize,
+    pub(super) ranges_per_block: usize,
     /// j of a tile in shared memory, or of a product of tiles.
     pub(super) tile: usize,
     /// j that are computed together.
@@ -139,8 +175,8 @@ pub(super) struct Tiling {
     /// j that a thread holds in registers until their tile is free; none where vectors are long.
     pub(super) ahead: usize,
     /// Whether there are few pairs, for which all of this is such that the kernel is compiled soon.
-    pub(super) few: bool,
-    /// Where tensor cores make the inner products.
+    pub(super) few_pairs: bool,
+    /// Where tensor cores make the inner products, or multiply by right-hand sides.
     pub(super) wide: Option<Wide>,
 }
 
@@ -150,25 +186,26 @@ impl Tiling {
         self.wide.map_or(self.threads / self.team * self.rows, |wide| wide.groups * SIDE)
     }
 
-    /// How its kernel goes over j: of these sections, which are those that it was made for.
+    /// How its kernel goes over j. `sections` are those that the tiling was made for.
     pub(super) fn skeleton(&self, sections: &Sections<'_>) -> Skeleton {
         match sections.long {
             _ if self.wide.is_some() => Skeleton::Wide,
             Some(_) if self.team > 1 => Skeleton::LongTeams,
             Some(_) => Skeleton::Long,
-            None if self.few => Skeleton::Few,
+            None if self.few_pairs => Skeleton::Few,
             None => Skeleton::Short,
         }
     }
 
-    /// The share of a block's threads that have rows, of m that its slices have each, in thousandths.
+    /// The share of a block's threads that have rows, in thousandths, where each of its ranges has all m of them.
     fn busy(&self, m: usize) -> usize {
-        1000 * self.slices * m / (self.threads * self.rows)
+        1000 * self.ranges_per_block * m / (self.threads * self.rows)
     }
 }
 
-/// The tiling of a plan whose pairs threads compute; of one that does what blocks of another refuse (`beside`), such that
-/// several of its blocks have the rows of one of the other's, or one of them the same rows and slices.
+/// The tiling of a plan whose pairs threads compute. Where it does what blocks of another plan refuse, that one's tiling
+/// is `beside`: then several blocks have together the rows of one block of the other, or one has the same rows and
+/// ranges.
 pub(super) fn tiling(
     sections: &Sections<'_>,
     folding: &Folding,
@@ -189,7 +226,7 @@ pub(super) fn tiling(
     let needs = Needs::new(sections, folding, team, body);
     let most_rows = ROWS.into_iter().find(|rows| needs.fit(*rows)).unwrap_or(1);
     let [threads, rows] = match beside {
-        Some(other) if other.slices > 1 => [other.threads, other.rows],
+        Some(other) if other.ranges_per_block > 1 => [other.threads, other.rows],
         Some(other) => {
             let mut parts = ROWS.into_iter().filter(|rows| other.rows.is_multiple_of(*rows));
             [other.threads, parts.find(|rows| needs.fit(*rows)).unwrap_or(1)]
@@ -198,17 +235,19 @@ pub(super) fn tiling(
     };
     let each = sections.bytes(Per::J).next_multiple_of(16).max(16);
     let by_threads = each <= AHEAD_BYTES && !needs.long;
-    let sliced = match beside {
-        Some(other) => (other.slices > 1).then(|| of_slices(rows, other.slices, each)),
-        None => sliced(most_rows, each, sizes).filter(|sliced| {
+    let with_ranges = match beside {
+        Some(other) => {
+            (other.ranges_per_block > 1).then(|| of_ranges(rows, other.ranges_per_block, each))
+        }
+        None => of_several_ranges(most_rows, each, sizes).filter(|tiling| {
             let (m, span) = (sizes.m, threads * rows);
             let busy = 1000 * m / (span * m.div_ceil(span));
-            by_threads && team == 1 && sliced.busy(m) * 10 > 11 * busy
+            by_threads && team == 1 && tiling.busy(m) * 10 > 11 * busy
         }),
     };
-    let group = needs.group(rows, sliced.is_some());
-    if let Some(sliced) = sliced {
-        return Tiling { group, ..sliced };
+    let group = needs.group(rows, with_ranges.is_some());
+    if let Some(tiling) = with_ranges {
+        return Tiling { group, ..tiling };
     }
     let tile = threads.max(64).min((TILE_BYTES / (2 * each)).max(team));
     // Teams have whole groups in a tile.
@@ -220,7 +259,8 @@ pub(super) fn tiling(
         }
     };
     let ahead = if by_threads { tile.div_ceil(threads) } else { 0 };
-    Tiling { threads, team, rows, slices: 1, tile, group, ahead, few: false, wide: None }
+    let (ranges_per_block, few_pairs) = (1, false);
+    Tiling { threads, team, rows, ranges_per_block, tile, group, ahead, few_pairs, wide: None }
 }
 
 /// What a formula needs of a thread.
@@ -277,9 +317,9 @@ impl<'p> Needs<'p> {
         rows * self.row <= room && rows * self.body <= BODY && !self.long && pays
     }
 
-    /// Pairs of a row that are computed together: they hide each other's latency, and extremes compare the best of a group
-    /// only; more than that costs registers. Measured on an H200.
-    fn group(&self, rows: usize, sliced: bool) -> usize {
+    /// Pairs of a row that are computed together. They hide each other's latency, and extremes compare only the best of
+    /// a group with what they have; larger groups cost registers. Measured on an H200.
+    fn group(&self, rows: usize, several_ranges: bool) -> usize {
         let Needs { sections, folding, doubles, .. } = *self;
         let square = sections.square.is_some();
         let direct = sections.square.is_some_and(|square| square.is_direct());
@@ -289,7 +329,7 @@ impl<'p> Needs<'p> {
             _ if folding.strict && self.adds => 8,
             _ if folding.strict => 4,
             _ if self.team > 1 => 2,
-            Monoid::Add if sliced => GROUP_OF_SLICES,
+            Monoid::Add if several_ranges => GROUP_OF_SEVERAL_RANGES,
             Monoid::Smallest | Monoid::Largest
                 if folding.shape.k * folding.shape.dim <= FEW_RANKS =>
             {
@@ -310,12 +350,15 @@ impl<'p> Needs<'p> {
     }
 }
 
-/// Blocks that a multiprocessor has registers for, where it is to be said, of several rows and expanded squares. For sums
-/// that are shifted the assembler would take so few registers by itself that pairs wait for each other (4.0 ms in place of
-/// 3.4, of 1e5 x 1e5 points of three components), or more than help; and of plain sums of short points it orders
-/// instructions such that they do (3.06 ms in place of 2.82); not where they are of differences (15.1 ms in place of 13.5, of 2e5 x
-/// 2e5). And where launches ask for shared memory, of which the assembler does not know: as many as have room, but no more than
-/// one where that is fewer than four, which need no registers saved. None otherwise.
+/// Blocks of a kernel that a multiprocessor is to have registers for, where the assembler has to be told; 0 elsewhere.
+///
+/// It is told for several rows of expanded squares. Of sums that are shifted it would take so few registers by itself
+/// that pairs wait for each other (4.0 ms in place of 3.4, of 1e5 x 1e5 points of three components), or more than help.
+/// Of plain sums of short points it would order instructions such that pairs wait for each other (3.06 ms in place of
+/// 2.82); of sums by differences it is better not told (15.1 ms in place of 13.5, of 2e5 x 2e5).
+///
+/// And it is told where launches ask for shared memory, of which it does not know: as many blocks as have room, but one
+/// where that is fewer than four, which need no registers saved.
 pub(super) fn resident(
     sections: &Sections<'_>,
     folding: &Folding,
@@ -343,17 +386,18 @@ pub(super) fn room(sizes: &Sizes) -> usize {
     if sizes.capability == (9, 0) { ROOM_ON_HOPPER } else { DECLARED }
 }
 
-/// Bytes of the tiles of a block, or of its chunks, or of a tile and rows.
+/// Bytes of shared memory for what a block has of j: two tiles; or chunks, where vectors are long; or a tile and the
+/// block's rows, where pairs are few.
 pub(super) fn tile_bytes(sections: &Sections<'_>, folding: &Folding, tiling: &Tiling) -> usize {
     let [i, j] = [Per::I, Per::J].map(|per| sections.bytes(per).next_multiple_of(16));
     match &sections.long {
         Some(_) if tiling.team == 1 => chunk_bytes(sections, folding, tiling.threads, tiling.tile),
-        None if tiling.few => tiling.tile * j + tiling.threads * (i + 16),
-        _ => 2 * tiling.slices * tiling.tile * j,
+        None if tiling.few_pairs => tiling.tile * j + tiling.threads * (i + 16),
+        _ => 2 * tiling.ranges_per_block * tiling.tile * j,
     }
 }
 
-/// Bytes of the seldom levels of many sums.
+/// Bytes of the levels of many sums that are seldom looked at, of all rows of a block.
 fn level_bytes(folding: &Folding, tiling: &Tiling) -> usize {
     tiling.threads * tiling.rows * folding.seldom_bytes()
 }
@@ -361,6 +405,7 @@ fn level_bytes(folding: &Folding, tiling: &Tiling) -> usize {
 /// What a launch asks for of shared memory: levels of sums, and behind them the tiles of short vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Asked {
+    /// Where the tiles begin, in bytes.
     pub(super) tiles_at: usize,
     pub(super) bytes: usize,
     /// Bytes that the kernel declares, at most.
@@ -374,7 +419,7 @@ impl Asked {
     }
 }
 
-/// What is asked for, where a kernel needs more than it may declare.
+/// What launches of a kernel ask for; none where it may declare all that it needs.
 pub(super) fn asked(
     sections: &Sections<'_>,
     folding: &Folding,
@@ -394,8 +439,8 @@ pub(super) fn asked(
     (all > DECLARED && bytes > 0).then_some(asked)
 }
 
-/// Whether the seldom levels of many sums are in shared memory, beside all else there: in local memory they would be
-/// set aside for all threads that a card could have.
+/// Whether the levels of many sums that are seldom looked at are in shared memory, beside all else there. In local memory
+/// they would be set aside for all threads that a card could have.
 pub(super) fn shares_levels(
     sections: &Sections<'_>,
     folding: &Folding,
@@ -408,7 +453,7 @@ pub(super) fn shares_levels(
     tiling.wide.is_none() && levels > 0 && levels <= room
 }
 
-/// Threads of a block, and rows of each of them: fewer where a call has few rows.
+/// Threads of a block, and rows of i of each of them (of each team): fewer where a call has few rows.
 fn of_rows(most_rows: usize, team: usize, sizes: &Sizes) -> [usize; 2] {
     let (m, mut rows, mut threads) = (sizes.m, most_rows, THREADS);
     // Smaller blocks first, then fewer rows for a thread.
@@ -430,39 +475,48 @@ fn of_rows(most_rows: usize, team: usize, sizes: &Sizes) -> [usize; 2] {
     if (threads, rows) == (32, 4) { [64, 2] } else { [threads, rows] }
 }
 
-/// Blocks of so many ranges of j.
-fn of_slices(rows: usize, slices: usize, each: usize) -> Tiling {
-    let room = TILE_BYTES / (2 * each * slices.max(1));
+/// The tiling of blocks with so many ranges of j, of which `each` j takes so many bytes.
+fn of_ranges(rows: usize, ranges: usize, each: usize) -> Tiling {
+    let room = TILE_BYTES / (2 * each * ranges.max(1));
     let tile = if room >= THREADS { THREADS } else { RUN };
-    let ahead = (slices * tile).div_ceil(THREADS);
-    let (team, group, few) = (1, 1, false);
-    Tiling { threads: THREADS, team, rows, slices, tile, group, ahead, few, wide: None }
+    let ahead = (ranges * tile).div_ceil(THREADS);
+    Tiling {
+        threads: THREADS,
+        team: 1,
+        rows,
+        ranges_per_block: ranges,
+        tile,
+        group: 1,
+        ahead,
+        few_pairs: false,
+        wide: None,
+    }
 }
 
-/// Blocks of several ranges of j, where rows are few: those that have most threads at work. A block has threads
-/// for each row of each of its ranges.
-fn sliced(most_rows: usize, each: usize, sizes: &Sizes) -> Option<Tiling> {
+/// The tiling of blocks with several ranges of j, where rows are few: the one that has most threads at work. A block has
+/// threads for each row of each of its ranges; `each` j takes so many bytes.
+fn of_several_ranges(most_rows: usize, each: usize, sizes: &Sizes) -> Option<Tiling> {
     let tiling = |rows: usize| {
-        let slices = (THREADS / sizes.m.div_ceil(rows)).min(MOST_SLICES);
-        let tiling = of_slices(rows, slices, each);
-        let fits = 2 * each * slices * tiling.tile <= TILE_BYTES;
-        let ahead = tiling.ahead * each <= SLICED_AHEAD_BYTES;
-        (slices > 1 && fits && ahead).then_some(tiling)
+        let ranges = (THREADS / sizes.m.div_ceil(rows)).min(MOST_RANGES_PER_BLOCK);
+        let tiling = of_ranges(rows, ranges, each);
+        let fits = 2 * each * ranges * tiling.tile <= TILE_BYTES;
+        let ahead = tiling.ahead * each <= AHEAD_BYTES_OF_SEVERAL_RANGES;
+        (ranges > 1 && fits && ahead).then_some(tiling)
     };
-    let least = SHORT_RANGE * LEAST_OF_SLICES * sizes.multiprocessors;
-    let enough = |slices: usize| {
-        sizes.n >= 2 * slices * SHORT_RANGE
-            && sizes.n.saturating_mul(sizes.batches) >= slices * least
+    let least = SHORT_RANGE * LEAST_BLOCKS_OF_SEVERAL_RANGES * sizes.multiprocessors;
+    let enough = |ranges: usize| {
+        sizes.n >= 2 * ranges * SHORT_RANGE
+            && sizes.n.saturating_mul(sizes.batches) >= ranges * least
     };
-    let fit = ROWS.into_iter().filter(|rows| *rows <= most_rows.min(ROWS_OF_SLICES));
+    let fit = ROWS.into_iter().filter(|rows| *rows <= most_rows.min(ROWS_OF_SEVERAL_RANGES));
     fit.filter_map(tiling)
-        .filter(|it| sizes.scheme != Scheme::OneD && enough(it.slices))
+        .filter(|it| sizes.scheme != Scheme::OneD && enough(it.ranges_per_block))
         .max_by_key(|it| it.busy(sizes.m))
 }
 
-/// The same where long vectors come in chunks.
+/// The tiling where long vectors come in chunks and threads own rows.
 fn in_chunks(sections: &Sections<'_>, folding: &Folding, m: usize) -> Tiling {
-    // More than differences, products and the like need registers of their own.
+    // Numbers of pairs that are more than sums of differences, products and the like need registers of their own.
     let wide = folding.computes == DType::Float64
         || folding.words() > STATE_WORDS_BESIDE_SUMS
         || sections.bytes(Per::J) > BYTES_BESIDE_CHUNKS
@@ -477,12 +531,12 @@ fn in_chunks(sections: &Sections<'_>, folding: &Folding, m: usize) -> Tiling {
     }
     let fits = |group: &usize| group * pair_words(sections, folding) <= GROUP_WORDS;
     let group = [4, 2].into_iter().find(fits).unwrap_or(1);
-    let (team, rows, slices, ahead, few) = (1, 1, 1, 0, false);
-    Tiling { threads, team, rows, slices, tile, group, ahead, few, wide: None }
+    let (team, rows, ranges_per_block, ahead, few_pairs) = (1, 1, 1, 0, false);
+    Tiling { threads, team, rows, ranges_per_block, tile, group, ahead, few_pairs, wide: None }
 }
 
-/// Bytes that a block of so many threads declares for chunks of so many j: two of either side, or numbers of pairs; what belongs
-/// to the j; and numbers of rows, where they are needed.
+/// Bytes that a block of so many threads declares for a tile of so many j: two chunks of either side, or the numbers of
+/// pairs, which take their place; what belongs to the j; and numbers of rows, where other threads need them.
 fn chunk_bytes(sections: &Sections<'_>, folding: &Folding, threads: usize, tile: usize) -> usize {
     let number = folding.computes.size();
     let chunks = 2 * (CHUNK_BYTES / number) * ((threads + tile) * number + 2 * 16);
@@ -491,7 +545,8 @@ fn chunk_bytes(sections: &Sections<'_>, folding: &Folding, threads: usize, tile:
     chunks.max(numbers_of_pair(sections) * tile * threads * number) + tile * of_j + of_rows
 }
 
-/// The same where teams own rows, at all sizes: their states are what registers are for.
+/// The tiling where long vectors come in chunks and teams own rows: so at all sizes, since registers are for the states
+/// of teams.
 fn in_chunks_of_teams(sections: &Sections<'_>, folding: &Folding, sizes: &Sizes) -> Tiling {
     let (teams, words) = (THREADS / TEAM, words_of_team(folding));
     // A thread has the numbers of as many pairs, whichever they are.
@@ -513,22 +568,32 @@ fn in_chunks_of_teams(sections: &Sections<'_>, folding: &Folding, sizes: &Sizes)
     let rows = ROWS_IN_CHUNKS_OF_TEAMS.into_iter().find(fits).unwrap_or(1);
     let fits = |group: &usize| has_room(rows, *group) && group * numbers <= 4;
     let group = [4, 2].into_iter().find(fits).unwrap_or(1);
-    let (team, tile, slices, ahead, few) = (TEAM, group * TEAM, 1, 0, false);
-    Tiling { threads: THREADS, team, rows, slices, tile, group, ahead, few, wide: None }
+    Tiling {
+        threads: THREADS,
+        team: TEAM,
+        rows,
+        ranges_per_block: 1,
+        tile: group * TEAM,
+        group,
+        ahead: 0,
+        few_pairs: false,
+        wide: None,
+    }
 }
 
-/// Bytes of a row's numbers that other threads than its own need.
+/// Bytes of a row's numbers where other threads than its own need them, else 0.
 fn bytes_of_row(sections: &Sections<'_>) -> usize {
     let needed = sections.long.as_ref().is_some_and(|long| long.of_rows);
     if needed { sections.bytes(Per::I) } else { 0 }
 }
 
-/// Numbers that are folded of vectors of a pair.
+/// Numbers of a pair that are folded of long vectors.
 fn numbers_of_pair(sections: &Sections<'_>) -> usize {
     sections.long.as_ref().map_or(0, |long| long.numbers.len())
 }
 
-/// Numbers that are summed along vectors of a j, and one: `of_vectors` of `kernels/pairs_chunks.cu`.
+/// Numbers that are summed along vectors of a j, and one more: the length of a row of `of_vectors` in
+/// `kernels/pairs_chunks.cu`.
 fn sums_of_j(sections: &Sections<'_>) -> usize {
     1 + sections.long.as_ref().map_or(0, |long| long.of_j.len())
 }
@@ -538,8 +603,8 @@ fn is_wasteful(span: usize, m: usize) -> bool {
     5 * m.div_ceil(span) * span > 6 * m
 }
 
-/// Threads that own rows together: a warp where more ranks are kept than a thread has registers for, and a tile has room
-/// for a j of each.
+/// Threads that own rows together: a warp where more ranks are kept than a thread has registers for and a tile has room
+/// for one j of each thread; otherwise one.
 fn team(sections: &Sections<'_>, folding: &Folding, sizes: &Sizes) -> usize {
     let many = (FEW_RANKS + 1..=RANKS_OF_TEAM).contains(&folding.shape.k);
     let tiles = 2 * TEAM * sections.bytes(Per::J).next_multiple_of(16);
@@ -552,7 +617,7 @@ fn prev_power_of_two(n: usize) -> usize {
     1 << n.max(1).ilog2()
 }
 
-/// Words of registers that a team's state takes of each of its threads: values and indices.
+/// Words of registers of each thread that a team's state takes: values and indices.
 fn words_of_team(folding: &Folding) -> usize {
     let each = folding.shape.k.div_ceil(TEAM).next_power_of_two();
     each * (folding.accumulates.size() / 4 + 1) + BESIDE_RANKS

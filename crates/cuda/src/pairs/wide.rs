@@ -19,47 +19,67 @@ use super::square::{Products, Square};
 use super::tiling::{FEW_RANKS, Tiling};
 use super::worth::Worth;
 
-/// Rows of a tile, and bytes of a number in it: a head and a tail. Those of right-hand sides are wider.
+/// Rows of a tile.
 pub(super) const SIDE: usize = 64;
+
+/// Bytes of a number in a tile of points: a head and a tail.
 pub(super) const SPLIT_BYTES: usize = 4;
+
+/// Bytes of a number in a tile of right-hand sides, whose heads and tails are wider.
 pub(super) const RIGHT_BYTES: usize = 8;
 
-/// Components from which the tensor cores pay for the smallest, which threads compute directly; beyond which they do
-/// for all else, whose squares threads compute expanded; and beyond which tiles of a row do not fit.
+/// Components from which tensor cores pay for the smallest squares, which threads compute directly.
 const SMALLEST: u32 = 8;
+
+/// Components beyond which tensor cores pay for all else, whose squares threads compute expanded.
 pub(super) const NARROW: u32 = 9;
+
+/// Components beyond which tiles of a row do not fit.
 const WIDEST: u32 = 32 << 10;
 
-/// The most batches, and bytes of their centres.
+/// The most batches.
 const BATCHES: usize = (1 << 16) - 1;
+
+/// Bytes, at most, of the centres of all batches.
 const CENTRE_BYTES: usize = 2 << 20;
 
-/// Columns of right-hand sides, and bytes of an i and of a j, with which six groups have registers; and the columns with which
-/// four do, where threads compute squares.
+/// Columns of right-hand sides, bytes of an i and bytes of a j up to which six groups have registers, where threads
+/// compute squares.
 const SIX_GROUPS: [usize; 3] = [16, 16, 24];
+
+/// Columns of right-hand sides up to which four groups have registers, where threads compute squares.
 const FOUR_GROUPS: usize = 32;
-/// What a row takes of six groups, beside one of four: blocks of six have more rows, and may waste more at the end.
+
+/// The time of a row in blocks of six groups, as a share of that in blocks of four. Blocks of six have more rows, and may
+/// waste more at the end.
 const TIME_OF_SIX: f64 = 0.94;
 
-/// Bytes of shared memory of a block.
+/// Bytes of shared memory that a block may have.
 const SHARED: usize = 227 << 10;
 
-/// What a lane of a filter has found and not yet put in its place, before all of a warp do, and what comes at once.
+/// Squares, at most, that a lane of a filter has found and not yet put in their place when its warp goes on: with more,
+/// all lanes put theirs.
 pub(super) const WAITING: usize = 6;
+
+/// Squares that may come to a lane before it looks how many wait.
 pub(super) const EIGHT: usize = 8;
 
-/// Bytes of a piece, tiles and states, and of a panel, tiles with what belongs to its j, together; and those that a panel may
-/// have of them.
+/// Bytes of a piece (tiles and states) and of a panel (tiles, with what belongs to its j) together.
 const PARTS_BYTES: usize = 56 << 20;
+
+/// Bytes of these that a panel may have: `Parts::new` takes the best.
 const PANEL_BYTES: [usize; 6] = [36 << 20, 32 << 20, 28 << 20, 24 << 20, 20 << 20, 16 << 20];
 
 /// Bytes of the states of several ranges, beside what a piece leaves for them.
 const STATES_BYTES: usize = 4 << 20;
 
-/// Numbers of a j beside its point, and of an i where pairs are weights of right-hand sides, that registers have room for; the
-/// latter where threads compute squares, too; and words of a row's state.
+/// Numbers of a j beside its point that registers have room for, and of an i where pairs are weights of right-hand sides.
 const BESIDE: usize = 32;
+
+/// Numbers of an i beside its point that registers have room for, where pairs are weights whose squares threads compute.
 const BESIDE_NARROW: usize = 4;
+
+/// Words of a row's state that registers have room for.
 const STATE_WORDS: usize = 48;
 
 /// The most ranges of a panel.
@@ -77,17 +97,19 @@ pub(super) struct Wide {
     pub(super) depths: usize,
     /// Whether one tile holds all components.
     pub(super) shallow: bool,
-    /// Times that sums leave the tensor core in a tile.
-    pub(super) parts: usize,
+    /// Times that sums leave the tensor core in a tile: `PARTS` of the kernels.
+    pub(super) leaves_per_tile: usize,
     /// Columns of right-hand sides.
     pub(super) right: usize,
-    /// Bytes of shared memory: of a stage, of what is kept of rows behind all stages, and of all.
+    /// Bytes of shared memory of a stage.
     pub(super) stage: usize,
+    /// Bytes of shared memory for what is kept of rows, behind all stages.
     pub(super) kept: usize,
+    /// Bytes of all shared memory.
     pub(super) shared: usize,
 }
 
-/// The same square by products of tiles, where they pay.
+/// A square by products of tiles, where they pay.
 pub(super) fn by_tiles(
     square: Square,
     tape: &Tape,
@@ -110,15 +132,16 @@ fn takes(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> bool 
     let panel = sizes.n * (square.dim(tape) as usize + 2) * SPLIT_BYTES <= PANEL_BYTES[0];
     let enough = panel || sizes.m >= 2 * SIDE * sizes.multiprocessors;
     let room = match square.is_filter() {
-        // In shared memory.
+        // What filters keep of a row is in shared memory.
         true => square.outside.is_some() && enough && folding.shape.k <= FEW_RANKS,
         false => folding.words() <= STATE_WORDS,
     };
     room && suits(square, tape, folding, sizes)
 }
 
-/// Of D, how many go through a tensor core at once: few where points are short, so that they may be further from the
-/// centre than long ones are, for their length. Filters compute anew what they find, so that less accuracy costs little.
+/// How a square is computed by tiles, by how many components go through a tensor core at once. These are few where points
+/// are short, so that they may be further from the centre than long ones are, for their length. Filters compute anew
+/// what they find, so that less accuracy costs little.
 fn tiles(square: &Square, tape: &Tape) -> Products {
     let leave = match (square.is_filter(), square.dim(tape)) {
         (true, ..=16) | (false, ..=48) => 16,
@@ -128,8 +151,8 @@ fn tiles(square: &Square, tape: &Tape) -> Products {
     Products::Tiles { leave }
 }
 
-/// The square of weights that are multiplied by right-hand sides, where that pays: by threads where
-/// points are narrow, by products of tiles where they are not.
+/// The square of weights that are multiplied by right-hand sides, where that pays. Threads compute it where points are
+/// narrow, products of tiles where they are not.
 pub(super) fn weighed(right: &Right, folding: &Folding, sizes: &Sizes) -> Option<Square> {
     let tape = &right.weight;
     let square = Square::find(tape, folding)?;
@@ -182,9 +205,11 @@ fn beside(square: Square, tape: &Tape, section: Per) -> usize {
     all.saturating_sub(square.dim(tape) as usize)
 }
 
-/// Groups and columns, measured on an H200: what registers have room for, with the products of a tile
-/// in three sums, or in two where the sum leaves the tensor core once; and where rows come with j,
-/// large tiles, for which memory is fast enough.
+/// The tiling of a plan on tensor cores; `right` are columns of right-hand sides, or 0.
+///
+/// Groups and columns are measured on an H200: as many as registers have room for, with the products of a tile in three
+/// sums, or in two where the sum leaves the tensor core once; and where tiles of rows come again with those of j, large
+/// tiles, for which memory is fast enough.
 pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, right: usize, m: usize) -> Tiling {
     let square = sections.square;
     let dim = square.map_or(0, |square| square.dim(sections.tape) as usize);
@@ -221,19 +246,28 @@ pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, right: usize, m
         _ => (2, 64),
     };
     let Shared { resident, stages, stage, kept, bytes: shared } = room.shared(groups, columns);
-    let parts = match leave {
+    let leaves_per_tile = match leave {
         None => 0,
         Some(leave) if deep == 1 => dim.div_ceil(leave),
         Some(leave) => depths / leave,
     };
-    let shallow = deep == 1;
-    let wide =
-        Wide { groups, stages, resident, depths, shallow, parts, right, stage, kept, shared };
+    let wide = Wide {
+        groups,
+        stages,
+        resident,
+        depths,
+        shallow: deep == 1,
+        leaves_per_tile,
+        right,
+        stage,
+        kept,
+        shared,
+    };
     Tiling {
         threads: 128 * (groups + 1),
         team: 1,
         rows: 2,
-        slices: 1,
+        ranges_per_block: 1,
         tile: columns,
         group: match folding.monoid() {
             _ if right > 0 => 2,
@@ -241,13 +275,14 @@ pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, right: usize, m
             _ => 4,
         },
         ahead: 0,
-        few: false,
+        few_pairs: false,
         wide: Some(wide),
     }
 }
 
-/// Groups that multiply weights by right-hand sides: of more, others work while one waits for its products (1e5 x 1e5 pairs of
-/// three components with 16 columns: 5.46 ms with six, 5.81 with four). Some numbers of rows have another text than others, so.
+/// Groups that multiply weights by right-hand sides. Of more groups others work while one waits for its products (1e5 x
+/// 1e5 pairs of three components with 16 columns: 5.46 ms with six, 5.81 with four). So the number of rows decides which
+/// of two kernels a call has.
 fn groups_of_right(sections: &Sections<'_>, right: usize, m: usize) -> usize {
     let [columns, of_i, of_j] = SIX_GROUPS;
     let room = right <= columns && sections.bytes(Per::I) <= of_i && sections.bytes(Per::J) <= of_j;
@@ -259,22 +294,24 @@ fn groups_of_right(sections: &Sections<'_>, right: usize, m: usize) -> usize {
     }
 }
 
-/// Bytes of what a lane of a filter has: what waits, of both of its rows, and what it found of each, two more than are asked
-/// for; a square and where it is of each.
+/// Bytes that a lane of a filter has: for what waits, of both of its rows together, and for what it found of each of them,
+/// two more than are asked for. Of each there is a square and where it is.
 fn found_bytes(ranks: usize) -> usize {
     (WAITING + EIGHT + 2 * (ranks + 2)) * 8
 }
 
 /// What needs shared memory, in bytes.
 struct Room {
-    /// Tiles of a row along D, and bytes of one.
+    /// Tiles of a row along D: a number, not bytes.
     deep: usize,
+    /// One of these tiles.
     tile: usize,
-    /// What a column has beside its tile, and what is kept for a row: second sums of right-hand sides, or what lanes of a
-    /// filter have found, of which there are four for two rows.
+    /// What a column has beside its tile.
     of_column: usize,
+    /// What is kept for a row: second sums of right-hand sides, or what lanes of a filter have found, of which there are
+    /// four for two rows.
     of_row: usize,
-    /// Stages that are worth keeping the rows' tiles.
+    /// Stages that have to be left if the rows' tiles stay: a number, not bytes.
     least: usize,
 }
 
@@ -304,24 +341,26 @@ impl Room {
     }
 }
 
-/// The parts that batches are worked on in.
+/// The sizes of the parts of a call, each of which is a piece of rows by a panel of j.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Parts {
     /// Batches that are worked on together: as many as there is room for, where there is for all of one.
     pub(super) batches: usize,
-    /// Bytes of a row's tiles, and of its state.
+    /// Bytes of a row's tiles.
     pub(super) row: usize,
+    /// Bytes of a row's state.
     state: usize,
     /// Bytes of a piece.
     piece: usize,
-    /// Rows of a piece and j of a panel, whole blocks and tiles of them.
+    /// Rows of a piece, in whole blocks.
     pub(super) rows: usize,
+    /// j of a panel, in whole tiles.
     pub(super) columns: usize,
 }
 
 impl Parts {
-    /// `beside` are bytes of a j beside its point, `state` those of a row's state. Memory is shared such that there are few
-    /// panels, each of which is split anew for every piece, and then few pieces.
+    /// Parts for which there is room: `beside` are bytes of a j beside its point, `state` those of a row's state. Memory is
+    /// shared such that there are few panels, each of which is split anew for every piece, and then few pieces.
     pub(super) fn new(
         tiling: &Tiling,
         dim: usize,
@@ -356,11 +395,12 @@ impl Parts {
         others.into_iter().fold(first, |best, it| if count(&it) < count(&best) { it } else { best })
     }
 
-    /// How a part of so many rows of each batch is cut over j: ranges of whole tiles of its panels, so many that the
-    /// last round of blocks leaves few multiprocessors idle. A range costs as much as some tiles. Its
-    /// state goes on from panel to panel, and so over j that are not neighbours: not where the order of
-    /// equal values counts. A scheme that is asked for is kept to wherever that allows it.
+    /// How a part of so many rows of each batch is cut over j: into ranges of whole tiles of its panels, so many that the
+    /// last round of blocks leaves few multiprocessors idle. The state of a range goes on from panel to panel, and so over
+    /// j that are not neighbours: where the order of equal values counts (`ordered`), several panels have one range each. A
+    /// scheme that is asked for is kept to wherever that allows it.
     pub(super) fn cut(&self, tiling: &Tiling, rows: usize, ordered: bool, sizes: &Sizes) -> Cut {
+        /// Tiles that take as long as the beginning of a range.
         const START: usize = 6;
         let blocks = rows.div_ceil(tiling.span());
         let tiles = self.columns.div_ceil(tiling.tile).max(1);
@@ -444,18 +484,18 @@ mod tests {
             threads: 128 * (groups + 1),
             team: 1,
             rows: 2,
-            slices: 1,
+            ranges_per_block: 1,
             tile,
             group: 4,
             ahead: 0,
-            few: false,
+            few_pairs: false,
             wide: Some(Wide {
                 groups,
                 stages: 3,
                 resident: false,
                 depths: 64,
                 shallow: false,
-                parts: 2,
+                leaves_per_tile: 2,
                 right: 0,
                 stage: 0,
                 kept: 0,

@@ -16,7 +16,8 @@ use super::slices::Of;
 use crate::driver::Address;
 use crate::launch::{self, Args};
 
-/// `Partial` of the kernels: values and indices of the states of ranges, and what `Rows` has of slices.
+/// `Partial` of the kernels: where the values and indices of the states of ranges are, and of ranks in slices what `Rows`
+/// of `launching_rows` has as `last`.
 #[derive(Clone, Copy)]
 pub(super) struct States {
     pub(super) states: [Address; 2],
@@ -76,7 +77,7 @@ impl Job<'_> {
         States { states, last }: States,
         choice: Choice,
     ) -> Args {
-        // Ranks of one component after the other have those of others between them.
+        // Where components are taken one by one, the ranks of one have those of all others between them.
         let apart = match plan.slices {
             Some(slices) if slices.of == Of::Each => self.request.shape().dim,
             _ => 1,
@@ -115,7 +116,8 @@ impl Job<'_> {
     }
 }
 
-/// `Shape` of the kernels: rows and j, the index of the first j; batches; the first block and range.
+/// `Shape` of the kernels, as bytes, of some rows and j; `start` is the index of the first j, and behind the batches are
+/// the first block and range.
 pub(super) fn shape(
     rows: [usize; 2],
     start: i64,
@@ -144,13 +146,13 @@ pub(super) fn shape(
     .bytes()
 }
 
-/// `Apart` of the kernel that merges so many components apart.
+/// `Apart` of the kernel that merges so many components apart, as bytes.
 pub(super) fn apart(count: usize) -> Vec<u8> {
     let (magic, shift) = launch::wide_magic(count as u64);
     words(&[count as u64, magic, shift.into()])
 }
 
-/// `Output` of the kernels, whose numbers are so many components apart.
+/// `Output` of the kernels, as bytes; its numbers are so many components apart.
 fn output(target: Option<&Target<'_>>, apart: usize, session: &Session<'_>) -> Vec<u8> {
     let Some(target) = target else { return words(&[0, 0, 0]) };
     let (row, component) = steps(target.layout(), true);
@@ -158,7 +160,7 @@ fn output(target: Option<&Target<'_>>, apart: usize, session: &Session<'_>) -> V
     words(&[launch::target(target, session), row as u64, component as u64])
 }
 
-/// From one row to the next, and from one component to the next, in elements.
+/// How far it is from one row to the next, and from one component to the next, in elements.
 pub(super) fn steps(layout: &Layout, has_rows: bool) -> (isize, isize) {
     match (layout.strides(), has_rows) {
         ([.., row, component], true) => (*row, *component),
@@ -167,6 +169,7 @@ pub(super) fn steps(layout: &Layout, has_rows: bool) -> (isize, isize) {
     }
 }
 
+/// Numbers as bytes.
 pub(super) fn words(numbers: &[u64]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
 }

@@ -7,41 +7,59 @@ use super::plan::Sizes;
 use super::sections::LONG;
 use super::wide::{NARROW, SIDE};
 
-/// From what on a call pays; for filters beside that, since they compute anew what they found, for each component of each
-/// rank; and with right-hand sides, in columns.
+/// What a call has to save so that it pays.
 const LEAST: f64 = 6.5e8;
+
+/// What a filter has to save so that it pays, beside what it computes anew.
 const LEAST_OF_FILTER: f64 = 4e8;
+
+/// What a filter has to save beside `LEAST_OF_FILTER` for each component of each rank, since it computes anew what it
+/// found.
 const LEAST_OF_RANK: f64 = 2.5e6;
+
+/// What a call with right-hand sides has to save so that it pays, in columns of pairs.
 const LEAST_OF_COLUMNS: f64 = 1e9;
 
-/// What it costs to split a component of a point: of one problem, whose points are in the card's cache, and of many.
+/// What it costs to split a component of a point of one problem, whose points are in the card's cache.
 const SPLITTING: f64 = 50.0;
+
+/// What it costs to split a component of a point of one of many problems.
 const SPLITTING_MANY: f64 = 150.0;
 
-/// Components up to which threads compute several pairs at once, columns up to which they sum all of them at once, and as how
-/// many each counts beyond that; vectors that come in chunks are no such burden.
+/// Components up to which threads compute several pairs at once.
 const SEVERAL_PAIRS: u32 = 20;
+
+/// Columns up to which threads sum all of them at once.
 const ALL_COLUMNS: usize = 12;
+
+/// As how many a component counts where there are more than `SEVERAL_PAIRS`, and a column where there are more than
+/// `ALL_COLUMNS`. Vectors that come in chunks are no such burden.
 const CROWDED: f64 = 5.0;
 
-/// As how many those count that are no burden where threads are busy with many problems, of which they lose less time to
-/// the beginnings and ends of blocks.
+/// As how many a component counts that is no such burden, in one of many problems. Threads are busy with these, and lose
+/// less time to the beginnings and ends of blocks.
 const OF_MANY: f64 = 2.0;
 
-/// What a block of so many rows takes to begin and to end, and a row of a filter, beside what it computes anew for each
-/// component of each rank.
+/// Rows of a block.
 const BLOCK_ROWS: usize = 3 * SIDE;
+
+/// What a block takes to begin and to end.
 const BLOCK: f64 = 2.6e6;
+
+/// What a row of a filter takes at its end, beside what it computes anew.
 const ROW_OF_FILTER: f64 = 1.5e4;
+
+/// What a row of a filter takes to compute anew what it found, for each component of each rank.
 const ROW_OF_RANK: f64 = 200.0;
 
 /// What a call on tensor cores would save, and what it would take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Worth {
-    /// Components of a pair that threads need not compute, and as how many they count in one of many problems.
+    /// Components of a pair that threads need not compute.
     saved: f64,
+    /// As how many these count in one of many problems.
     saved_of_many: f64,
-    /// From what on it pays, of one problem.
+    /// What has to be saved so that it pays.
     least: f64,
     /// Components of a point that are split.
     split: f64,
@@ -50,13 +68,13 @@ pub(super) struct Worth {
 }
 
 impl Worth {
-    /// Of squares that are folded.
+    /// The worth of squares that are folded.
     pub(super) fn of_square(dim: u32) -> Worth {
         let [saved, saved_of_many] = beyond_narrow(dim);
         Worth { saved, saved_of_many, least: LEAST, split: dim.into(), row: 0.0 }
     }
 
-    /// Of squares whose smallest are looked for.
+    /// The worth of squares whose smallest are looked for.
     pub(super) fn of_filter(dim: u32, ranks: usize) -> Worth {
         let (dim, ranks) = (f64::from(dim), ranks as f64);
         Worth {
@@ -68,7 +86,7 @@ impl Worth {
         }
     }
 
-    /// Of columns that weights are multiplied by, and of the components of points that are split for the weights.
+    /// The worth of columns that weights are multiplied by, with the components of `points` that are split for the weights.
     pub(super) fn of_columns(columns: usize, points: Option<u32>) -> Worth {
         let burden = if columns > ALL_COLUMNS { CROWDED } else { 1.0 };
         let saved = burden * columns as f64;
@@ -82,6 +100,7 @@ impl Worth {
         }
     }
 
+    /// Whether a call saves enough.
     pub(super) fn pays(&self, sizes: &Sizes) -> bool {
         let (m, n) = (sizes.m as f64, sizes.n as f64);
         if sizes.batches == 1 {
@@ -94,7 +113,7 @@ impl Worth {
     }
 }
 
-/// Components of a square that threads need not compute: of one problem, and of many.
+/// Components of a pair that threads need not compute: of one problem, and as how many they count in one of many.
 fn beyond_narrow(dim: u32) -> [f64; 2] {
     let beyond = f64::from(dim.saturating_sub(NARROW));
     match (SEVERAL_PAIRS + 1..=LONG).contains(&dim) {
