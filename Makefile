@@ -152,11 +152,18 @@ memcheck: ## Storage and the CPU backend under valgrind (some ten minutes; needs
 # and are forgotten when the emulator changes. For one test: make emulate EMULATED="--test pairs -- --exact many_rows".
 # Left out by default are suites whose sizes are made for real cards: bounds, forms, golden, long_gradients, long_work,
 # many_ranks, many_rows, more_than_32_bits_count, moved, nearest, random_kernels, ranges, sizes, streamed, wandering_exponents, ways_to_sum, weighed.
+# CAPABILITY=90 is a Hopper card: by default suites of what runs on its tensor cores.
 EMULATOR := target/emulator
+CAPABILITY ?= 80
+ifeq ($(CAPABILITY),90)
+EMULATED ?= --test pairs -- --exact gradients_of_many infinite_sums large_exponents long_gradients masked_weights \
+  nearest_by_distance nearest_on_a_line right_hand_sides values_with_gradients wide_gradients wide_results
+else
 EMULATED ?= --test pairs -- --exact cuda::formulas cuda::reductions cuda::batches cuda::partials cuda::gradients \
   cuda::odds_and_ends cuda::random_formulas counts equal_terms exponents few_rows gradients_of_many gradients_of_narrow_types infinite_sums \
   large_exponents long_vectors masked_first masked_weights nearest_by_distance nearest_on_a_line random_rows right_hand_sides rows_without_numbers values_with_gradients wide_gradients \
   wide_results
+endif
 
 $(EMULATOR)/libcuda.so.1: $(wildcard crates/cuda/emulator/*)
 	rm -rf $(EMULATOR) && mkdir -p $(EMULATOR)
@@ -166,7 +173,7 @@ $(EMULATOR)/libcuda.so.1: $(wildcard crates/cuda/emulator/*)
 
 emulate: $(EMULATOR)/libcuda.so.1 ## Formulas over pairs by the CUDA backend on an emulated card; needs g++ and no card.
 	TILEWORK_CUDA_PATH=$(CURDIR)/$(EMULATOR) TILEWORK_CACHE_DIR=$(CURDIR)/$(EMULATOR)/cache \
-	  $(CARGO) test --quiet $(ALL) $(EMULATED)
+	  TILEWORK_EMULATOR_CAPABILITY=$(CAPABILITY) $(CARGO) test --quiet $(ALL) $(EMULATED)
 
 slow: ## Exhaustive checks of the vector mathematics, many more random formulas (hours).
 	TILEWORK_SLOW_TESTS=1 $(CARGO) test --release --locked -p tilework-simd

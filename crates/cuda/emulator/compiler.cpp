@@ -107,8 +107,8 @@ struct Translation {
         return name + "()";
     }
 
-    // `inside` is what the brackets of an asm statement hold: one instruction, with its operands.
-    std::string instruction(const std::string& inside) {
+    // `inside` is what the brackets of an asm statement hold: instructions with their operands.
+    std::string instructions(const std::string& inside) {
         std::vector<std::string> sections = parts(inside, ':'), operands;
         for (size_t k = 1; k < sections.size() && k < 3; k++) {
             for (const std::string& operand : parts(sections[k], ',')) {
@@ -118,6 +118,47 @@ struct Translation {
         }
         std::string text = trimmed(said(sections[0]));
         if (text.empty()) return "((void)0)";
+        bool several = text[0] == '{' && text.find(';') != std::string::npos;
+        return several ? block(text.substr(1, text.rfind('}') - 1), operands) : instruction(text, operands);
+    }
+
+    // Instructions in braces, with registers for predicates, labels, and jumps where a predicate is false. Registers get
+    // names that no operand has.
+    std::string block(std::string text, const std::vector<std::string>& operands) {
+        const std::string registers = ".reg .pred ", jump = "bra ", own = "emulated_";
+        std::string labels, all;
+        for (size_t at = 0; (at = text.find(registers, at)) != std::string::npos;) {
+            at += registers.size();
+            for (std::string& name : parts(text.substr(at, text.find(';', at) - at), ',')) {
+                name = trimmed(name);
+                all += "bool " + own + name + " = false; ";
+                for (size_t from = 0; (from = find_word(text, name, from)) != std::string::npos;) {
+                    text.insert(from, own);
+                    from += own.size() + name.size();
+                }
+            }
+        }
+        for (std::string statement : parts(text, ';')) {
+            statement = trimmed(statement);
+            size_t end = statement.find_first_of(" \t:");
+            if (end != std::string::npos && statement[end] == ':' && statement[end + 1] == ' ') {
+                std::string label = statement.substr(0, end);
+                labels += "__label__ " + label + "; ";
+                all += label + ": ";
+                statement = trimmed(statement.substr(end + 1));
+            }
+            size_t to = statement.find(jump);
+            if (statement.empty() || statement.compare(0, registers.size(), registers) == 0) continue;
+            if (statement.compare(0, 2, "@!") == 0 && to != std::string::npos) {
+                all += "if (!" + statement.substr(2, to - 2) + ") goto " + statement.substr(to + jump.size()) + "; ";
+            } else {
+                all += instruction(statement, operands) + "; ";
+            }
+        }
+        return "({ " + labels + all + "})";
+    }
+
+    std::string instruction(const std::string& text, const std::vector<std::string>& operands) {
         size_t end = text.find_first_of(" \t");
         std::string name = "ptx_" + text.substr(0, end), arguments;
         for (char& c : name) if (!in_word(c)) c = '_';
@@ -143,7 +184,7 @@ struct Translation {
             size_t open = skip_space(text, at + 3);
             if (is_word(text, open, "volatile")) open = skip_space(text, open + 8);
             size_t close = skip_bracket(text, open);
-            all += text.substr(done, at - done) + instruction(text.substr(open + 1, close - open - 2));
+            all += text.substr(done, at - done) + instructions(text.substr(open + 1, close - open - 2));
             done = close;
         }
         return all + text.substr(done);
@@ -241,8 +282,8 @@ bool compile(Program& program, const std::string& folder) {
 extern "C" {
 
 int nvrtcVersion(int* major, int* minor) { *major = 12; *minor = 9; return 0; }
-int nvrtcGetNumSupportedArchs(int* count) { *count = 1; return 0; }
-int nvrtcGetSupportedArchs(int* numbers) { numbers[0] = 80; return 0; }
+int nvrtcGetNumSupportedArchs(int* count) { *count = 2; return 0; }
+int nvrtcGetSupportedArchs(int* numbers) { numbers[0] = 80, numbers[1] = 90; return 0; }
 
 int nvrtcCreateProgram(Program** to, const char* source, const char*, int, const char* const*, const char* const*) {
     *to = new Program{source, "", ""};

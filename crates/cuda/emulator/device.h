@@ -11,7 +11,7 @@ __attribute__((visibility("hidden"))) extern unsigned char __start_emulated_shar
 // What `driver.cpp` finds in the library.
 emulated::Machine* emulated_door_machine = &emulated_machine;
 unsigned char* emulated_door_shared[2] = {__start_emulated_shared, __stop_emulated_shared};
-// Shared memory whose size is said by a launch, near to the other: see `__cvta_generic_to_shared`.
+// Shared memory whose size is said by a launch.
 __attribute__((aligned(128))) unsigned char emulated_door_dynamic[emulated::MOST_DYNAMIC];
 }
 #define threadIdx (emulated_machine.thread)
@@ -180,9 +180,17 @@ template <class T, class V, class W> static inline T atomicCAS(T* at, V expected
 }
 template <class T> static inline T __ldg(const T* at) { return *at; }
 
-// Addresses in shared memory are counted from its beginning, so that 32 bits are enough for them.
-static inline unsigned char* emulated_shared_at(unsigned at) { return __start_emulated_shared + (int)at; }
-static inline size_t __cvta_generic_to_shared(const void* at) { return (const unsigned char*)at - __start_emulated_shared; }
+// Addresses in shared memory are counted from its beginning, so that 32 bits are enough for them, and the 18 that tensor
+// cores know: first what kernels declare, then what launches ask for.
+static inline size_t emulated_declared() { return (__stop_emulated_shared - __start_emulated_shared + 127) / 128 * 128; }
+static inline unsigned char* emulated_shared_at(unsigned at) {
+    return at < emulated_declared() ? __start_emulated_shared + at : emulated_door_dynamic + (at - emulated_declared());
+}
+static inline size_t __cvta_generic_to_shared(const void* p) {
+    const unsigned char* at = (const unsigned char*)p;
+    bool declared = at >= __start_emulated_shared && at < __stop_emulated_shared;
+    return declared ? at - __start_emulated_shared : emulated_declared() + (at - emulated_door_dynamic);
+}
 
 // PTX: the operands in the order of the instruction. What a card only approximates is computed as well as it can be.
 static inline float emulated_flush(float x) { return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0, x) : x; }
@@ -308,6 +316,151 @@ static inline void ptx_ldmatrix_sync_aligned_m8n8_x4_shared_b16(unsigned& r0, un
 static inline void ptx_ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(unsigned& r0, unsigned& r1, unsigned& r2, unsigned& r3, unsigned at) {
     emulated_ldmatrix<true>(r0, r1, r2, r3, at);
 }
+
+// Barriers that count bytes.
+static const int _ = 0; // where an instruction gives what nobody wants
+static inline emulated::Counter& emulated_counter(unsigned at) {
+    emulated::Counter& counter = *(emulated::Counter*)emulated_shared_at(at);
+    if (at % 8 != 0) emulated_machine.refuse("a barrier lies at no multiple of 8 bytes");
+    if (counter.missing == 0xffff) emulated_machine.refuse("a barrier was not initialized");
+    return counter;
+}
+static inline void ptx_mbarrier_init_shared__cta_b64(unsigned at, unsigned count) {
+    *(emulated::Counter*)emulated_shared_at(at) = {0, count, count, 0};
+}
+static inline void ptx_fence_mbarrier_init_release_cluster() {}
+static inline void ptx_mbarrier_arrive_shared__cta_b64(int, unsigned at) {
+    emulated::Counter& counter = emulated_counter(at);
+    if (counter.missing == 0) emulated_machine.refuse("more threads arrive than a barrier waits for");
+    counter.missing--;
+    emulated::next_phase(counter);
+}
+static inline void ptx_mbarrier_arrive_expect_tx_shared__cta_b64(int, unsigned at, unsigned bytes) {
+    emulated_counter(at).bytes += (int)bytes;
+    ptx_mbarrier_arrive_shared__cta_b64(0, at);
+}
+static inline void ptx_mbarrier_try_wait_parity_shared__cta_b64(bool& done, unsigned at, unsigned phase) {
+    emulated_machine.await(&emulated_counter(at), phase);
+    done = true;
+}
+static inline void ptx_cp_async_bulk_shared__cluster_global_mbarrier__complete_tx__bytes(
+    unsigned to, const void* from, unsigned bytes, unsigned at) {
+    if (to % 16 != 0 || (size_t)from % 16 != 0 || bytes % 16 != 0) emulated_machine.refuse("bytes are copied that are no multiple of 16");
+    emulated_machine.copy(emulated_shared_at(to), from, bytes, &emulated_counter(at));
+}
+static inline void ptx_setp_ne_b32(bool& p, unsigned a, unsigned b) { p = a != b; }
+static inline void ptx_setp_eq_b32(bool& p, unsigned a, unsigned b) { p = a == b; }
+
+// Products of tiles of shared memory by a group of four warps. They are done when they are asked for, though others have
+// their turns before: that all threads of the group are there, and what happens until products are waited for, is not
+// checked.
+static inline void ptx_wgmma_fence_sync_aligned() { emulated_machine.step_aside(); }
+static inline void ptx_wgmma_commit_group_sync_aligned() {}
+static inline void ptx_wgmma_wait_group_sync_aligned(int) {}
+static inline void ptx_setmaxnreg_dec_sync_aligned_u32(int) {}
+static inline void ptx_setmaxnreg_inc_sync_aligned_u32(int) {}
+// The 32 bytes of a row from where a descriptor begins, which lie in two chunks of 16: chunks of eight rows are permuted.
+static inline void emulated_row_of_tile(emulated_u64 descriptor, int row, unsigned char (&to)[32]) {
+    if (descriptor >> 62 != 1) emulated_machine.refuse("rows of a tile are not of 128 bytes");
+    unsigned first = (unsigned)(descriptor & 0x3fff) << 4, groups = (unsigned)(descriptor >> 32 & 0x3fff) << 4;
+    for (int half = 0; half < 2; half++) {
+        unsigned at = first + row / 8 * groups + row % 8 * 128 + half * 16;
+        memcpy(to + half * 16, emulated_shared_at(at ^ (at >> 7 & 7) << 4), 16);
+    }
+}
+// What an operand is: a register of the sum, or a number.
+struct emulated_operand {
+    float* sum;
+    emulated_u64 number;
+    emulated_operand(float& own) : sum(&own), number(0) {}
+    emulated_operand(emulated_u64 own) : sum(nullptr), number(own) {}
+    emulated_operand(unsigned own) : sum(nullptr), number(own) {}
+    emulated_operand(int own) : sum(nullptr), number((emulated_u64)own) {}
+    emulated_operand(bool own) : sum(nullptr), number(own) {}
+};
+typedef double emulated_4_doubles __attribute__((vector_size(32)));
+typedef float emulated_8_floats __attribute__((vector_size(32)));
+// The numbers of a row of 32 bytes, in fours.
+struct emulated_halves {
+    enum { FOURS = 4 };
+    static void read(const unsigned char* row, emulated_4_doubles* to) {
+        for (int k = 0; k < 2; k++) {
+            emulated_8_halves halves;
+            memcpy(&halves, row + 16 * k, 16);
+            emulated_8_floats x = __builtin_ia32_vcvtph2ps256(halves);
+            to[2 * k] = __builtin_convertvector(__builtin_shufflevector(x, x, 0, 1, 2, 3), emulated_4_doubles);
+            to[2 * k + 1] = __builtin_convertvector(__builtin_shufflevector(x, x, 4, 5, 6, 7), emulated_4_doubles);
+        }
+    }
+};
+struct emulated_tf32s {
+    enum { FOURS = 2 };
+    static void read(const unsigned char* row, emulated_4_doubles* to) {
+        for (int k = 0; k < 8; k++) ((double*)to)[k] = emulated_tf32(((const unsigned*)row)[k], 0);
+    }
+};
+// Rows g and g + 8 of a warp's 16, whose numbers are `left`, times COLUMNS rows of a tile: of the sum a thread has two
+// columns of every eight.
+template <int COLUMNS, class Kind> static inline void emulated_multiply_tile(
+    const emulated_operand* sums, const emulated_4_doubles (&left)[2][Kind::FOURS], emulated_u64 right, bool add) {
+    for (int c = 0; c < COLUMNS / 8; c++) for (int e = 0; e < 2; e++) {
+        unsigned char row[32];
+        emulated_4_doubles numbers[Kind::FOURS];
+        emulated_row_of_tile(right, c * 8 + threadIdx.x % 4 * 2 + e, row);
+        Kind::read(row, numbers);
+        for (int r = 0; r < 2; r++) {
+            float& own = *sums[c * 4 + r * 2 + e].sum;
+            emulated_4_doubles sum = {add ? own : 0};
+            for (int k = 0; k < Kind::FOURS; k++) sum += left[r][k] * numbers[k];
+            own = (float)((sum[0] + sum[1]) + (sum[2] + sum[3]));
+        }
+    }
+}
+// Of float16, both from shared memory: the sums; the tiles; whether to add; and four that say that nothing is turned.
+template <int COLUMNS, class... Operands> static inline void emulated_wgmma_half(Operands&... of) {
+    emulated_operand all[] = {emulated_operand(of)...};
+    const emulated_operand* rest = all + COLUMNS / 2;
+    emulated_4_doubles left[2][emulated_halves::FOURS];
+    for (int r = 0; r < 2; r++) {
+        unsigned char row[32];
+        emulated_row_of_tile(rest[0].number, threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4 + r * 8, row);
+        emulated_halves::read(row, left[r]);
+    }
+    emulated_multiply_tile<COLUMNS, emulated_halves>(all, left, rest[1].number, rest[2].number);
+}
+// Of TF32, the left one from registers: the sums; four numbers; the tile; whether to add; and what follows.
+template <int COLUMNS, class... Operands> static inline void emulated_wgmma_tf32(Operands&... of) {
+    emulated_operand all[] = {emulated_operand(of)...};
+    const emulated_operand* rest = all + COLUMNS / 2;
+    const unsigned a[4] = {(unsigned)rest[0].number, (unsigned)rest[1].number, (unsigned)rest[2].number, (unsigned)rest[3].number};
+    emulated_4_doubles left[2][emulated_tf32s::FOURS];
+    emulated_together(a, nullptr, [&](emulated_operands* lanes, int g, int) {
+        for (int r = 0; r < 2; r++) for (int k = 0; k < 8; k++) {
+            left[r][k / 4][k % 4] = emulated_tf32(((const unsigned*)lanes[4 * g + k % 4].a)[k / 4 * 2 + r], 0);
+        }
+    });
+    emulated_multiply_tile<COLUMNS, emulated_tf32s>(all, left, rest[4].number, rest[5].number);
+}
+#define EMULATED_WGMMA(name, kind, columns) \
+    template <class... Operands> static inline void name(Operands&&... of) { emulated_wgmma_##kind<columns>(of...); }
+EMULATED_WGMMA(ptx_wgmma_mma_async_sync_aligned_m64n64k16_f32_f16_f16, half, 64)
+EMULATED_WGMMA(ptx_wgmma_mma_async_sync_aligned_m64n128k16_f32_f16_f16, half, 128)
+EMULATED_WGMMA(ptx_wgmma_mma_async_sync_aligned_m64n8k8_f32_tf32_tf32, tf32, 8)
+EMULATED_WGMMA(ptx_wgmma_mma_async_sync_aligned_m64n16k8_f32_tf32_tf32, tf32, 16)
+EMULATED_WGMMA(ptx_wgmma_mma_async_sync_aligned_m64n24k8_f32_tf32_tf32, tf32, 24)
+EMULATED_WGMMA(ptx_wgmma_mma_async_sync_aligned_m64n32k8_f32_tf32_tf32, tf32, 32)
+EMULATED_WGMMA(ptx_wgmma_mma_async_sync_aligned_m64n40k8_f32_tf32_tf32, tf32, 40)
+EMULATED_WGMMA(ptx_wgmma_mma_async_sync_aligned_m64n48k8_f32_tf32_tf32, tf32, 48)
+EMULATED_WGMMA(ptx_wgmma_mma_async_sync_aligned_m64n56k8_f32_tf32_tf32, tf32, 56)
+EMULATED_WGMMA(ptx_wgmma_mma_async_sync_aligned_m64n64k8_f32_tf32_tf32, tf32, 64)
+EMULATED_WGMMA(ptx_wgmma_mma_async_sync_aligned_m64n72k8_f32_tf32_tf32, tf32, 72)
+EMULATED_WGMMA(ptx_wgmma_mma_async_sync_aligned_m64n80k8_f32_tf32_tf32, tf32, 80)
+EMULATED_WGMMA(ptx_wgmma_mma_async_sync_aligned_m64n88k8_f32_tf32_tf32, tf32, 88)
+EMULATED_WGMMA(ptx_wgmma_mma_async_sync_aligned_m64n96k8_f32_tf32_tf32, tf32, 96)
+EMULATED_WGMMA(ptx_wgmma_mma_async_sync_aligned_m64n104k8_f32_tf32_tf32, tf32, 104)
+EMULATED_WGMMA(ptx_wgmma_mma_async_sync_aligned_m64n112k8_f32_tf32_tf32, tf32, 112)
+EMULATED_WGMMA(ptx_wgmma_mma_async_sync_aligned_m64n120k8_f32_tf32_tf32, tf32, 120)
+EMULATED_WGMMA(ptx_wgmma_mma_async_sync_aligned_m64n128k8_f32_tf32_tf32, tf32, 128)
 
 // A kernel with its arguments, each of which the machine has a pointer to.
 template <class T> struct emulated_plain { typedef T type; };

@@ -1,5 +1,6 @@
-// A stand-in for CUDA's driver: one card of capability 8.0, whose memory is the host's and whose kernels are libraries
-// from `compiler.cpp`, run by `grid.cpp`. Every call is over when it returns, so that streams and events are names only.
+// A stand-in for CUDA's driver: one card of capability 8.0, or of what TILEWORK_EMULATOR_CAPABILITY says (90 is Hopper),
+// whose memory is the host's and whose kernels are libraries from `compiler.cpp`, run by `grid.cpp`. Every call is over
+// when it returns, so that streams and events are names only.
 //
 // Memory that is allocated holds NaN. Around it are bytes that no kernel may write: they are looked at after every
 // launch. With TILEWORK_EMULATOR_FENCE=1 every allocation ends at a page that nobody may touch, and a kernel that reads
@@ -25,8 +26,8 @@ namespace {
 typedef uint64_t Address;
 enum { OK = 0, INVALID = 1, OUT_OF_MEMORY = 2, INVALID_IMAGE = 200, NOT_FOUND = 500, NOT_SUPPORTED = 801 };
 const size_t PAGE = 4096, GUARD = 256, FILLED = 256 << 20;
-// Shared memory of a block: that a kernel has without asking, and all.
-const size_t DECLARED = 48 << 10, SHARED = 163 << 10;
+// Shared memory of a block that a kernel has without asking.
+const size_t DECLARED = 48 << 10;
 const unsigned char GUARD_BYTE = 0xa5;
 
 // Where bytes lie, and what was asked of the system for them.
@@ -41,6 +42,9 @@ size_t setting(const char* name, size_t otherwise) {
     return text ? strtoull(text, nullptr, 10) : otherwise;
 }
 size_t memory() { static size_t bytes = setting("TILEWORK_EMULATOR_MEMORY", 16384) << 20; return bytes; }
+int capability() { static int is = (int)setting("TILEWORK_EMULATOR_CAPABILITY", 80); return is; }
+// Shared memory that a block may have.
+size_t shared() { return capability() >= 90 ? 227 << 10 : 163 << 10; }
 bool fenced() { static bool is = setting("TILEWORK_EMULATOR_FENCE", 0) != 0; return is; }
 
 // The bytes around a block, as far as they are watched.
@@ -96,9 +100,9 @@ int cuDeviceGet(int* device, int index) { *device = index; return index == 0 ? O
 int cuDeviceGetName(char* to, int bytes, int) { snprintf(to, bytes, "emulated card"); return OK; }
 int cuDeviceGetAttribute(int* to, int what, int) {
     switch (what) {
-    case 16: *to = (int)setting("TILEWORK_EMULATOR_PROCESSORS", 108); break; // multiprocessors
-    case 75: *to = 8; break;   // capability
-    case 76: *to = 0; break;
+    case 16: *to = (int)setting("TILEWORK_EMULATOR_PROCESSORS", capability() >= 90 ? 132 : 108); break; // multiprocessors
+    case 75: *to = capability() / 10; break;
+    case 76: *to = capability() % 10; break;
     case 115: *to = 1; break;  // memory pools
     default: return INVALID;
     }
@@ -240,7 +244,7 @@ int cuModuleGetFunction(Function** to, Module* module, const char* name) {
 }
 int cuFuncSetAttribute(Function* function, int attribute, int bytes) {
     std::lock_guard<std::mutex> held(lock);
-    if (attribute != 8 || bytes < 0 || function->declared() + bytes > SHARED) return INVALID;
+    if (attribute != 8 || bytes < 0 || function->declared() + bytes > shared()) return INVALID;
     function->granted = bytes;
     return OK;
 }

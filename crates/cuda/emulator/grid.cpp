@@ -5,7 +5,7 @@
 //
 // Shared memory is filled with NaN before every block, so that what was never written is seen in results. Threads take
 // turns in an order that is drawn anew each time, from TILEWORK_EMULATOR_SEED: where a barrier is missing, results depend
-// on it.
+// on it. Bytes that are copied while threads go on come late, and in such an order, too.
 
 #include "grid.h"
 
@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <sys/mman.h>
+#include <utility>
 #include <vector>
 
 #ifndef __x86_64__
@@ -51,7 +52,7 @@ namespace {
 
 typedef unsigned long long u64;
 enum { WARP = 32, MOST_THREADS = 1024, STACK = 256 << 10 };
-enum State { NEW, READY, AT_BARRIER, AT_MEETING, DONE };
+enum State { NEW, READY, AT_BARRIER, AT_MEETING, AT_COUNTER, ASIDE, DONE };
 
 struct Thread {
     State state;
@@ -62,6 +63,17 @@ struct Thread {
     unsigned mask, lane;
     u64 value;
     bool word;
+    // What it waits for: that the counter is not in this phase.
+    const Counter* counter;
+    unsigned phase;
+};
+
+// Bytes that are on their way.
+struct Copy {
+    void* to;
+    const void* from;
+    unsigned bytes;
+    Counter* counter;
 };
 
 Thread all[MOST_THREADS];
@@ -73,6 +85,7 @@ const Kernel* now;
 void** arguments_now;
 void* scheduler;
 std::vector<char*> stacks;
+std::vector<Copy> copies;
 
 // Numbers that are the same in every run.
 unsigned drawn() {
@@ -174,6 +187,43 @@ u64 meet(Meeting what, unsigned mask, u64 value, unsigned lane) {
     return own.value;
 }
 
+void await(const Counter* counter, unsigned phase) {
+    Thread& own = all[running];
+    if (counter->phase != phase) return;
+    own.state = AT_COUNTER;
+    own.counter = counter;
+    own.phase = phase;
+    emulated_switch(&own.stopped_at, scheduler);
+}
+
+void step_aside() {
+    Thread& own = all[running];
+    own.state = ASIDE;
+    emulated_switch(&own.stopped_at, scheduler);
+}
+
+void copy(void* to, const void* from, unsigned bytes, Counter* counter) { copies.push_back({to, from, bytes, counter}); }
+
+void refuse(const char* why) { give_up("%s", why); }
+
+void arrive(const Copy& copy) {
+    memcpy(copy.to, copy.from, copy.bytes);
+    copy.counter->bytes -= (int)copy.bytes;
+    next_phase(*copy.counter);
+}
+
+// Has some bytes arrive: some at least, if nothing else goes on.
+bool bring(bool moved) {
+    bool any = false;
+    while (!copies.empty() && (!(moved || any) || drawn() % 4 != 0)) {
+        std::swap(copies[drawn() % copies.size()], copies.back());
+        arrive(copies.back());
+        copies.pop_back();
+        any = true;
+    }
+    return any;
+}
+
 void begin_thread() {
     now->door(arguments_now);
     Thread& own = all[running];
@@ -221,6 +271,10 @@ void run_block() {
     while (living > 0) {
         bool moved = false;
         unsigned warps = (count + WARP - 1) / WARP, turn = drawn();
+        for (unsigned t = 0; t < count; t++) if (all[t].state == ASIDE) {
+            moved = true;
+            if (drawn() % 2 == 0) all[t].state = READY;
+        }
         for (unsigned k = 0; k < warps; k++) {
             unsigned first = ((turn & 1 ? warps - 1 - k : k) + (turn >> 8)) % warps * WARP;
             // A warp goes on as long as it can: its lanes meet more often than the block does.
@@ -229,14 +283,19 @@ void run_block() {
                 unsigned other = drawn() % WARP;
                 for (unsigned lane = 0; lane < WARP; lane++) {
                     unsigned t = first + (lane ^ other);
-                    if (t >= count || all[t].state > READY) continue;
+                    if (t >= count) continue;
+                    Thread& thread = all[t];
+                    if (thread.state == AT_COUNTER && thread.counter->phase != thread.phase) thread.state = READY;
+                    if (thread.state > READY) continue;
                     resume(t);
                     moved = again = true;
                 }
             }
         }
+        moved |= bring(moved);
         if (!moved) give_up("no thread can go on");
     }
+    if (!copies.empty()) give_up("a block ends before all bytes are there that are copied to it");
 }
 
 } // namespace
@@ -251,7 +310,7 @@ void give_up(const char* format, ...) {
         const Machine& machine = *now->machine;
         fprintf(stderr, "\nemulator: kernel %s, block (%u, %u, %u) of (%u, %u, %u), thread %u of %u\n", now->name,
             machine.block.x, machine.block.y, machine.block.z, machine.blocks.x, machine.blocks.y, machine.blocks.z, running, count);
-        const char* names[] = {"new", "ready", "at a barrier", "in a meeting", "done"};
+        const char* names[] = {"new", "ready", "at a barrier", "in a meeting", "at a counter", "aside", "done"};
         for (unsigned t = 0, from = 0; t < count; t++) {
             if (t + 1 < count && all[t + 1].state == all[from].state) continue;
             fprintf(stderr, "emulator: threads %u to %u are %s\n", from, t, names[all[from].state]);
@@ -272,6 +331,10 @@ void run_grid(const Kernel& kernel, Index blocks, unsigned threads, unsigned dyn
     machine.thread = {0, 0, 0};
     machine.barrier = barrier;
     machine.meet = meet;
+    machine.await = await;
+    machine.step_aside = step_aside;
+    machine.copy = copy;
+    machine.refuse = refuse;
     if (threads > MOST_THREADS || dynamic_bytes > MOST_DYNAMIC) give_up("%u threads, %u bytes", threads, dynamic_bytes);
     for (unsigned z = 0; z < blocks.z; z++) for (unsigned y = 0; y < blocks.y; y++) for (unsigned x = 0; x < blocks.x; x++) {
         machine.block = {x, y, z};
