@@ -4,6 +4,7 @@
 //! block under one guard.
 
 use std::fmt;
+use std::ops::Range;
 
 use tilework_error::{Error, Result};
 use tilework_tape::Tape;
@@ -20,6 +21,9 @@ pub const PIECE: usize = 4 << 20;
 
 /// Writes the bytes of a piece, which begins at this place of the whole.
 pub type Fill<'a> = &'a mut dyn FnMut(usize, &mut [u8]) -> Result<()>;
+
+/// Takes the bytes of a piece, which begins at this place of the whole.
+pub type Take<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<()>;
 
 /// Names a device: `cpu`, `reference`, `cuda:0`.
 #[derive(Debug, Clone, Copy, Eq, Hash, PartialOrd, Ord)]
@@ -137,6 +141,24 @@ pub trait Backend: Send + Sync + 'static {
         bytes: &mut [u8],
     ) -> Result<()> {
         from.copy_out(session, at, bytes);
+        Ok(())
+    }
+
+    /// Gives the bytes of a part of a block, which the session holds, to the host: piece by piece and in order. A device
+    /// with memory of its own may bring the next piece while one is taken.
+    fn give(
+        &self,
+        session: &Session<'_>,
+        from: &Storage,
+        part: Range<usize>,
+        take: Take<'_>,
+    ) -> Result<()> {
+        let mut piece: Vec<u8> = try_zeroed(session.operation(), part.len().min(PIECE))?;
+        for at in (0..part.len()).step_by(PIECE) {
+            let piece = &mut piece[..PIECE.min(part.len() - at)];
+            self.download(session, from, part.start + at, piece)?;
+            take(at, piece)?;
+        }
         Ok(())
     }
 }
@@ -268,6 +290,12 @@ impl<'a> Held<'a> {
     pub fn download(&self, at: usize, bytes: &mut [u8]) -> Result<()> {
         check_inside(self.session.operation(), self.block, at, bytes.len())?;
         self.backend.download(&self.session, self.block, at, bytes)
+    }
+
+    /// Gives the bytes of a part of the block to the host, piece by piece and in order.
+    pub fn give(&self, part: Range<usize>, take: Take<'_>) -> Result<()> {
+        check_inside(self.session.operation(), self.block, part.start, part.len())?;
+        self.backend.give(&self.session, self.block, part, take)
     }
 
     /// Runs a request that reads this block and writes what is new.

@@ -21,8 +21,8 @@ mod user;
 mod view;
 
 pub use backend::{
-    Backend, DeviceId, Fill, Held, Memory, PIECE, Properties, download, explain, run, run_after,
-    upload,
+    Backend, DeviceId, Fill, Held, Memory, PIECE, Properties, Take, download, explain, run,
+    run_after, upload,
 };
 pub use host::{empty_cache, try_filled, try_room, try_zeroed};
 pub use interrupt::interruptible;

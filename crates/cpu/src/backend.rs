@@ -9,7 +9,7 @@ use tilework_tape::Tape;
 
 use crate::gemm::CacheSizes;
 use crate::isa::Isa;
-use crate::{index, map, matmul, nonzero, pairs, pool, random, reduce, scan, sort};
+use crate::{copies, index, map, matmul, nonzero, pairs, pool, random, reduce, scan, sort};
 
 /// The native CPU backend.
 #[derive(Debug, Clone, Copy, Default)]
@@ -78,6 +78,18 @@ impl Backend for Cpu {
 
     fn synchronize(&self) -> Result<()> {
         // Requests are done when `run` returns.
+        Ok(())
+    }
+
+    fn upload(&self, _: &Session<'_>, bytes: &[u8], to: &Storage, at: usize) -> Result<()> {
+        // SAFETY: they fit the block, which the session holds for writing (contract).
+        unsafe { copies::copy_in(bytes, to, at) };
+        Ok(())
+    }
+
+    fn download(&self, _: &Session<'_>, from: &Storage, at: usize, bytes: &mut [u8]) -> Result<()> {
+        // SAFETY: they lie in the block, which the session holds (contract).
+        unsafe { copies::copy_out(from, at, bytes) };
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! The native CPU backend: instruction sets, threads, kernels.
 
 mod backend;
+mod copies;
 pub mod gemm;
 mod index;
 pub mod isa;

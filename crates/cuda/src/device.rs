@@ -7,9 +7,12 @@
 
 use std::ffi::c_void;
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tilework_backend::{Backend, DeviceId, Fill, Memory, Properties, Request, Session, Storage};
+use tilework_backend::{
+    Backend, DeviceId, Fill, Memory, Properties, Request, Session, Storage, Take,
+};
 use tilework_error::{Error, Result};
 use tilework_fork::ForkOnce;
 use tilework_tape::Tape;
@@ -324,6 +327,20 @@ impl Backend for Cuda {
             return Ok(());
         }
         self.copy_out(session.operation(), from.address() as Address + at as Address, bytes)
+    }
+
+    fn give(
+        &self,
+        session: &Session<'_>,
+        from: &Storage,
+        part: Range<usize>,
+        take: Take<'_>,
+    ) -> Result<()> {
+        if part.is_empty() {
+            return Ok(());
+        }
+        let first = from.address() as Address + part.start as Address;
+        self.give_out(session.operation(), first, part.len(), take)
     }
 }
 

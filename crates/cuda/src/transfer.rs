@@ -8,8 +8,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use smallvec::SmallVec;
-use tilework_backend::{Fill, PIECE, Storage};
+use tilework_backend::{Fill, PIECE, Storage, Take};
 use tilework_error::Result;
 
 use crate::device::Cuda;
@@ -130,14 +129,30 @@ impl Cuda {
 
     /// Copies bytes from the device, after everything asked before is done.
     pub(crate) fn copy_out(&self, operation: &str, from: Address, bytes: &mut [u8]) -> Result<()> {
+        self.give_out(operation, from, bytes.len(), &mut |at, piece| {
+            bytes[at..at + piece.len()].copy_from_slice(piece);
+            Ok(())
+        })
+    }
+
+    /// Gives bytes of the device to `take`, after everything asked before is done.
+    pub(crate) fn give_out(
+        &self,
+        operation: &str,
+        from: Address,
+        bytes: usize,
+        take: Take<'_>,
+    ) -> Result<()> {
         let (driver, stream) = (self.driver(), self.home()?.stream);
         let fault = |fault| self.fault(operation, fault);
-        let lens: SmallVec<[usize; 4]> = bytes.chunks(PIECE).map(<[u8]>::len).collect();
+        let len = |at: usize| PIECE.min(bytes - at);
         self.with_buffers(operation, stream, |buffers| {
-            let fetch = |k: usize| {
-                let Some(&len) = lens.get(k) else { return Ok(()) };
-                let from = from + (k * PIECE) as Address;
-                let Buffer { address, moved } = buffers[k % 2];
+            let fetch = |at: usize| {
+                if at >= bytes {
+                    return Ok(());
+                }
+                let (from, len) = (from + at as Address, len(at));
+                let Buffer { address, moved } = buffers[at / PIECE % 2];
                 // SAFETY: the piece fits the buffer, which is ours and was emptied before. The source
                 // is inside of the block.
                 unsafe {
@@ -146,16 +161,16 @@ impl Cuda {
                 }
             };
             fetch(0)?;
-            for (k, piece) in bytes.chunks_mut(PIECE).enumerate() {
-                fetch(k + 1)?;
-                let Buffer { address, moved } = buffers[k % 2];
+            for at in (0..bytes).step_by(PIECE) {
+                fetch(at + PIECE)?;
+                let Buffer { address, moved } = buffers[at / PIECE % 2];
                 // SAFETY: when the event is over the piece lies in the buffer, and the transfer that
                 // was started since goes into the other one.
-                unsafe {
+                let piece = unsafe {
                     driver.wait_for_event(moved).map_err(fault)?;
-                    let from = address as *const u8;
-                    std::ptr::copy_nonoverlapping(from, piece.as_mut_ptr(), piece.len());
-                }
+                    std::slice::from_raw_parts(address as *const u8, len(at))
+                };
+                take(at, piece)?;
             }
             Ok(())
         })

@@ -1,6 +1,5 @@
 //! Writing into arrays: fill and assign, seen through every view of the memory.
 
-use tilework_backend::{PIECE, try_zeroed};
 use tilework_error::{Error, Result, tuple};
 use tilework_layout::{Index, Strides, broadcast_shapes};
 use tilework_tape::Tape;
@@ -8,9 +7,6 @@ use tilework_tape::Tape;
 use super::Array;
 use super::map::run_map_into;
 use super::operands::{Arg, common_device};
-
-/// Pieces of a transfer that are on their way together: one is copied by the host while a device moves the next.
-const PIECES: usize = 4;
 
 impl Array {
     /// Sets every element.
@@ -31,25 +27,24 @@ impl Array {
         self.store("assign", source.into())
     }
 
-    /// Copies an array that nobody else has, of the same shape and dtype, from any device: piece by piece to its place, where
-    /// both lie in one piece.
-    pub(crate) fn assign_from(&self, source: &Array) -> Result<()> {
+    /// Copies an array of the same shape and dtype from another device, for the operation of this name: as its pieces come,
+    /// where both lie in one piece.
+    pub(crate) fn assign_from(&self, operation: &'static str, source: &Array) -> Result<()> {
         let alike = (self.shape(), self.dtype()) == (source.shape(), source.dtype());
         let straight = alike && self.is_contiguous() && source.is_contiguous();
         if source.device == self.device || !straight {
             return self.assign(&source.to_device(self.device)?);
         }
+        if self.is_empty() {
+            return Ok(());
+        }
         let size = self.dtype().size();
         let [from, to] = [source, self].map(|array| array.offset() * size);
-        let held = source.device.held("assign", source.storage())?;
-        let bytes = self.len() * size;
-        let mut piece: Vec<u8> = try_zeroed("assign", bytes.min(PIECES * PIECE))?;
-        for at in (0..bytes).step_by(PIECES * PIECE) {
-            let len = piece.len().min(bytes - at);
-            held.download(from + at, &mut piece[..len])?;
-            self.device.upload("assign", &piece[..len], self.storage(), to + at)?;
-        }
-        Ok(())
+        // Over all pieces, so that none of them sees a write that others do not.
+        let held = source.device.held(operation, source.storage())?;
+        held.give(from..from + self.len() * size, &mut |at, piece| {
+            self.device.upload(operation, piece, self.storage(), to + at)
+        })
     }
 
     /// Copies `source` into the part that `indices` select: NumPy's `x[...] = source`.

@@ -224,6 +224,11 @@ impl Array {
             return Ok(self.clone());
         }
         let compact = self.compact()?;
+        if !compact.storage().is_on_host() {
+            let there = Array::unset("to_device", device, self.shape(), self.dtype())?;
+            there.assign_from("to_device", &compact)?;
+            return Ok(there);
+        }
         let size = self.dtype().size();
         // Over all pieces, so that none of them sees a write that others do not.
         let held = compact.device.held("to_device", compact.storage())?;

@@ -174,7 +174,7 @@ impl Room {
                 for (axis, indices) in batches.iter().chain([rows]).enumerate() {
                     to = narrowed(&to, axis, indices)?;
                 }
-                to.assign_from(part)?;
+                to.assign_from("reduction", part)?;
             }
         }
         Ok(())
