@@ -3,7 +3,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 1, WEIGHTS = 2, VALUES = 4, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 64, ROWS = 2, SLICES = 1, TILE = 64, GROUP = 1, AHEAD = 0, CHOOSES = 0, SCALED = 0, RESIDENT_BLOCKS = 0 };
+enum { DIM = 1, KEPT = 1, WEIGHTS = 2, VALUES = 4, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 16, AT_A_TIME = 16, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 32, ROWS = 1, SLICES = 1, TILE = 32, GROUP = 1, AHEAD = 0, CHOOSES = 0, SCALED = 0, RESIDENT_BLOCKS = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[4]; u64 numbers[1]; };
 // [pair_math.cu
@@ -46,7 +46,7 @@ FN bool overflows(const State&) { return false; }
 FN void prepare() {}
 // [pairs_ends.cu
 // [pairs_origin.cu
-// [pairs_short.cu
+// [pairs_few.cu
 // [pairs.cu
 
 }
@@ -55,7 +55,7 @@ FN void prepare() {}
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
-enum { DIM = 1, KEPT = 1, WEIGHTS = 2, VALUES = 4, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, APART = 0 };
+enum { DIM = 1, KEPT = 1, WEIGHTS = 2, VALUES = 4, INDICES = 0, WIDTH = 2, OPERANDS = 6, LONG = 64, AT_A_TIME = 4, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 128, APART = 0 };
 // [pair_math.cu
 enum { BINARY = 1, BOUNDED = 0 };
 // [pair_folds.cu

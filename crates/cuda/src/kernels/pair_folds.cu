@@ -1,8 +1,9 @@
 // States of reductions over pairs, after the rows of the ops crate's `pair_fold.rs`. Declared
 // before: T, what the formula computes in; A, what is accumulated in; DIM, KEPT and WEIGHTS, the
-// numbers that states are made of; LONG, the longest vector whose loops are unrolled; FEW, the most
-// ranks that registers hold, and IN_REGISTERS, the most sums whose levels they do; BINARY and BOUNDED, what is known of exponents. A state takes values of pairs in the order of j, or the plain
-// arrays of another state whose pairs come later (`take`), and tells its numbers (`value`, `index`).
+// numbers that states are made of; LONG, the longest vector whose loops are unrolled, and AT_A_TIME, how
+// many components the loops along longer ones take at a time; FEW, the most ranks that registers hold, and IN_REGISTERS,
+// the most sums whose levels they do; BINARY and BOUNDED, what is known of exponents. A state takes values of pairs in
+// the order of j, or the plain arrays of another state whose pairs come later (`take`), and tells its numbers (`value`, `index`).
 
 template <class V> FN V infinity() { return (V)__int_as_float(0x7f800000); }
 // Whether a number is zero, or so far from the ends of its range that products and sums with it stay inside.

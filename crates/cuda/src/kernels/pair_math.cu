@@ -5,8 +5,8 @@
 #define PRAGMA(text) _Pragma(#text)
 #define EACH(k, n) PRAGMA(unroll) for (int k = 0; k < (n); k++)
 #define LOOP(k, n) PRAGMA(unroll 1) for (int k = 0; k < (n); k++)
-// Along vectors: long ones are loops, so that kernels stay short.
-#define ALONG(k, n) PRAGMA(unroll ((n) <= LONG ? LONG : 4)) for (int k = 0; k < (n); k++)
+// Along vectors: long ones are loops, of AT_A_TIME components at a time, so that kernels stay short.
+#define ALONG(k, n) PRAGMA(unroll ((n) <= LONG ? LONG : AT_A_TIME)) for (int k = 0; k < (n); k++)
 // Along vectors in shared memory, which loops can count through: as many at once as hide what memory makes them wait.
 #define SOME_ALONG(k, n) PRAGMA(unroll 8) for (int k = 0; k < (n); k++)
 

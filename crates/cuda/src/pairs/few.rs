@@ -17,6 +17,10 @@ const THREADS: usize = 32;
 /// j of a tile: as many as are summed by themselves.
 const TILE: usize = 64;
 
+/// j of a tile where vectors are loops. Ranges have a tile each, so that there are twice as many blocks, in which every
+/// number waits for the one before.
+const TILE_OF_LOOPS: usize = 32;
+
 /// j of a tile whose long vectors come in chunks.
 const TILE_OF_LONG: usize = 16;
 
@@ -26,14 +30,25 @@ const BYTES: usize = 46 << 10;
 /// The longest vectors whose loops are unrolled.
 const SHORT: u32 = 16;
 
-/// Steps of all pairs of a call up to which they are few: on an H200 such calls take as long by either kernel.
-const MOST_STEPS: f64 = 2e7;
+/// Numbers of vectors that are computed at once in a loop that is not unrolled: as many as hide what shared memory makes
+/// them wait.
+pub(super) const AT_A_TIME: usize = 16;
 
-/// The most j of a call whose pairs are few, for the same reason.
+/// What all pairs of a call may cost up to which they are few: on an H200 such calls take about as long by either kernel,
+/// 10 us of three components.
+const MOST: f64 = 1.6e8;
+
+/// The same of slices, of which a call has several, with a launch for each.
+const MOST_OF_SLICES: f64 = 2e7;
+
+/// What a word of a state costs a pair in steps: it is read and written where others are in registers.
+const STEPS_OF_WORD: usize = 2;
+
+/// The most j of a call whose pairs are few.
 const MOST_J: usize = 1024;
 
-/// Steps of all pairs of a row up to which they are few where vectors are loops, in which every number waits for the one
-/// before.
+/// Steps of a row's pairs, one after another, up to which they are few where vectors come in chunks, of which many j are
+/// computed at once, or are loops in every slice or beside ranks.
 const STEPS_OF_LOOPS: usize = 2000;
 
 /// The most launches that a call of few pairs in slices may have: each costs later calls as much as all their pairs.
@@ -44,26 +59,31 @@ pub(super) fn may_loop(sizes: &Sizes) -> bool {
     sizes.n * SHORT as usize <= STEPS_OF_LOOPS
 }
 
-/// Whether a call is of few pairs. Each of them has `body` steps, and `team` threads own a row.
+/// Whether a call is of few pairs. Each of them has `body` steps, and `team` threads own a row, whose states have so many
+/// `words`.
 pub(super) fn are(
     sections: &Sections<'_>,
     folding: &Folding,
-    [body, team]: [usize; 2],
+    [body, team, words]: [usize; 3],
     sizes: &Sizes,
 ) -> bool {
-    let [i, j] = [Per::I, Per::J].map(|per| sections.bytes(per).next_multiple_of(16) + 16);
-    let room = 2 * TILE * j <= BYTES && THREADS * i + TILE * j <= BYTES;
-    let brief = match sections.long {
+    if sections.square.is_some() || !sections.together || sizes.n > MOST_J {
+        return false;
+    }
+    let loops = loops(sections, folding, team);
+    let fits = match sections.long {
         // So many j are computed at once.
         Some(_) => sizes.n * body / TILE_OF_LONG <= STEPS_OF_LOOPS,
-        None => room && (!loops(sections, folding, team) || sizes.n * body <= STEPS_OF_LOOPS),
+        None => {
+            let tile = tile(sections, loops);
+            let [i, j] = [Per::I, Per::J].map(|per| sections.bytes(per).next_multiple_of(16) + 16);
+            let room = 2 * tile * j <= BYTES && THREADS * i + tile * j <= BYTES;
+            let alone = !folding.is_part && !folding.is_ranked();
+            room && (!loops || alone || sizes.n * body <= STEPS_OF_LOOPS)
+        }
     };
-    let all = sizes.pairs() * body as f64;
-    sections.square.is_none()
-        && sections.together
-        && brief
-        && sizes.n <= MOST_J
-        && all <= MOST_STEPS
+    let most = if folding.is_part { MOST_OF_SLICES } else { MOST };
+    fits && sizes.pairs() * (body + STEPS_OF_WORD * words) as f64 <= most
 }
 
 /// Whether results of many components, for which kernels have no loops, are computed in slices of few components, for
@@ -83,18 +103,26 @@ fn loops(sections: &Sections<'_>, folding: &Folding, team: usize) -> bool {
 }
 
 /// What kernels for few pairs are made for: the same at all sizes.
-pub(super) fn tiling(sections: &Sections<'_>, team: usize) -> Tiling {
-    let tile = if sections.long.is_some() { TILE_OF_LONG } else { TILE };
+pub(super) fn tiling(sections: &Sections<'_>, folding: &Folding, team: usize) -> Tiling {
     Tiling {
         threads: THREADS,
         team,
         rows: 1,
         ranges_per_block: 1,
-        tile,
+        tile: tile(sections, loops(sections, folding, team)),
         group: 1,
         ahead: 0,
         few_pairs: true,
         wide: None,
+    }
+}
+
+/// j of a tile.
+fn tile(sections: &Sections<'_>, loops: bool) -> usize {
+    match sections.long {
+        Some(_) => TILE_OF_LONG,
+        None if loops => TILE_OF_LOOPS,
+        None => TILE,
     }
 }
 

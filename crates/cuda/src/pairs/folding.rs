@@ -17,6 +17,8 @@ pub(super) const SUMS_IN_REGISTERS: usize = 8;
 pub(super) struct Folding {
     pub(super) fold: PairFoldId,
     pub(super) shape: PairShape,
+    /// Whether that is a slice of what a call folds, or a part.
+    pub(super) is_part: bool,
     pub(super) computes: DType,
     pub(super) accumulates: DType,
     pub(super) compensated: bool,
@@ -37,6 +39,7 @@ impl Folding {
         Folding {
             fold: request.fold,
             shape: request.shape(),
+            is_part: false,
             computes: request.computes(),
             accumulates,
             compensated: request.sums == SumScheme::Kahan,
@@ -54,6 +57,7 @@ impl Folding {
         Folding {
             fold: PairFoldId::Sum,
             shape: PairShape { dim: slot.len as usize, k: 1, weights: 0 },
+            is_part: false,
             computes: slot.dtype,
             accumulates: slot.dtype,
             compensated: false,
@@ -74,7 +78,7 @@ impl Folding {
                 Of::Ranks => &mut shape.k,
             } = slices.len;
         }
-        Folding { shape, ..self }
+        Folding { shape, is_part: slices.is_some(), ..self }
     }
 
     pub(super) fn monoid(&self) -> Monoid {

@@ -266,6 +266,7 @@ mod tests {
         Folding {
             fold: PairFoldId::Sum,
             shape: PairShape { dim: 1, k, weights: 0 },
+            is_part: false,
             computes: DType::Float32,
             accumulates: DType::Float32,
             compensated: false,

@@ -155,7 +155,7 @@ fn merge(plan: &Plan<'_>) -> String {
         "DIM" | "VALUES" | "WIDTH" if apart > 1 => (name, 1),
         _ => (name, size),
     };
-    let sizes = of_states(plan, plan.folding.shape, LONG as usize)
+    let sizes = of_states(plan, plan.folding.shape, LOOPS)
         .map(alone)
         .chain([("THREADS", MERGE_THREADS), ("APART", (apart > 1).into())]);
     let text = [
@@ -189,6 +189,10 @@ pub(super) fn sources<'p>(
         .map(|(plan, unit)| Ok(format!("// {unit:?}{form}\n{}", source(plan, unit)?)));
     Ok(sources.collect::<Result<Vec<String>>>()?.concat())
 }
+
+/// The longest vectors whose loops are unrolled where pairs are many, and the components of longer ones that are taken at
+/// once: few, since several pairs are computed together.
+const LOOPS: [usize; 2] = [LONG as usize, 4];
 
 /// What differs from one plan to the next, between the parts that do not.
 struct Printed {
@@ -229,11 +233,12 @@ fn types(plan: &Plan<'_>) -> String {
     names.map(|(name, of)| format!("typedef {of} {name};\n")).concat()
 }
 
-/// Names and sizes of states and of their results, with the longest vectors whose loops are unrolled (`long`).
+/// Names and sizes of states and of their results, with the longest vectors whose loops are unrolled, and how many
+/// components the loops along longer ones take at once.
 fn of_states(
     plan: &Plan<'_>,
     shape: PairShape,
-    long: usize,
+    [long, at_a_time]: [usize; 2],
 ) -> impl Iterator<Item = (&'static str, usize)> {
     let folding = &plan.folding;
     let values = folding.monoid().values(shape);
@@ -247,6 +252,7 @@ fn of_states(
         ("WIDTH", width),
         ("OPERANDS", plan.sections.tape.inputs().len() + 2),
         ("LONG", long),
+        ("AT_A_TIME", at_a_time),
         ("FEW", FEW_RANKS),
         ("IN_REGISTERS", SUMS_IN_REGISTERS),
         ("LANES", plan.tiling.team),
@@ -293,9 +299,9 @@ fn numbers(plan: &Plan<'_>) -> String {
     });
     let asked = plan.asked.map(|asked| ("TILES_AT", asked.tiles_at));
     let of_tiles = wide.into_iter().flat_map(|wide| tiles(plan, wide));
-    let long = match plan.tiling.few_pairs {
-        true => few::unrolled(&plan.sections, &plan.folding, plan.tiling.team),
-        false => LONG as usize,
+    let loops = match plan.tiling.few_pairs {
+        true => [few::unrolled(&plan.sections, &plan.folding, plan.tiling.team), few::AT_A_TIME],
+        false => LOOPS,
     };
     // Of right-hand sides only the columns are in the text, not how many of them count.
     let shape = match wide {
@@ -309,7 +315,7 @@ fn numbers(plan: &Plan<'_>) -> String {
         if plan.asked.is_some() { "#define ASKS\n" } else { "" },
         types(plan),
         list(
-            of_states(plan, shape, long)
+            of_states(plan, shape, loops)
                 .chain(own)
                 .chain(chunks)
                 .chain(centred)

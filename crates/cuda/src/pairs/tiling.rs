@@ -217,8 +217,9 @@ pub(super) fn tiling(
     if sections.long.is_some() && team > 1 {
         return in_chunks_of_teams(sections, folding, sizes);
     }
-    if beside.is_none() && few::are(sections, folding, [body, team], sizes) {
-        return few::tiling(sections, team);
+    let words = words_of_state(folding, team);
+    if beside.is_none() && few::are(sections, folding, [body, team, words], sizes) {
+        return few::tiling(sections, folding, team);
     }
     if sections.long.is_some() {
         return in_chunks(sections, folding, sizes.m);
@@ -284,13 +285,12 @@ impl<'p> Needs<'p> {
         team: usize,
         body: usize,
     ) -> Needs<'p> {
-        let state = if team > 1 { words_of_team(folding) } else { folding.words() };
         Needs {
             sections,
             folding,
             team,
             body,
-            row: sections.bytes(Per::I).div_ceil(4) + state,
+            row: sections.bytes(Per::I).div_ceil(4) + words_of_state(folding, team),
             pair: pair_words(sections, folding),
             long: is_long(sections),
             adds: folding.monoid() == Monoid::Add,
@@ -615,6 +615,11 @@ fn team(sections: &Sections<'_>, folding: &Folding, sizes: &Sizes) -> usize {
 /// The largest power of two that is not above a number.
 fn prev_power_of_two(n: usize) -> usize {
     1 << n.max(1).ilog2()
+}
+
+/// Words of registers that a state takes of each thread of a team, or of one that owns its rows by itself.
+fn words_of_state(folding: &Folding, team: usize) -> usize {
+    if team > 1 { words_of_team(folding) } else { folding.words() }
 }
 
 /// Words of registers of each thread that a team's state takes: values and indices.
