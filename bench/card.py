@@ -90,6 +90,19 @@ def passes() -> Iterator[Row]:
         yield Row(f"sort 2^{power}", 0.5, lambda: part.sort(), lambda: tw.sort(ours_part))
 
 
+def transfers() -> Iterator[Row]:
+    """Memory of the host that nobody pinned; both libraries take new memory for what comes back."""
+    for power in (20, 24, 28):
+        host = torch.randn((1 << power) // 4)
+        card = host.cuda()
+        there = tw.from_dlpack(host)
+        (back,) = of_torch(card)
+        size = f"{(1 << power) >> 20} MiB"
+        one = float(1 << power)
+        yield Row(f"to the card, {size}", 1, host.cuda, lambda: there.to_device("cuda"), bytes=one)
+        yield Row(f"from the card, {size}", 1, card.cpu, lambda: back.to_device("cpu"), bytes=one)
+
+
 def calls() -> Iterator[Row]:
     t = torch.ones(8, device="cuda")
     (x,) = of_torch(t)
@@ -154,6 +167,10 @@ def shown(seconds: float) -> str:
     return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f} us"
 
 
+def per_second(rate: float) -> str:
+    return f"{rate / 1e12:.2f} TB/s" if rate >= 1e11 else f"{rate / 1e9:.1f} GB/s"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", default=".", help="a pattern of names")
@@ -165,13 +182,13 @@ def main() -> None:
     print("| work | PyTorch | tilework | ratio | target |\n|---|---|---|---|---|")
     if re.search(options.rows, "first result"):
         print("\n".join(first_results()), flush=True)
-    for rows in (calls, products, passes):
+    for rows in (calls, transfers, products, passes):
         for row in rows():
             if not re.search(options.rows, row.name):
                 continue
             theirs, ours = measure(row, options.rounds)
             rate = f", {row.operations / ours / 1e12:.1f} TFLOP/s" if row.operations else ""
-            rate += f", {row.bytes / ours / 1e12:.2f} TB/s" if row.bytes else ""
+            rate += f", {per_second(row.bytes / ours)}" if row.bytes else ""
             missed = "" if theirs / ours >= row.target else ", missed"
             print(
                 f"| {row.name} | {shown(theirs)} | {shown(ours)}{rate} | {theirs / ours:.2f} | {row.target}{missed} |",

@@ -3,6 +3,7 @@
 //! lets the guards go, and gives its caller's name to what fails. [`Held`] does several things with a
 //! block under one guard.
 
+use std::any::Any;
 use std::fmt;
 use std::ops::Range;
 
@@ -24,6 +25,29 @@ pub type Fill<'a> = &'a mut dyn FnMut(usize, &mut [u8]) -> Result<()>;
 
 /// Takes the bytes of a piece, which begins at this place of the whole.
 pub type Take<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<()>;
+
+/// A moment in what a device does: when everything that it was asked for so far is done. The default is that of the call
+/// that it is given to.
+#[derive(Default)]
+pub struct Moment(Option<Box<dyn Any + Send + Sync>>);
+
+impl Moment {
+    /// A moment that its device knows by this.
+    pub fn new(mark: impl Any + Send + Sync) -> Moment {
+        Moment(Some(Box::new(mark)))
+    }
+
+    /// What the device knows the moment by; None for the default one, and for those of other backends.
+    pub fn mark<T: Any>(&self) -> Option<&T> {
+        self.0.as_ref()?.downcast_ref()
+    }
+}
+
+impl fmt::Debug for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "a moment" } else { "now" })
+    }
+}
 
 /// Names a device: `cpu`, `reference`, `cuda:0`.
 #[derive(Debug, Clone, Copy, Eq, Hash, PartialOrd, Ord)]
@@ -144,13 +168,21 @@ pub trait Backend: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Gives the bytes of a part of a block, which the session holds, to the host: piece by piece and in order. A device
-    /// with memory of its own may bring the next piece while one is taken.
+    /// The moment when everything asked so far is done. A device that answers when it has done what it was asked needs
+    /// none.
+    fn moment(&self) -> Result<Moment> {
+        Ok(Moment::default())
+    }
+
+    /// Gives the bytes that a part of a block, which the session holds, has at a moment since which nobody wrote there, to
+    /// the host: piece by piece and in order. A device with memory of its own may bring the next piece while one is taken,
+    /// and do meanwhile what it was asked for since.
     fn give(
         &self,
         session: &Session<'_>,
         from: &Storage,
         part: Range<usize>,
+        _at: &Moment,
         take: Take<'_>,
     ) -> Result<()> {
         let mut piece: Vec<u8> = try_zeroed(session.operation(), part.len().min(PIECE))?;
@@ -292,10 +324,10 @@ impl<'a> Held<'a> {
         self.backend.download(&self.session, self.block, at, bytes)
     }
 
-    /// Gives the bytes of a part of the block to the host, piece by piece and in order.
-    pub fn give(&self, part: Range<usize>, take: Take<'_>) -> Result<()> {
+    /// Gives the bytes that a part of the block has at a moment since which nobody wrote there, piece by piece and in order.
+    pub fn give(&self, part: Range<usize>, at: &Moment, take: Take<'_>) -> Result<()> {
         check_inside(self.session.operation(), self.block, part.start, part.len())?;
-        self.backend.give(&self.session, self.block, part, take)
+        self.backend.give(&self.session, self.block, part, at, take)
     }
 
     /// Runs a request that reads this block and writes what is new.

@@ -21,7 +21,7 @@ mod user;
 mod view;
 
 pub use backend::{
-    Backend, DeviceId, Fill, Held, Memory, PIECE, Properties, Take, download, explain, run,
+    Backend, DeviceId, Fill, Held, Memory, Moment, PIECE, Properties, Take, download, explain, run,
     run_after, upload,
 };
 pub use host::{empty_cache, try_filled, try_room, try_zeroed};

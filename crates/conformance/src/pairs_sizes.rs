@@ -394,6 +394,16 @@ pub fn streamed(device: Device) {
         let both = [some(&there), here].map(|it| Reduced { values: Some(it), indices: None });
         agree("rows in blocks", &both[0], &both[1], 1e-5);
     }
+    // The same of two problems at once, whose results have their places apart.
+    let x = tilework::stack(&[&x, &x.negative().expect("x")], 0).expect("two problems");
+    let both = call.call_with(&[&x, &y], &options).expect("streamed").only().expect("sums");
+    let how = call.explain(&[&x, &y], &options).expect("explain");
+    assert!(how.contains("3 times 1 of 100000 like this one"), "{how}");
+    let turned = both.slice(&s![1, ..]).and_then(|of| of.slice(&s![..;-1])).expect("turned");
+    for (k, of) in [both.slice(&s![0, ..]).expect("first"), turned].into_iter().enumerate() {
+        let both = [&of, &there].map(|it| Reduced { values: Some(it.clone()), indices: None });
+        agree(&format!("problem {k} in blocks"), &both[0], &both[1], 1e-5);
+    }
 }
 
 /// Ways to sum do not get in each other's way: the same formula in one process, one after the other.

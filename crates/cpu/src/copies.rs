@@ -55,7 +55,7 @@ pub(crate) unsafe fn copy_out(block: &Storage, at: usize, bytes: &mut [u8]) {
 
 #[cfg(test)]
 mod tests {
-    use tilework_backend::{Backend, Held, download, upload};
+    use tilework_backend::{Backend, Held, Moment, download, upload};
 
     use super::*;
     use crate::Cpu;
@@ -74,14 +74,14 @@ mod tests {
             assert_eq!([&zeros, &bytes[..], &zeros].concat(), whole, "{len}");
             let mut given = Vec::new();
             let held = Held::new(&Cpu, "test", &block).expect("nobody else has it");
-            let taken = held.give(AT..AT + len, &mut |at, piece| {
+            let taken = held.give(AT..AT + len, &Moment::default(), &mut |at, piece| {
                 assert_eq!(at, given.len());
                 given.extend_from_slice(piece);
                 Ok(())
             });
             taken.expect("it lies inside");
             assert_eq!(given, bytes, "{len}");
-            let beyond = held.give(AT..len + 2 * AT + 1, &mut |_, _| Ok(()));
+            let beyond = held.give(AT..len + 2 * AT + 1, &Moment::default(), &mut |_, _| Ok(()));
             assert!(beyond.is_err(), "{len}");
         }
     }

@@ -2,8 +2,10 @@
 //!
 //! Everything is put into one stream, so that what is asked first is done first, whichever host thread asks; it
 //! keeps in step with the default stream, which other libraries use. Only large new blocks are filled from the host
-//! beside it, in a stream of copies. Nothing waits for the device but downloads, what must know whether an index is in
-//! bounds, long work over pairs and first calls of its formulas, and [`Backend::synchronize`]. An error that the driver reports late is reported by the next call that hears of it.
+//! beside it, in a stream of copies, and what was done at an earlier moment is fetched in another. Nothing waits for
+//! the device but downloads, what must know whether an index is in bounds, long work over pairs and first calls of its
+//! formulas, and [`Backend::synchronize`]. An error that the driver reports late is reported by the next call that
+//! hears of it.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -11,7 +13,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tilework_backend::{
-    Backend, DeviceId, Fill, Memory, Properties, Request, Session, Storage, Take,
+    Backend, DeviceId, Fill, Memory, Moment, Properties, Request, Session, Storage, Take,
 };
 use tilework_error::{Error, Result};
 use tilework_fork::ForkOnce;
@@ -329,18 +331,23 @@ impl Backend for Cuda {
         self.copy_out(session.operation(), from.address() as Address + at as Address, bytes)
     }
 
+    fn moment(&self) -> Result<Moment> {
+        self.moment_of_now()
+    }
+
     fn give(
         &self,
         session: &Session<'_>,
         from: &Storage,
         part: Range<usize>,
+        at: &Moment,
         take: Take<'_>,
     ) -> Result<()> {
         if part.is_empty() {
             return Ok(());
         }
         let first = from.address() as Address + part.start as Address;
-        self.give_out(session.operation(), first, part.len(), take)
+        self.give_out(session.operation(), first, part.len(), at, take)
     }
 }
 

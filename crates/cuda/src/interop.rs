@@ -105,7 +105,7 @@ impl Cuda {
     }
 
     /// An event that is over when everything asked so far is done.
-    fn event_of_now(&self) -> Result<Handle> {
+    pub(crate) fn event_of_now(&self) -> Result<Handle> {
         let _entered = self.enter()?;
         let (driver, stream) = (self.driver(), self.home()?.stream);
         let event = driver.create_event().map_err(|fault| self.fault("streams", fault))?;

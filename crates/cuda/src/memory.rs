@@ -5,7 +5,7 @@
 //! asked for. Where nothing is left, what is kept is given back and the allocation tried once more;
 //! then it is an error with the sizes, and the device stays usable. Used by `device.rs`, and by
 //! `transfer.rs`, which fills large new blocks in a stream of copies: these are freed in the order of
-//! the other like all, which waits for the copies.
+//! the other like all, which waits for the copies. Fetches beside both are waited for by the host.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,6 +52,8 @@ pub(crate) struct Home {
     pub(crate) stream: Handle,
     /// Copies to new blocks, beside it.
     pub(crate) copies: Handle,
+    /// Copies of what was done at some moment, beside it.
+    pub(crate) fetches: Handle,
     kept: Mutex<Kept>,
     /// Blocks whose addresses others were told, who read and write them in streams that nobody knows; and whether
     /// there ever were any, which saves a lock where there were none.
@@ -95,9 +97,14 @@ impl Home {
         is_first: bool,
     ) -> Answer<(Home, Entered<'static>)> {
         let entered = driver.enter(context, is_first)?;
-        let (stream, copies) = (driver.create_stream(true)?, driver.create_stream(false)?);
+        let [stream, copies, fetches] = [
+            driver.create_stream(true)?,
+            driver.create_stream(false)?,
+            driver.create_stream(false)?,
+        ];
         let (kept, shown, any_shown) = Default::default();
-        let home = Home { driver, context, is_first, stream, copies, kept, shown, any_shown };
+        let home =
+            Home { driver, context, is_first, stream, copies, fetches, kept, shown, any_shown };
         Ok((home, entered))
     }
 
@@ -136,8 +143,8 @@ impl Home {
     }
 
     /// # Safety
-    /// The address came from `allocate` for so many bytes, and everything of ours that uses it is in the
-    /// stream already.
+    /// The address came from `allocate` for so many bytes, and everything of ours that uses it is over, or
+    /// in the stream already.
     unsafe fn free(&self, address: Address, bytes: usize) {
         if self.was_shown(address)
             && let Ok(_entered) = self.enter()
@@ -183,7 +190,8 @@ pub(crate) struct Block {
 impl Drop for Block {
     fn drop(&mut self) {
         // SAFETY: the block came from `allocate`; whatever used it was put into the device's stream
-        // before its last owner went away, and that stream waits for copies beside it.
+        // before its last owner went away, and that stream waits for copies beside it. Fetches are
+        // over when whoever asked for them goes on.
         unsafe { self.home.free(self.address, self.bytes) }
     }
 }

@@ -4,15 +4,17 @@
 //! What is asked of a device stays in order: bytes for a block that others know, and bytes from one,
 //! move in its stream. A large new block is nobody's yet, so it is filled in the stream of copies,
 //! while the device goes on; the device's own stream waits for that. Who sends bytes may go on when
-//! they are in a buffer; the buffer has an event for the rest. Used by `device.rs`.
+//! they are in a buffer; the buffer has an event for the rest. What a block had at an earlier moment
+//! comes in a third stream, which waits for that moment alone. Used by `device.rs`.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tilework_backend::{Fill, PIECE, Storage, Take};
+use tilework_backend::{Fill, Moment, PIECE, Storage, Take};
 use tilework_error::Result;
 
 use crate::device::Cuda;
 use crate::driver::{Address, Answer, Driver, Handle};
+use crate::memory::Home;
 
 /// Bytes up to which the driver makes its own copy, without a buffer.
 const SMALL: usize = 4 << 10;
@@ -52,6 +54,20 @@ impl Buffer {
             driver.free_pinned(self.address as *mut u8);
             driver.destroy_event(self.moved);
         }
+    }
+}
+
+/// An event in the device's own stream.
+struct Mark {
+    home: Arc<Home>,
+    passed: Handle,
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        let Ok(_entered) = self.home.enter() else { return };
+        // SAFETY: nobody else knows it; who waits for it still does, as the driver has it.
+        unsafe { self.home.driver.destroy_event(self.passed) };
     }
 }
 
@@ -129,24 +145,38 @@ impl Cuda {
 
     /// Copies bytes from the device, after everything asked before is done.
     pub(crate) fn copy_out(&self, operation: &str, from: Address, bytes: &mut [u8]) -> Result<()> {
-        self.give_out(operation, from, bytes.len(), &mut |at, piece| {
+        self.give_out(operation, from, bytes.len(), &Moment::default(), &mut |at, piece| {
             bytes[at..at + piece.len()].copy_from_slice(piece);
             Ok(())
         })
     }
 
-    /// Gives bytes of the device to `take`, after everything asked before is done.
+    /// The moment when everything asked so far is done.
+    pub(crate) fn moment_of_now(&self) -> Result<Moment> {
+        let passed = self.event_of_now()?;
+        Ok(Moment::new(Mark { home: self.home()?.clone(), passed }))
+    }
+
+    /// Gives bytes of the device to `take`, after everything asked before a moment is done.
     pub(crate) fn give_out(
         &self,
         operation: &str,
         from: Address,
         bytes: usize,
+        at: &Moment,
         take: Take<'_>,
     ) -> Result<()> {
-        let (driver, stream) = (self.driver(), self.home()?.stream);
+        let (driver, home) = (self.driver(), self.home()?);
         let fault = |fault| self.fault(operation, fault);
         let len = |at: usize| PIECE.min(bytes - at);
+        // A moment of another device says nothing about this one.
+        let mark = at.mark::<Mark>().filter(|mark| Arc::ptr_eq(&mark.home, home));
+        let stream = if mark.is_some() { home.fetches } else { home.stream };
         self.with_buffers(operation, stream, |buffers| {
+            if let Some(Mark { passed, .. }) = mark {
+                // SAFETY: streams live as long as the process, and the event as long as the mark.
+                unsafe { driver.let_wait(stream, *passed) }.map_err(fault)?;
+            }
             let fetch = |at: usize| {
                 if at >= bytes {
                     return Ok(());
@@ -199,26 +229,44 @@ impl Cuda {
                 [first, second]
             }
         };
+        let mut lent = Lent { cuda: self, buffers, stream, all_have_events: false };
         // SAFETY: events of buffers live as long as they.
         let waited = buffers.iter().try_for_each(|one| unsafe { driver.wait_for_event(one.moved) });
         let done = waited.map_err(fault).and_then(|()| work(buffers));
-        // What was begun and then given up still uses them, and has no event.
-        if done.is_err() && driver.wait(stream).is_err() {
-            return done;
+        lent.all_have_events = done.is_ok();
+        done
+    }
+}
+
+/// Buffers that a transfer has, whose context is the current one. They are given back also when what fills or takes
+/// them unwinds.
+struct Lent<'a> {
+    cuda: &'a Cuda,
+    buffers: [Buffer; 2],
+    stream: Handle,
+    /// Whether whatever uses them has an event. What was begun and then given up has none.
+    all_have_events: bool,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let driver = self.cuda.driver();
+        // Of a device that fails here nobody knows what it does with them.
+        if !self.all_have_events && driver.wait(self.stream).is_err() {
+            return;
         }
-        let mut pairs = self.staging().pairs();
+        let mut pairs = self.cuda.staging().pairs();
         if pairs.len() < KEPT {
-            pairs.push(buffers);
-            return done;
+            pairs.push(self.buffers);
+            return;
         }
         drop(pairs);
-        for buffer in buffers {
+        for buffer in self.buffers {
             // SAFETY: the device is done with them, and nobody else has them.
             unsafe {
                 let _ = driver.wait_for_event(buffer.moved);
                 buffer.free(driver);
             }
         }
-        done
     }
 }

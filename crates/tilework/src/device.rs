@@ -9,7 +9,8 @@ use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 use tilework_backend::{
-    Backend, DeviceId, Fill, Fresh, Held, Memory, Properties, Request, Storage, download, upload,
+    Backend, DeviceId, Fill, Fresh, Held, Memory, Moment, Properties, Request, Storage, download,
+    upload,
 };
 use tilework_cpu::Cpu;
 use tilework_error::{Error, Result};
@@ -212,6 +213,11 @@ impl Device {
     /// A block of this device, held for reading by an operation of several steps.
     pub(crate) fn held<'a>(self, operation: &'static str, block: &'a Storage) -> Result<Held<'a>> {
         Held::new(*self.0, operation, block)
+    }
+
+    /// The moment when everything asked of the device so far is done.
+    pub(crate) fn moment(self) -> Result<Moment> {
+        self.0.moment()
     }
 
     pub(crate) fn upload(

@@ -1,5 +1,6 @@
 //! Writing into arrays: fill and assign, seen through every view of the memory.
 
+use tilework_backend::Moment;
 use tilework_error::{Error, Result, tuple};
 use tilework_layout::{Index, Strides, broadcast_shapes};
 use tilework_tape::Tape;
@@ -27,13 +28,18 @@ impl Array {
         self.store("assign", source.into())
     }
 
-    /// Copies an array of the same shape and dtype from another device, for the operation of this name: as its pieces come,
-    /// where both lie in one piece.
-    pub(crate) fn assign_from(&self, operation: &'static str, source: &Array) -> Result<()> {
+    /// Copies an array of the same shape and dtype from another device, for the operation of this name, as it is at a moment
+    /// since which nobody wrote it: to the host as its pieces come, where both lie in one piece.
+    pub(crate) fn assign_from(
+        &self,
+        operation: &'static str,
+        source: &Array,
+        at: &Moment,
+    ) -> Result<()> {
         let alike = (self.shape(), self.dtype()) == (source.shape(), source.dtype());
         let straight = alike && self.is_contiguous() && source.is_contiguous();
-        if source.device == self.device || !straight {
-            return self.assign(&source.to_device(self.device)?);
+        if source.device == self.device || !straight || !self.storage().is_on_host() {
+            return self.assign(&source.to_device_at(self.device, at)?);
         }
         if self.is_empty() {
             return Ok(());
@@ -42,7 +48,7 @@ impl Array {
         let [from, to] = [source, self].map(|array| array.offset() * size);
         // Over all pieces, so that none of them sees a write that others do not.
         let held = source.device.held(operation, source.storage())?;
-        held.give(from..from + self.len() * size, &mut |at, piece| {
+        held.give(from..from + self.len() * size, at, &mut |at, piece| {
             self.device.upload(operation, piece, self.storage(), to + at)
         })
     }

@@ -1,6 +1,6 @@
 //! New arrays: constants, identity, from Rust data. Evenly spaced numbers are in `ranges`.
 
-use tilework_backend::Fresh;
+use tilework_backend::{Fresh, Memory, Moment};
 use tilework_error::{Error, Result, tuple};
 use tilework_layout::Layout;
 use tilework_ops::{DType, Element, Id, Number};
@@ -220,14 +220,21 @@ impl Array {
 
     /// The same elements on another device; this array itself if it is there already.
     pub fn to_device(&self, device: Device) -> Result<Array> {
+        self.to_device_at(device, &Moment::default())
+    }
+
+    /// The elements that it has at a moment since which nobody wrote it, on another device.
+    pub(crate) fn to_device_at(&self, device: Device, at: &Moment) -> Result<Array> {
         if device == self.device {
             return Ok(self.clone());
         }
-        let compact = self.compact()?;
-        if !compact.storage().is_on_host() {
-            let there = Array::unset("to_device", device, self.shape(), self.dtype())?;
-            there.assign_from("to_device", &compact)?;
-            return Ok(there);
+        let (compact, now) = (self.compact()?, Moment::default());
+        if !compact.storage().is_on_host() && device.memory() == Memory::Host {
+            // A copy that is compact is there later.
+            let at = if self.is_contiguous() { at } else { &now };
+            let here = Array::unset("to_device", device, self.shape(), self.dtype())?;
+            here.assign_from("to_device", &compact, at)?;
+            return Ok(here);
         }
         let size = self.dtype().size();
         // Over all pieces, so that none of them sees a write that others do not.

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use tilework_backend::{release_pages, while_reading};
+use tilework_backend::{Moment, release_pages, while_reading};
 use tilework_error::{Error, Result};
 use tilework_formula::{Category, Expr};
 
@@ -120,13 +120,14 @@ fn narrowed(array: &Array, axis: usize, indices: &Range<usize>) -> Result<Array>
 pub(super) struct Room {
     /// None where the first part is all of it.
     whole: Option<Reduced>,
-    /// What has been asked for last, of a device that works meanwhile.
-    last: Option<(Reduced, Place)>,
+    /// What has been asked for last, of a device that works meanwhile, and when it is done.
+    last: Option<(Reduced, Place, Moment)>,
     home: Device,
 }
 
-fn is_on(part: &Reduced, device: Device) -> bool {
-    [&part.values, &part.indices].into_iter().flatten().all(|array| array.device() == device)
+/// The device that makes a part.
+fn maker(part: &Reduced) -> Option<Device> {
+    part.values.as_ref().or(part.indices.as_ref()).map(Array::device)
 }
 
 /// Where a part belongs: its batches, and its rows.
@@ -143,27 +144,25 @@ impl Room {
         Ok(Room { whole, last: None, home })
     }
 
-    /// Takes the next part.
+    /// Takes the next part, which is the last thing that its device was asked for.
     pub(super) fn put(&mut self, part: Reduced, place: Place) -> Result<()> {
-        // What another device works on is waited for later: the next one is copied there meanwhile.
-        let waits = self.whole.is_none() || !is_on(&part, self.home);
-        self.settle()?;
+        // What another device works on is fetched later: the next one is copied there, and begun, meanwhile.
+        let away = maker(&part).filter(|device| *device != self.home);
+        let waits = self.whole.is_none() || away.is_some();
+        let away = away.filter(|_| self.whole.is_some());
+        let moment = away.map_or(Ok(Moment::default()), Device::moment);
+        let moment = moment.map_err(|error| error.of("reduction"))?;
+        if let Some((part, place, moment)) = self.last.take() {
+            self.write(&part, &place, &moment)?;
+        }
         match waits {
-            true => self.last = Some((part, place)),
-            false => self.write(&part, &place)?,
+            true => self.last = Some((part, place, moment)),
+            false => self.write(&part, &place, &moment)?,
         }
         Ok(())
     }
 
-    /// Waits for the part before, if it is not all.
-    pub(super) fn settle(&mut self) -> Result<()> {
-        match self.last.take() {
-            Some((part, place)) => self.write(&part, &place),
-            None => Ok(()),
-        }
-    }
-
-    fn write(&self, part: &Reduced, (batches, rows): &Place) -> Result<()> {
+    fn write(&self, part: &Reduced, (batches, rows): &Place, moment: &Moment) -> Result<()> {
         let Some(whole) = &self.whole else {
             return Err(Error::value("reduction", "there is no room for a second part"));
         };
@@ -174,7 +173,7 @@ impl Room {
                 for (axis, indices) in batches.iter().chain([rows]).enumerate() {
                     to = narrowed(&to, axis, indices)?;
                 }
-                to.assign_from("reduction", part)?;
+                to.assign_from("reduction", part, moment)?;
             }
         }
         Ok(())
@@ -182,11 +181,11 @@ impl Room {
 
     /// All parts together.
     pub(super) fn finish(mut self) -> Result<Reduced> {
-        if let Some((part, place)) = self.last.take() {
+        if let Some((part, place, moment)) = self.last.take() {
             if self.whole.is_none() {
                 return part.to_device(self.home);
             }
-            self.write(&part, &place)?;
+            self.write(&part, &place, &moment)?;
         }
         self.whole.ok_or_else(|| Error::value("reduction", "there is no block"))
     }

@@ -4,7 +4,8 @@
 //! What a device prepares is bounded by the blocks and not by the arrays, and of a memory-mapped array
 //! no more than a block is needed at a time, so that arrays may be larger than memory. A device that the
 //! arrays are not on gets both sides block by block, so that both may be larger than its memory; the
-//! next block is copied while the device works on the last. Blocks are cut by `cut`, and states merged
+//! next block is copied, and results of the one before are fetched, while the device works on the last, so that the
+//! results of two blocks are there at once. Blocks are cut by `cut`, and states merged
 //! in order. Memory of a card is not cut here: its backend bounds what it prepares. Called by `call`
 //! and `partial`.
 
@@ -104,8 +105,6 @@ impl Blocks {
                         options.tell(0.0)?;
                         let part =
                             Part::of(&whole, survivor, &rows)?.kept_on(self.device, &whole)?;
-                        // After the copies, which are made while the device works on the block before.
-                        room.settle()?;
                         work(&part.call(&whole), options)
                     })?;
                     room.put(part, (batches.clone(), rows))?;
