@@ -1,4 +1,4 @@
-//! Plain bytes between blocks and memory of others, by all threads where they are many: one alone moves less than a
+//! Plain bytes between blocks and memory of others, by several threads where they are many: one alone moves less than a
 //! card sends or takes, and new pages are slower still.
 //!
 //! May assume, as the contract says, that parts lie inside of their blocks and that the session holds these. Called by
@@ -10,7 +10,8 @@ use tilework_backend::Storage;
 
 use crate::pool::for_ranges;
 
-/// Bytes that a thread takes at a time.
+/// Bytes that a thread takes at a time: a piece of a transfer has four of them, as many as the memory of a card's host
+/// is busy with.
 const SHARE: usize = 1 << 20;
 
 /// Where bytes are read or written, for several threads.
