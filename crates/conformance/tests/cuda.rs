@@ -3,6 +3,7 @@
 //! Runs on the first CUDA device; says "not checked" where there is none.
 
 use tilework::Direction;
+use tilework_backend::{Backend, Held, Moment};
 use tilework_conformance::{Array, DType, Device, Error, Result, on};
 
 /// Runs a test where there is a device.
@@ -25,6 +26,48 @@ fn transfers_keep_every_byte() {
             assert_eq!(there.to_vec::<f32>()?, values, "{n} elements");
             let back = there.to_device(Device::cpu())?.to_device(device)?;
             assert_eq!(back.to_vec::<f32>()?, values, "{n} elements by way of the CPU");
+        }
+        Ok(())
+    });
+}
+
+/// A part of a block as it was at a moment, whatever was asked since; also after somebody who took pieces has given up, or
+/// unwound.
+#[test]
+fn blocks_are_given_as_they_were_at_a_moment() {
+    on_cuda(|device| {
+        const AT: usize = 5;
+        let cuda = &tilework_cuda::devices().expect("there is one")[0];
+        let ones = Array::full_on(device, &[1 << 20], 1.0, DType::Float32)?;
+        for len in [0, 1, 4096, (4 << 20) + 1, (9 << 20) + 3] {
+            let byte = |k: usize| (k % 251) as u8;
+            let block = cuda.receive("test", len + 2 * AT, &mut |at, piece| {
+                piece.iter_mut().zip(at..).for_each(|(to, k)| *to = byte(k));
+                Ok(())
+            })?;
+            let moment = cuda.moment()?;
+            // A while of other work.
+            let work = (0..20).try_fold(ones.clone(), |x, _| x.add(&ones))?;
+            let held = Held::new(cuda, "test", &block)?;
+            for at in [&moment, &Moment::default(), &moment] {
+                let mut given = Vec::new();
+                let take = &mut |at: usize, piece: &[u8]| {
+                    assert_eq!(at, given.len(), "of {len}");
+                    given.extend_from_slice(piece);
+                    Ok(())
+                };
+                held.give(AT..AT + len, at, take)?;
+                assert!(given.len() == len, "{} of {len}", given.len());
+                assert!(given.iter().zip(AT..).all(|(got, k)| *got == byte(k)), "{len} bytes");
+                let enough = &mut |_: usize, _: &[u8]| Err(Error::value("test", "enough"));
+                assert_eq!(held.give(AT..AT + len, at, enough).is_err(), len > 0, "{len}");
+                let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                    held.give(AT..AT + len, at, &mut |_, _| panic!("somebody unwinds"))
+                }));
+                assert_eq!(unwound.is_err(), len > 0, "{len}");
+            }
+            let at = work.slice(&tilework::s![-1..])?.item::<f32>()?;
+            assert_eq!(at, 21.0);
         }
         Ok(())
     });
