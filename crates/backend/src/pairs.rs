@@ -171,14 +171,21 @@ impl PairReduce<'_> {
         self.tape.outputs().first().map_or(DType::Float64, |&slot| self.tape.slot(slot).dtype)
     }
 
-    /// What is accumulated in.
+    /// What is accumulated in. How sums are taken means nothing to extremes, which are values as they come.
     pub fn accumulates(&self) -> DType {
+        let row = self.fold.row();
         // float32 counts so far and no further.
-        let too_many = self.fold.row().is_whole && self.n > 1 << f32::MANTISSA_DIGITS;
+        let too_many = row.is_whole && self.n > 1 << f32::MANTISSA_DIGITS;
         match self.sums {
-            SumScheme::Blocks | SumScheme::Kahan if !too_many => self.computes(),
-            _ => DType::Float64,
+            SumScheme::Double if row.monoid.rounds() => DType::Float64,
+            _ if too_many => DType::Float64,
+            _ => self.computes(),
         }
+    }
+
+    /// Whether what sums are rounded by is added to them.
+    pub fn compensates(&self) -> bool {
+        self.sums == SumScheme::Kahan && self.fold.row().monoid.adds()
     }
 
     /// The shape of the outputs: batch axes, then m, then the width.

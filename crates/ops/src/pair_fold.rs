@@ -202,6 +202,17 @@ impl Monoid {
         }
     }
 
+    /// Whether values are added up, so that it matters how.
+    pub fn adds(self) -> bool {
+        matches!(self, Monoid::Add | Monoid::Count | Monoid::Shifted)
+    }
+
+    /// Whether a state is rounded as pairs enter it. Else it holds values as they came, or flags, and a wider number would
+    /// hold nothing more.
+    pub fn rounds(self) -> bool {
+        self.adds() || self == Monoid::Multiply
+    }
+
     /// How many indices a state has.
     pub fn indices(self, shape: PairShape) -> usize {
         match self {

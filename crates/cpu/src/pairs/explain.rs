@@ -58,7 +58,9 @@ impl<T: Number + Summed<A>, A: Number> Job<'_, T, A> {
             SumScheme::Double => "in float64, in blocks and pairs",
             _ => "in blocks and pairs",
         };
-        line("sums", sums.to_owned());
+        if request.fold.row().monoid.adds() {
+            line("sums", sums.to_owned());
+        }
         let form = match &self.search {
             Ok(search) if search.is_direct() => "filtered by the direct form",
             Ok(_) => "filtered by the expanded square, checked by the direct form",

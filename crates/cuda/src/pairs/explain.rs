@@ -57,7 +57,9 @@ impl Job<'_> {
             Some((wide, expanded)) => self.of_tiles(wide, expanded, &mut lines),
             None => self.of_threads(plan, &mut lines),
         }
-        lines.add("sums", self.sums(plan));
+        if let Some(sums) = self.sums(plan) {
+            lines.add("sums", sums);
+        }
         lines.add("form", self.form(norms, chosen));
         let mut text = lines.0;
         let written: Vec<&Plan<'_>> = self.as_written().collect();
@@ -128,8 +130,11 @@ impl Job<'_> {
         lines.add("scheme", scheme);
     }
 
-    /// How terms are summed, and what that may cost.
-    fn sums(&self, plan: &Plan<'_>) -> String {
+    /// How terms are summed, and what that may cost; none where nothing is summed.
+    fn sums(&self, plan: &Plan<'_>) -> Option<String> {
+        if !folding.monoid().adds() {
+            return None;
+        }
         let folding = &plan.folding;
         let how = match (folding.compensated, self.request.sums) {
             (true, _) => "compensated",
@@ -156,7 +161,7 @@ impl Job<'_> {
                 own + MOST_RANGES + panels
             }
         };
-        match folding.monoid() {
+        Some(match folding.monoid() {
             Monoid::Add => {
                 format!(
                     "{how}, error <= {:.1e} of the sum of magnitudes",
@@ -164,7 +169,7 @@ impl Job<'_> {
                 )
             }
             _ => how.to_owned(),
-        }
+        })
     }
 
     /// j of a panel, and how many panels sums on tensor cores go on through.

@@ -2,7 +2,7 @@
 //!
 //! Made by `pairs` from the request, read wherever a plan is made or printed.
 
-use tilework_backend::{Accuracy, PairReduce, SumScheme};
+use tilework_backend::{Accuracy, PairReduce};
 use tilework_ops::DType;
 use tilework_ops::pair_fold::{Finish, Monoid, PairFoldId, PairShape};
 use tilework_tape::{Slot, Tape};
@@ -42,7 +42,7 @@ impl Folding {
             is_part: false,
             computes: request.computes(),
             accumulates,
-            compensated: request.sums == SumScheme::Kahan,
+            compensated: request.compensates(),
             strict: request.accuracy == Accuracy::Strict,
             finish: request.finish,
             logarithm: false,
