@@ -155,7 +155,9 @@ impl Settings {
         let name: String = value.extract()?;
         match name.as_str() {
             "auto" | "CPU" => return Ok(()),
-            "GPU" | "GPU_1D" | "GPU_1D_device" | "GPU_1D_host" => {
+            // KeOps' 1D scheme; but who says no more means the card, and few rows are many times slower in one go.
+            "GPU" => {}
+            "GPU_1D" | "GPU_1D_device" | "GPU_1D_host" => {
                 self.scheme = Some(Scheme::OneD);
             }
             "GPU_2D" | "GPU_2D_device" | "GPU_2D_host" => {
