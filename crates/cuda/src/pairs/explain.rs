@@ -13,8 +13,7 @@ use super::cut::Cut;
 use super::folding::Folding;
 use super::plan::{Plan, Sizes};
 use super::slices::{Of, Slices};
-use super::wide::MOST_RANGES;
-use super::wide::Wide;
+use super::wide::{self, MOST_RANGES, Wide};
 use super::{Expanded, Job, key, print};
 use crate::device::Cuda;
 
@@ -132,10 +131,10 @@ impl Job<'_> {
 
     /// How terms are summed, and what that may cost; none where nothing is summed.
     fn sums(&self, plan: &Plan<'_>) -> Option<String> {
+        let folding = &plan.folding;
         if !folding.monoid().adds() {
             return None;
         }
-        let folding = &plan.folding;
         let how = match (folding.compensated, self.request.sums) {
             (true, _) => "compensated",
             (_, SumScheme::Double) => "in float64, in runs of runs of 64",
@@ -189,7 +188,7 @@ impl Job<'_> {
                 plan if plan.folding.computes != plan.folding.accumulates => {
                     "sums are of another type than what is summed"
                 }
-                _ => "no square that may be expanded, or none that pays",
+                plan => wide::why_not(plan.sections.tape, &plan.folding, &self.sizes),
             };
             return format!("direct: {why}; every operation is as it is written");
         };

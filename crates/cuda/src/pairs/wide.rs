@@ -17,7 +17,7 @@ use super::right::Right;
 use super::sections::Sections;
 use super::square::{Products, Square};
 use super::tiling::{FEW_RANKS, Tiling};
-use super::worth::Worth;
+use super::worth::{self, Worth};
 
 /// Rows of a tile.
 pub(super) const SIDE: usize = 64;
@@ -36,6 +36,9 @@ pub(super) const NARROW: u32 = 9;
 
 /// Components beyond which tiles of a row do not fit.
 const WIDEST: u32 = 32 << 10;
+
+/// The capability of cards whose tensor cores are used.
+const HOPPER: (i32, i32) = (9, 0);
 
 /// The most batches.
 const BATCHES: usize = (1 << 16) - 1;
@@ -126,11 +129,43 @@ pub(super) fn by_tiles(
     pays.then_some(Square { products: tiles(&square, tape), ..square })
 }
 
+/// Why the square of a formula is not expanded, for human eyes.
+pub(super) fn why_not(tape: &Tape, folding: &Folding, sizes: &Sizes) -> &'static str {
+    let Some(square) = Square::find(tape, folding) else {
+        return "no square that may be expanded";
+    };
+    let dim = square.dim(tape);
+    let is_filter = square.is_filter();
+    let single = tape.slot(square.x).dtype == DType::Float32 && folding.computes == DType::Float32;
+    let reasons = [
+        (
+            dim < if is_filter { SMALLEST } else { NARROW + 1 },
+            "of so many pairs of short points it would not pay",
+        ),
+        (sizes.capability != HOPPER, "only Hopper's tensor cores are used"),
+        (!single, "tensor cores take float32 only"),
+        (!square.is_of_inputs(tape), "tensor cores take inputs as they are"),
+        (is_filter && folding.shape.k > FEW_RANKS, "filters keep 16 of a row at most"),
+        (
+            is_filter && !is_enough(dim, sizes),
+            "so few rows beside so many j would leave the card idle",
+        ),
+        (!on_hopper(square, tape, folding, sizes), "there are too many batches"),
+    ];
+    let found = reasons.into_iter().find(|(applies, _)| *applies);
+    found.map_or("for so few pairs, or beside all else, it would not pay", |(_, why)| why)
+}
+
+/// Whether a filter has enough rows for so many j. States of several panels are of j that are no neighbours, so that ranges
+/// of them could not be joined in order.
+fn is_enough(dim: u32, sizes: &Sizes) -> bool {
+    let one_panel = sizes.n * (dim as usize + 2) * SPLIT_BYTES <= PANEL_BYTES[0];
+    one_panel || worth::filter_pays_uncut(dim, sizes)
+}
+
 /// Whether tensor cores have room for a square, and may take it.
 fn takes(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> bool {
-    // With several panels a filter's rows are not cut over j, so there have to be enough of them.
-    let panel = sizes.n * (square.dim(tape) as usize + 2) * SPLIT_BYTES <= PANEL_BYTES[0];
-    let enough = panel || sizes.m >= 2 * SIDE * sizes.multiprocessors;
+    let enough = is_enough(square.dim(tape), sizes);
     let room = match square.is_filter() {
         // What filters keep of a row is in shared memory.
         true => square.outside.is_some() && enough && folding.shape.k <= FEW_RANKS,
@@ -181,7 +216,7 @@ fn on_hopper(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> b
     let slots = [Some(square.x), square.factor(), Some(square.difference), Some(square.scaled)];
     let single = slots.iter().flatten().all(|&slot| tape.slot(slot).dtype == DType::Float32);
     let centres = sizes.batches * square.dim(tape) as usize * size_of::<f32>();
-    sizes.capability == (9, 0)
+    sizes.capability == HOPPER
         && single
         && folding.computes == DType::Float32
         && sizes.batches <= BATCHES

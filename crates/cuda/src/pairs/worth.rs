@@ -52,6 +52,11 @@ const ROW_OF_FILTER: f64 = 1.5e4;
 /// What a row of a filter takes to compute anew what it found, for each component of each rank.
 const ROW_OF_RANK: f64 = 200.0;
 
+/// Of how many multiprocessors one has to have a block of a filter whose rows are not cut over j, so that it pays: a
+/// filter of 64 components looks at 1.49e12 pairs a second, threads at 1.27e11. Of pairs of which threads compute several
+/// at once, every one has to.
+const BUSY: usize = 3;
+
 /// What a call on tensor cores would save, and what it would take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Worth {
@@ -111,6 +116,12 @@ impl Worth {
         let saves = m * n * self.saved_of_many - takes;
         sizes.batches as f64 * saves >= self.least
     }
+}
+
+/// Whether a filter of so few rows pays where these are not cut over j, so that multiprocessors are idle.
+pub(super) fn filter_pays_uncut(dim: u32, sizes: &Sizes) -> bool {
+    let rows = 2 * SIDE * sizes.multiprocessors;
+    sizes.m >= if dim > SEVERAL_PAIRS { rows / BUSY } else { rows }
 }
 
 /// Components of a pair that threads need not compute: of one problem, and as how many they count in one of many.
@@ -179,22 +190,30 @@ mod tests {
             let wide = plans.expanded.is_some_and(|expanded| expanded.plan.tiling.wide.is_some());
             assert_eq!(wide, taken, "{dim} components, {width} columns, {batches} x {m} x {n}");
         }
-        for (dim, k, batches, n, taken) in [
-            (7, 1, 1, 100_000, false),
-            (16, 1, 1, 5000, false),
-            (16, 1, 1, 10_000, true),
-            (64, 1, 1, 2000, false),
-            (64, 1, 1, 4000, true),
-            (64, 10, 1, 3000, false),
-            (64, 10, 1, 7000, true),
-            (64, 16, 1, 100_000, true),
-            (64, 17, 1, 100_000, false),
-            (64, 1, 64, 2000, true),
-            (64, 1, 1000, 500, true),
-            (16, 1, 64, 2000, true),
-            (16, 1, 1000, 500, false),
-            (64, 10, 64, 2000, true),
-            (64, 10, 1000, 500, false),
+        for (dim, k, batches, m, n, taken) in [
+            (7, 1, 1, 100_000, 100_000, false),
+            (16, 1, 1, 5000, 5000, false),
+            (16, 1, 1, 10_000, 10_000, true),
+            (64, 1, 1, 2000, 2000, false),
+            (64, 1, 1, 4000, 4000, true),
+            (64, 10, 1, 3000, 3000, false),
+            (64, 10, 1, 7000, 7000, true),
+            (64, 16, 1, 100_000, 100_000, true),
+            (64, 17, 1, 100_000, 100_000, false),
+            (64, 1, 64, 2000, 2000, true),
+            (64, 1, 1000, 500, 500, true),
+            (16, 1, 64, 2000, 2000, true),
+            (16, 1, 1000, 500, 500, false),
+            (64, 10, 64, 2000, 2000, true),
+            (64, 10, 1000, 500, 500, false),
+            // More j than a panel has.
+            (64, 1, 1, 10_000, 1_000_000, true),
+            (64, 10, 1, 10_000, 1_000_000, true),
+            (784, 10, 1, 10_000, 60_000, true),
+            (64, 1, 1, 5000, 1_000_000, false),
+            (64, 1, 1, 5000, 100_000, true),
+            (16, 1, 1, 10_000, 1_000_000, false),
+            (16, 1, 1, 20_000, 1_000_000, true),
         ] {
             let aliases = [("x = Vi", dim), ("y = Vj", dim)];
             let aliases = aliases.map(|(variable, dim)| format!("{variable}({dim})"));
@@ -203,10 +222,10 @@ mod tests {
             let shape = PairShape { k, ..folding.shape };
             let folding = Folding { fold: PairFoldId::ArgKMin, shape, ..folding };
             let (multiprocessors, scheme, capability) = (132, Scheme::Auto, (9, 0));
-            let sizes = Sizes { batches, m: n, n, multiprocessors, scheme, capability };
+            let sizes = Sizes { batches, m, n, multiprocessors, scheme, capability };
             let forms = Forms::new(&tape, &folding);
             let wide = Plans::new(&forms, folding, sizes).expanded.is_some();
-            assert_eq!(wide, taken, "{k} of {dim} components, {batches} x {n} x {n}");
+            assert_eq!(wide, taken, "{k} of {dim} components, {batches} x {m} x {n}");
         }
     }
 }
