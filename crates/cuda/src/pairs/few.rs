@@ -38,8 +38,9 @@ pub(super) const AT_A_TIME: usize = 16;
 /// 10 us of three components.
 const MOST: f64 = 1.6e8;
 
-/// The same of slices, of which a call has several, with a launch for each.
-const MOST_OF_SLICES: f64 = 2e7;
+/// The same of slices, of which a call has several, with a launch for each; of vectors that come in chunks; and of ranks by
+/// vectors that are loops: these lose half of their speed.
+const MOST_OF_OTHERS: f64 = 2e7;
 
 /// What a word of a state costs a pair in steps: it is read and written where others are in registers.
 const STEPS_OF_WORD: usize = 2;
@@ -71,6 +72,7 @@ pub(super) fn are(
         return false;
     }
     let loops = loops(sections, folding, team);
+    let alone = !folding.is_part && sections.long.is_none() && !(loops && folding.is_ranked());
     let fits = match sections.long {
         // So many j are computed at once.
         Some(_) => sizes.n * body / TILE_OF_LONG <= STEPS_OF_LOOPS,
@@ -78,11 +80,10 @@ pub(super) fn are(
             let tile = tile(sections, loops);
             let [i, j] = [Per::I, Per::J].map(|per| sections.bytes(per).next_multiple_of(16) + 16);
             let room = 2 * tile * j <= BYTES && THREADS * i + tile * j <= BYTES;
-            let alone = !folding.is_part && !folding.is_ranked();
             room && (!loops || alone || sizes.n * body <= STEPS_OF_LOOPS)
         }
     };
-    let most = if folding.is_part { MOST_OF_SLICES } else { MOST };
+    let most = if alone { MOST } else { MOST_OF_OTHERS };
     fits && sizes.pairs() * (body + STEPS_OF_WORD * words) as f64 <= most
 }
 

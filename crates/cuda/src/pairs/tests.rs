@@ -238,11 +238,13 @@ fn few_pairs_have_one_kernel_at_all_sizes() {
                 assert!(plans.expanded.is_none() && !plans.by_block);
                 let ranges = plans.direct.cut.ranges;
                 // Ranks begin anew in every range, so that there are as few as keep a card busy.
-                let expected = match n < 1000 {
-                    true => Some(1),
-                    false => k.is_none().then(|| n.div_ceil(plans.direct.tiling.tile)),
+                let tiles = n.div_ceil(plans.direct.tiling.tile);
+                let expected = match (n < 1000, k) {
+                    (true, _) => 1..=1,
+                    (false, None) => tiles..=tiles,
+                    (false, Some(_)) => 1..=tiles - 1,
                 };
-                assert_eq!(expected.unwrap_or(ranges), ranges, "{text}, {dim}: {m} x {n}");
+                assert!(expected.contains(&ranges), "{text}, {dim}: {m} x {n}, {ranges} ranges");
                 kernels.insert(super::key::of(&plans.direct, Unit::Pairs));
             }
         }
