@@ -17,6 +17,7 @@ pub mod pairs_centred;
 pub mod pairs_course;
 pub mod pairs_golden;
 pub mod pairs_gradients;
+pub mod pairs_halves;
 pub mod pairs_kernels;
 pub mod pairs_nearest;
 pub mod pairs_parts;

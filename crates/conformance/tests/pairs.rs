@@ -2,8 +2,8 @@
 
 use tilework_conformance::{
     Device, on, pairs, pairs_bounds, pairs_centred, pairs_course, pairs_golden, pairs_gradients,
-    pairs_kernels, pairs_nearest, pairs_parts, pairs_random, pairs_shapes, pairs_sizes,
-    pairs_strict, pairs_strided,
+    pairs_halves, pairs_kernels, pairs_nearest, pairs_parts, pairs_random, pairs_shapes,
+    pairs_sizes, pairs_strict, pairs_strided,
 };
 
 macro_rules! device {
@@ -252,6 +252,12 @@ fn gradients_of_many() {
 fn gradients_of_narrow_types() {
     pairs_sizes::gradients(Device::cpu());
     on(Device::parse("cuda:0"), pairs_sizes::gradients);
+}
+
+#[test]
+fn halves() {
+    pairs_halves::halves(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_halves::halves);
 }
 
 #[test]

@@ -90,7 +90,7 @@ const fn case(
 const GAUSS: &str = "Exp(-SqDist(x,y) * s) * b";
 
 #[rustfmt::skip]
-pub(super) const CASES: [Case; 43] = [
+pub(super) const CASES: [Case; 46] = [
     case("gauss", "Sum", None, GAUSS, LONG_SUMS),
     Case { strict: true, ..case("gauss_strict", "Sum", None, GAUSS, STRICT) },
     Case { dtype: DType::Float64, ..case("gauss_float64", "Mean", None, GAUSS, THREADS) },
@@ -135,6 +135,9 @@ pub(super) const CASES: [Case; 43] = [
     Case { weight: Some("b"), ..case("attention", "SumSoftMaxWeight", None, "(p|q) * s", FILTER) },
     case("points_again", "Sum", None, "Exp(-SqDist(p,q) * s) * q", BESIDE),
     case("counted", "Count", None, "Extract(Concat(x * y, b), 1, 3)", ONE),
+    Case { dtype: DType::Float16, ..case("half_logarithm", "LogSumExp", None, "-SqDist(u,v) * s", WIDE) },
+    Case { dtype: DType::BFloat16, ..case("half_nearest", "KMin_ArgKMin", Some(10), "SqDist(u,v)", FILTER) },
+    Case { dtype: DType::Float16, ..case("half_gradient", "Mean", None, "Concat(Exp(-SqDist(p,q)) * b, Grad(Exp(-SqDist(p,q)) * b, p, b))", WEIGHTED) },
 ];
 
 /// What is printed for a formula in the source that `explain()` shows: the text of the kernels that take pairs

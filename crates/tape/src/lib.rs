@@ -184,6 +184,16 @@ impl Tape {
         usize::from(id).checked_sub(self.inputs.len()).and_then(|k| self.steps.get(k))
     }
 
+    /// The input that a slot is, as it is or cast.
+    pub fn input_of(&self, id: SlotId) -> Option<SlotId> {
+        let slot = match self.step_of(id) {
+            None => id,
+            Some(step) if step.action == Action::Cast => step.operands[0],
+            Some(_) => return None,
+        };
+        (usize::from(slot) < self.inputs.len()).then_some(slot)
+    }
+
     /// The slots whose steps read one.
     pub fn users(&self, id: SlotId) -> Vec<SlotId> {
         let readers = self.steps.iter().enumerate().filter(|(_, step)| step.operands.contains(&id));

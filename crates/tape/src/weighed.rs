@@ -35,7 +35,7 @@ pub struct Difference {
     pub from: usize,
     /// How many there are.
     pub len: usize,
-    /// The inputs: points of i and of j.
+    /// The inputs that are points of i and of j, as they are or cast.
     pub points: [SlotId; 2],
 }
 
@@ -113,12 +113,12 @@ impl Factors {
             }
             Some((Action::Apply(Id::Subtract), &[a, b])) if tape.slot(slot).len > 1 => {
                 let (x, y) = if of(a) == Per::I { (a, b) } else { (b, a) };
-                let inputs = [x, y].iter().all(|&p| usize::from(p) < tape.inputs().len());
-                if !inputs || (of(x), of(y)) != (Per::I, Per::J) || self.points.is_some() {
+                let points = [tape.input_of(x)?, tape.input_of(y)?];
+                if (of(x), of(y)) != (Per::I, Per::J) || self.points.is_some() {
                     return None;
                 }
                 self.negative ^= x != a;
-                self.points = Some([x, y]);
+                self.points = Some(points);
                 Some(SmallVec::new())
             }
             _ if tape.slot(slot).len == 1 && self.weights.len() < MOST_WEIGHTS => {

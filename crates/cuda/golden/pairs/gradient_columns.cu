@@ -65,7 +65,7 @@ template <int G> FN void fold(const Once& p, const OfI& x, const OfJ* y, State& 
 FN void complete(const Inputs& in, const u64 (&at)[OPERANDS], const Once& p, i64 i, const OfI& x, State& s) {
     s.sums.scale(op_exp2_pair_f32(x.norm));
     A q = s.sums.total(DIM);
-    ALONG(k, 3) s.sums.become(0 + k, fma((A)(((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component] - p.centre[k]), q, -s.sums.total(0 + k)));
+    ALONG(k, 3) s.sums.become(0 + k, fma((A)(widen(((const f32*)in.at[0].base)[(i64)at[0] + i * in.at[0].row + k * in.at[0].component]) - p.centre[k]), q, -s.sums.total(0 + k)));
 }
 FN bool overflows(const State& s) {
     bool wild = false;

@@ -3,6 +3,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
+typedef f32 Stored;
 enum { DIM = 1, KEPT = 10, WEIGHTS = 0, VALUES = 10, INDICES = 10, WIDTH = 10, OPERANDS = 4, LONG = 64, AT_A_TIME = 4, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 384, ROWS = 2, SLICES = 1, TILE = 64, GROUP = 4, AHEAD = 0, CHOOSES = 0, SCALED = 0, RESIDENT_BLOCKS = 0, GROUPS = 2, COLUMNS = 64, STAGES = 4, STAGE_BYTES = 17408, KEPT_BYTES = 77824, RESIDENT = 1, DEPTHS = 64, SHALLOW = 0, PARTS = 1, LEAVE = 64, OUTSIDE = 1, PRODUCT = 0, POINT_X = 0, POINT_Y = 1, RIGHT = 0, WAITING = 6, EIGHT = 8, DIFFERS = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[2]; u64 numbers[1]; };

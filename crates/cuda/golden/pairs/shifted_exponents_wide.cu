@@ -3,6 +3,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
+typedef f32 Stored;
 enum { DIM = 2, KEPT = 1, WEIGHTS = 0, VALUES = 2, INDICES = 0, WIDTH = 2, OPERANDS = 5, LONG = 64, AT_A_TIME = 4, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 512, ROWS = 2, SLICES = 1, TILE = 64, GROUP = 4, AHEAD = 0, CHOOSES = 0, SCALED = 0, RESIDENT_BLOCKS = 0, GROUPS = 3, COLUMNS = 64, STAGES = 4, STAGE_BYTES = 17408, KEPT_BYTES = 0, RESIDENT = 1, DEPTHS = 64, SHALLOW = 1, PARTS = 3, LEAVE = 16, OUTSIDE = 0, PRODUCT = 0, POINT_X = 1, POINT_Y = 2, RIGHT = 0, WAITING = 6, EIGHT = 8, DIFFERS = 0 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[3]; u64 numbers[1]; };

@@ -3,6 +3,7 @@
 typedef f32 T;
 typedef f32 A;
 typedef f32 R;
+typedef f32 Stored;
 enum { DIM = 48, KEPT = 1, WEIGHTS = 0, VALUES = 48, INDICES = 0, WIDTH = 48, OPERANDS = 6, LONG = 64, AT_A_TIME = 4, FEW = 16, IN_REGISTERS = 8, LANES = 1, THREADS = 384, ROWS = 2, SLICES = 1, TILE = 64, GROUP = 2, AHEAD = 0, CHOOSES = 0, SCALED = 1, RESIDENT_BLOCKS = 0, GROUPS = 2, COLUMNS = 64, STAGES = 4, STAGE_BYTES = 41984, KEPT_BYTES = 24576, RESIDENT = 1, DEPTHS = 64, SHALLOW = 1, PARTS = 3, LEAVE = 16, OUTSIDE = 1, PRODUCT = 0, POINT_X = 2, POINT_Y = 3, RIGHT = 48, WAITING = 6, EIGHT = 8, DIFFERS = 1 };
 struct Input { const void* base; i64 row, component; };
 struct Inputs { Input at[4]; u64 numbers[1]; };

@@ -18,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(256) centre(
     // In float64, where no square leaves the range.
     f64 sum = 0, square = 0;
     for (i64 j = turn * step; d < depth && j < shape.n; j += 8 * step) {
-        f64 v = ((const f32*)y.base)[(i64)at[POINT_Y] + j * y.row + d * y.component];
+        f64 v = widen(((const Stored*)y.base)[(i64)at[POINT_Y] + j * y.row + d * y.component]);
         sum += v;
         square = fma(v, v, square);
     }

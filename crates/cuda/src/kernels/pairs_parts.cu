@@ -48,17 +48,17 @@ FN i64 state_at(const Shape& shape, u32 range, i64 i) {
 
 // The points of one side.
 struct Points {
-    const f32* base;
+    const Stored* base;
     i64 row, component;
     const f32* centre;
 
     FN Points of(const Inputs& in, const u64 (&at)[OPERANDS], const Wide& w, bool left) {
         const Input& from = left ? in.at[POINT_X] : in.at[POINT_Y];
-        Points points = {(const f32*)from.base + (left ? at[POINT_X] : at[POINT_Y]), from.row, from.component, w.centre};
+        Points points = {(const Stored*)from.base + (left ? at[POINT_X] : at[POINT_Y]), from.row, from.component, w.centre};
         return points;
     }
     // Component d of point i, about the centre.
-    METHOD f32 at(i64 i, int d) const { return base[i * row + d * component] - centre[d]; }
+    METHOD f32 at(i64 i, int d) const { return widen(base[i * row + d * component]) - centre[d]; }
 };
 
 // The exponent of the power of two that brings points of one side below 2^10: heads have all of their bits then

@@ -32,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(256) split(
         u32 row = (q * 256 + threadIdx.x) / lanes, chunk = threadIdx.x % lanes;
         f64 norm = 0;
         // Read in any case, and from somewhere: branches around each number would wait for it.
-        const f32* from = points.base + (first + row < rows ? first + row : rows - 1) * points.row;
+        const Stored* from = points.base + (first + row < rows ? first + row : rows - 1) * points.row;
 #pragma unroll 1
         for (u32 k = 0; k < w.deep; k++, to += TILE_BYTES) {
             u32 d = k * DEPTHS + chunk * 8;
@@ -40,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(256) split(
 #pragma unroll
             for (int e = 0; e < 8; e++) {
                 const u32 own = d + e < w.depth ? d + e : 0;
-                const f32 number = from[own * points.component] - points.centre[own];
+                const f32 number = widen(from[own * points.component]) - points.centre[own];
                 f32 v = d + e < w.depth ? number : 0;
                 norm = fma((f64)v, (f64)v, norm);
                 v *= factor;

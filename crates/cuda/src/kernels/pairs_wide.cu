@@ -18,7 +18,8 @@
 // of four warps that have 64 rows each; COLUMNS of a tile; STAGES; STAGE_BYTES of shared memory for each, and KEPT_BYTES
 // behind them for `Kept`, as the launch asks for; RESIDENT, whether all tiles of a group's rows stay in shared memory; DEPTHS, 64, 32 or 0; LEAVE; SHALLOW (D <= DEPTHS); PARTS of LEAVE in a tile;
 // GROUP, pairs that are folded together; OUTSIDE (the part of |x|^2 is applied after all pairs, or by the
-// filter); RIGHT, the columns of right-hand sides; POINT_X and POINT_Y, the numbers of the points' inputs;
+// filter); RIGHT, the columns of right-hand sides; POINT_X and POINT_Y, the numbers of the points' inputs, and `Stored`, what
+// these have in memory;
 // the sections `Once`, `OfI`, `OfJ`, `once`, `of_i`, `of_j` as in `pairs.cu`, but that where DEPTHS > 0
 // neither holds a point, and `norm` of the last two is filled here; PRODUCT, that c is -1/2 of what an inner product
 // is multiplied by, and norms and the centre are 0; `scale(p)`, which is c; `fold<G>(p, x,

@@ -29,7 +29,7 @@ FN T exact(const Inputs& in, const u64 (&at)[OPERANDS], i64 i, i64 j, u32 depth,
         for (u32 c = 0; c < SOME; c++) {
             const i64 its = __shfl_sync(~0u, from, first + c), other = __shfl_sync(~0u, to, first + c);
             room[part * STRIDE + (lane + c) % 32] =
-                ((const f32*)x.base)[its + own * x.component] - ((const f32*)y.base)[other + own * y.component];
+                widen(((const Stored*)x.base)[its + own * x.component]) - widen(((const Stored*)y.base)[other + own * y.component]);
         }
         __syncwarp();
         const u32 here = depth - d < SOME ? depth - d : SOME;

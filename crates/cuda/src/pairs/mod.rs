@@ -338,7 +338,7 @@ fn summed<'r>(forms: &'r Forms<'r>, folding: Folding, sizes: Sizes) -> Option<Ex
     let square = Square::find(&columns.tape, &folding)?;
     let square = Square { moved: Some(columns.moved), centred: true, ..square };
     let suits = square.suits_threads(&columns.tape)
-        && columns.difference.points == [square.x, square.y]
+        && Some(columns.difference.points) == square.inputs(&columns.tape)
         && !folding.compensated
         && cost::pays(&square, &columns.tape, &sizes, false);
     let plan = suits.then(|| Plan::new(&columns.tape, folding, sizes, Some(square)))?;

@@ -207,7 +207,7 @@ impl Printer<'_, '_> {
                 let load = self.load(points[0], Per::I);
                 format!(
                     "    A q = s.sums.total(DIM);\n    ALONG(k, {len}) s.sums.become({from} + k, \
-                 fma((A)({load} - p.centre[k]), q, -s.sums.total({from} + k)));\n"
+                 fma((A)(widen({load}) - p.centre[k]), q, -s.sums.total({from} + k)));\n"
                 )
             });
         let overflows = match plan.is_scaled() {

@@ -16,6 +16,7 @@ use super::functions::{Does, Printer};
 use super::plan::{Plan, Sides};
 use super::sections::LONG;
 use super::slices::Of;
+use super::square::Square;
 use super::tiling::{self, CHUNK_BYTES, DEPTHS_OF_CHUNK, FEW_RANKS, Skeleton, Tiling};
 use super::wide::{EIGHT, SIDE, WAITING, Wide};
 use crate::launch::Width;
@@ -299,6 +300,10 @@ fn numbers(plan: &Plan<'_>) -> String {
     });
     let asked = plan.asked.map(|asked| ("TILES_AT", asked.tiles_at));
     let of_tiles = wide.into_iter().flat_map(|wide| tiles(plan, wide));
+    let of_points = wide.and(plan.sections.square).map(|square| {
+        let [x, _] = points(plan, &square);
+        format!("typedef {} Stored;\n", storage(plan.sections.tape.slot(x).dtype))
+    });
     let loops = match plan.tiling.few_pairs {
         true => [few::unrolled(&plan.sections, &plan.folding, plan.tiling.team), few::AT_A_TIME],
         false => LOOPS,
@@ -309,11 +314,12 @@ fn numbers(plan: &Plan<'_>) -> String {
         _ => plan.folding.shape,
     };
     format!(
-        "{}{}enum {{ {} }};\n\
+        "{}{}{}enum {{ {} }};\n\
          struct Input {{ const void* base; i64 row, component; }};\n\
          struct Inputs {{ Input at[{}]; u64 numbers[{}]; }};\n{}",
         if plan.asked.is_some() { "#define ASKS\n" } else { "" },
         types(plan),
+        of_points.unwrap_or_default(),
         list(
             of_states(plan, shape, loops)
                 .chain(own)
@@ -331,6 +337,11 @@ fn numbers(plan: &Plan<'_>) -> String {
     )
 }
 
+/// The inputs that are points. Where threads compute squares of others, nobody asks.
+fn points(plan: &Plan<'_>, square: &Square) -> [SlotId; 2] {
+    square.inputs(plan.sections.tape).unwrap_or([square.x, square.y])
+}
+
 /// Names and sizes of a plan on tensor cores.
 fn tiles(plan: &Plan<'_>, wide: Wide) -> impl Iterator<Item = (&'static str, usize)> {
     let Wide {
@@ -339,6 +350,7 @@ fn tiles(plan: &Plan<'_>, wide: Wide) -> impl Iterator<Item = (&'static str, usi
     let differs = plan.right.as_ref().is_some_and(|right| right.of.difference.is_some());
     let square = plan.sections.square.into_iter();
     square.flat_map(move |square| {
+        let [x, y] = points(plan, &square);
         [
             ("GROUPS", groups),
             ("COLUMNS", plan.tiling.tile),
@@ -352,8 +364,8 @@ fn tiles(plan: &Plan<'_>, wide: Wide) -> impl Iterator<Item = (&'static str, usi
             ("LEAVE", square.leave().unwrap_or(SIDE)),
             ("OUTSIDE", square.outside.is_some().into()),
             ("PRODUCT", square.is_product().into()),
-            ("POINT_X", square.x.into()),
-            ("POINT_Y", square.y.into()),
+            ("POINT_X", x.into()),
+            ("POINT_Y", y.into()),
             ("RIGHT", right),
             ("WAITING", WAITING),
             ("EIGHT", EIGHT),

@@ -53,7 +53,9 @@ pub(super) struct Right {
 /// A formula's components as weights and factors, part by part. None where they are no such products, or where their
 /// factors of i are not numbers that all components have, as all of a gradient have the number of i that comes in.
 fn weighed(tape: &Tape) -> Option<Weighed> {
-    let single = (0..tape.slots()).all(|slot| tape.slot(slot as SlotId).dtype == DType::Float32);
+    // Halves are widened before all else.
+    let single = tape.inputs().iter().all(|input| input.slot.dtype.size() <= 4)
+        && tape.steps().iter().all(|step| step.slot.dtype == DType::Float32);
     let weighed = tape.weighed().filter(|_| single)?;
     let (first, _) = weighed.parts.first()?;
     let numbers = first.of_i.iter().all(|&slot| tape.slot(slot).len == 1);
@@ -75,6 +77,14 @@ fn product_of(numbers: &[SlotId], build: &mut Builder) -> Option<SlotId> {
 /// The product of what belongs to j, in so many components.
 fn product(factors: &Factors, build: &mut Builder, len: usize) -> Option<SlotId> {
     factors.product(build, |slot| slot, Scalar::new(1f32), len as u32)
+}
+
+/// The numbers of an input in the dtype that formulas compute in.
+fn number(tape: &Tape, input: SlotId) -> Option<SlotId> {
+    let is = |slot: &SlotId| {
+        tape.input_of(*slot) == Some(input) && tape.slot(*slot).dtype == DType::Float32
+    };
+    (0..tape.slots() as SlotId).find(is)
 }
 
 /// Whether registers have room for what the numbers of a pair need of its row, beside the point.
@@ -107,7 +117,7 @@ impl Columns {
             return None;
         }
         let mut build = Builder::continuing(tape);
-        let [_, y] = difference.points;
+        let y = number(tape, difference.points[1])?;
         // All of the point: other steps may need it where it is.
         let moved = build.extract(y, 0, tape.slot(y).len).ok()?;
         let mut columns = Vec::new();
@@ -138,6 +148,7 @@ impl Columns {
         columns.extend(last);
         let all = build.concat(&columns).ok()?;
         let tape = build.finish(&[all]).ok()?.only(&[all]);
+        let y = number(&tape, difference.points[1])?;
         // The last such step: those of the formula come before it.
         let is_moved = |step: &Step| {
             (&step.action, &step.operands[..], step.slot)

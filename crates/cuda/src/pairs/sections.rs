@@ -83,6 +83,13 @@ impl<'a> Sections<'a> {
         for slot in square.iter().flat_map(|square| [square.difference, square.distance]) {
             run[usize::from(slot) - first] = square.is_some_and(|square| square.scaled == slot);
         }
+        // Points that come in tiles are widened when these are made.
+        let in_tiles = square.filter(|square| square.leave().is_some());
+        for point in in_tiles.iter().flat_map(|square| [square.x, square.y]) {
+            if let Some(step) = usize::from(point).checked_sub(first) {
+                run[step] = false;
+            }
+        }
         let vectors: Vec<usize> =
             unheld.iter().filter_map(|&slot| usize::from(slot).checked_sub(first)).collect();
         vectors.iter().for_each(|&k| run[k] = false);
@@ -188,7 +195,10 @@ impl<'a> Sections<'a> {
     pub(super) fn is_point(&self, slot: SlotId) -> bool {
         self.is_unheld(slot)
             || self.by_tiles()
-                && self.square.is_some_and(|square| [square.x, square.y].contains(&slot))
+                && self.square.is_some_and(|square| {
+                    [square.x, square.y].contains(&slot)
+                        || square.inputs(self.tape).is_some_and(|inputs| inputs.contains(&slot))
+                })
     }
 
     /// Whether a slot is a vector that no section holds.

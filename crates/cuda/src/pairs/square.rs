@@ -189,13 +189,23 @@ impl Square {
         self.dim(tape) <= LONG && self.kind == Kind::Exponent
     }
 
-    /// Whether its points are inputs that nothing else reads.
+    /// The inputs that its points are, as they are or widened.
+    pub(super) fn inputs(&self, tape: &Tape) -> Option<[SlotId; 2]> {
+        Some([tape.input_of(self.x)?, tape.input_of(self.y)?])
+    }
+
+    /// Whether its points are inputs that nothing else reads, of one dtype.
     pub(super) fn is_of_inputs(&self, tape: &Tape) -> bool {
-        [self.x, self.y].iter().all(|&point| {
-            usize::from(point) < tape.inputs().len()
-                && tape.users(point) == [self.difference]
-                && !tape.outputs().contains(&point)
-        })
+        let Some(inputs) = self.inputs(tape) else { return false };
+        let [of_x, of_y] = inputs.map(|input| tape.slot(input).dtype);
+        let alone = |slot: SlotId, user: SlotId| {
+            slot == user || (tape.users(slot) == [user] && !tape.outputs().contains(&slot))
+        };
+        let points = [self.x, self.y].into_iter().zip(inputs);
+        of_x == of_y
+            && points
+                .into_iter()
+                .all(|(point, input)| alone(input, point) && alone(point, self.difference))
     }
 
     /// Whether the first output of the tape is this square as it is, which small norms then bound.

@@ -199,7 +199,7 @@ pub(super) fn weighed(right: &Right, folding: &Folding, sizes: &Sizes) -> Option
     let worth = Worth::of_columns(right.dim, (!narrow).then(|| square.dim(tape)));
     let pays = folding.monoid() == Monoid::Add && !folding.compensated && worth.pays(sizes);
     let points = right.difference.is_none_or(|difference| {
-        difference.points == [square.x, square.y] && square.is_of_inputs(tape)
+        Some(difference.points) == square.inputs(tape) && square.is_of_inputs(tape)
     });
     if !pays || !points || !on_hopper(square, tape, folding, sizes) {
         return None;
