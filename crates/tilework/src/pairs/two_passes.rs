@@ -2,7 +2,8 @@
 //!
 //! The first finds the largest exponent m of each row, the second the sum of exp(F - m) and that of its products with
 //! the weights, which a device may do as a product of matrices. In one pass the largest exponent changes under way, and a
-//! thread has a sum to keep for every weight. Both passes together give the state that one gives. Called by `call`.
+//! thread has a sum to keep for every weight. Both passes together give the state that one gives. Halves are widened
+//! before, block by block, since largest exponents are numbers of float32. Called by `call`.
 
 use tilework_backend::{Accuracy, SumScheme};
 use tilework_error::{Error, Result};
@@ -14,6 +15,7 @@ use super::call::{Call, Options, Raw, Reduced};
 use super::cut::{Cut, pieces};
 use super::partial::Partial;
 use super::parts::{Part, Room, as_one_step};
+use super::variable::Extent;
 use crate::array::Array;
 use crate::s;
 
@@ -25,12 +27,35 @@ const LITTLE: f64 = 1e8;
 /// to be less than 64 MiB.
 const BLOCK: usize = 8 << 20;
 
+/// Bytes of halves of the index that is reduced over, which are widened for every block of rows: all of them, or none.
+const HALVES: usize = 16 << 20;
+
 /// The two reductions.
 pub(super) struct TwoPasses {
     tops: Reduction,
     /// Of the variables and, behind them, the largest exponents.
     sums: Reduction,
     cut: Cut,
+}
+
+/// Whether the numbers of a call are to be widened.
+fn is_half(dtype: DType) -> bool {
+    matches!(dtype, DType::Float16 | DType::BFloat16)
+}
+
+/// What a call computes with, for both passes.
+fn widened(extent: &Extent) -> Extent {
+    let widen = |dtype| if is_half(dtype) { DType::Float32 } else { dtype };
+    Extent { dtype: extent.dtype.map(widen), ..extent.clone() }
+}
+
+/// The arrays of a call, so widened.
+fn widened_arrays(call: &Call<'_>) -> Result<Vec<Array>> {
+    let arrays = call.arrays.iter();
+    match is_half(call.dtype()) {
+        true => arrays.map(|array| array.astype(DType::Float32)).collect(),
+        false => Ok(arrays.cloned().collect()),
+    }
 }
 
 /// The largest finite number.
@@ -48,16 +73,18 @@ impl TwoPasses {
         let may = weight.dim() >= LEAST
             && products >= LITTLE
             && call.reduction.row().monoid == Monoid::Shifted
-            && matches!(call.dtype(), DType::Float32 | DType::Float64)
             && options.sums == SumScheme::Blocks
             && options.accuracy == Accuracy::Declared;
         if !may {
             return Ok(None);
         }
         let passes = TwoPasses::new(call, options, weight)?;
+        if is_half(call.dtype()) && passes.cut.reduced < call.count() {
+            return Ok(None);
+        }
         let batches = passes.cut.batch.iter().fold(1, |all: usize, &n| all.saturating_mul(n));
         let sizes = [batches, passes.cut.surviving.min(rows), call.count()];
-        let sums = Call::new(&passes.sums, call.arrays, call.extent).lowered(options)?;
+        let sums = Call::new(&passes.sums, call.arrays, &widened(call.extent)).lowered(options)?;
         Ok(call.device().multiplies(&sums.tape, sizes).then_some(passes))
     }
 
@@ -73,7 +100,8 @@ impl TwoPasses {
         // Both sums of one pass, so that means are means of the weights, however exponents are rounded.
         let sums = exponential.multiply(&Expr::concat(&[weight.clone(), Expr::constant(1.0)])?)?;
         let sums = Reduction::new(PairFoldId::Sum.row().name, &sums, axis, None, None)?;
-        Ok(TwoPasses { tops, sums, cut: Cut::of(call, options, [BLOCK, usize::MAX])? })
+        let block = if is_half(call.dtype()) { [BLOCK / 2, HALVES] } else { [BLOCK, usize::MAX] };
+        Ok(TwoPasses { tops, sums, cut: Cut::of(call, options, block)? })
     }
 
     /// The result.
@@ -124,13 +152,13 @@ impl TwoPasses {
 
     /// The largest exponent, the sum of exponentials, and that of their products with each weight.
     fn state(&self, call: &Call<'_>, options: &Options<'_>) -> Result<Array> {
-        let tops = Call::new(&self.tops, call.arrays, call.extent);
+        let (mut arrays, extent) = (widened_arrays(call)?, widened(call.extent));
+        let tops = Call::new(&self.tops, &arrays, &extent);
         let tops = options.pass(0, 2, |options| tops.run(options))?.only()?;
         let top = tops.slice(&s![Ellipsis, 0..1])?;
         // Where nothing counts, nothing is to be infinite.
-        let finite = top.clip(-largest(call.dtype()), largest(call.dtype()))?;
-        let arrays: Vec<Array> = call.arrays.iter().cloned().chain([finite]).collect();
-        let sums = Call::new(&self.sums, &arrays, call.extent);
+        arrays.push(top.clip(-largest(call.dtype()), largest(call.dtype()))?);
+        let sums = Call::new(&self.sums, &arrays, &extent);
         let sums = options.pass(1, 2, |options| sums.run(options))?.only()?;
         let [weighted, plain] =
             [s![Ellipsis, ..-1], s![Ellipsis, -1..]].map(|part| sums.slice(&part));
@@ -146,11 +174,11 @@ impl TwoPasses {
         let batch = Part::of_batches(call, &batches)?;
         let part = Part::of(&batch.call(call), survivor, &(0..rows))?;
         let part = part.call(call);
-        let tops = Call::new(&self.tops, part.arrays, part.extent).explain(options)?;
-        let shape: Vec<usize> = part.extent.batch.iter().copied().chain([rows, 1]).collect();
-        let top = Array::zeros_on(part.device(), &shape, part.dtype())?;
-        let arrays: Vec<Array> = part.arrays.iter().cloned().chain([top]).collect();
-        let sums = Call::new(&self.sums, &arrays, part.extent).explain(options)?;
+        let (mut arrays, extent) = (widened_arrays(&part)?, widened(part.extent));
+        let tops = Call::new(&self.tops, &arrays, &extent).explain(options)?;
+        let shape: Vec<usize> = extent.batch.iter().copied().chain([rows, 1]).collect();
+        arrays.push(Array::zeros_on(part.device(), &shape, extent.dtype.unwrap_or(part.dtype()))?);
+        let sums = Call::new(&self.sums, &arrays, &extent).explain(options)?;
         let blocks = self.cut.counts(call).iter().product::<usize>();
         let blocks =
             if blocks > 1 { format!(", {blocks} times {rows} rows") } else { String::new() };
@@ -162,7 +190,6 @@ impl TwoPasses {
 mod tests {
     use tilework_formula::Axis;
 
-    use super::super::variable::Extent;
     use super::*;
 
     /// In this dtype over this axis, so many batches and rows at once: a row of ordinary exponents, one that is all -inf, one in which
@@ -213,7 +240,9 @@ mod tests {
 
     #[test]
     fn two_passes_give_what_one_gives() {
-        for (dtype, near) in [(DType::Float32, 1e-5), (DType::Float64, 1e-13)] {
+        let steps = [1e-5, 1e-13, 1.0 / 1024.0, 1.0 / 128.0];
+        let dtypes = [DType::Float32, DType::Float64, DType::Float16, DType::BFloat16];
+        for (dtype, near) in dtypes.into_iter().zip(steps) {
             for (axis, rows) in [(Axis::J, 100), (Axis::J, 2), (Axis::I, 100), (Axis::I, 1)] {
                 agree(dtype, axis, &[], (&[], rows), near);
                 agree(dtype, axis, &[3], (&[3], rows), near);
