@@ -182,7 +182,7 @@ pub trait Backend: Send + Sync + 'static {
         session: &Session<'_>,
         from: &Storage,
         part: Range<usize>,
-        _at: &Moment,
+        _moment: &Moment,
         take: Take<'_>,
     ) -> Result<()> {
         let mut piece: Vec<u8> = try_zeroed(session.operation(), part.len().min(PIECE))?;
@@ -325,9 +325,9 @@ impl<'a> Held<'a> {
     }
 
     /// Gives the bytes that a part of the block has at a moment since which nobody wrote there, piece by piece and in order.
-    pub fn give(&self, part: Range<usize>, at: &Moment, take: Take<'_>) -> Result<()> {
+    pub fn give(&self, part: Range<usize>, moment: &Moment, take: Take<'_>) -> Result<()> {
         check_inside(self.session.operation(), self.block, part.start, part.len())?;
-        self.backend.give(&self.session, self.block, part, at, take)
+        self.backend.give(&self.session, self.block, part, moment, take)
     }
 
     /// Runs a request that reads this block and writes what is new.

@@ -263,10 +263,9 @@ impl Storage {
     /// # Panics
     /// If they leave the block, which is not the host's or which the session does not hold.
     pub(crate) fn copy_in(&self, session: &Session<'_>, at: usize, bytes: &[u8]) {
-        session.assert_writes(self);
-        let to = self.part(at, bytes.len());
-        // SAFETY: the part lies inside of the block (checked), and the session, which stays on one
-        // thread, holds it for writing, so that no slice of it is about.
+        let to = self.part_to_write(session, at, bytes.len());
+        // SAFETY: the part lies inside of the block, and the session, which stays on one thread, holds
+        // it for writing (checked), so that no slice of it is about.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
     }
 
@@ -275,11 +274,28 @@ impl Storage {
     /// # Panics
     /// As [`Storage::copy_in`].
     pub(crate) fn copy_out(&self, session: &Session<'_>, at: usize, bytes: &mut [u8]) {
-        session.assert_reads(self);
-        let from = self.part(at, bytes.len());
-        // SAFETY: the part lies inside of the block (checked), and the session holds it, so that
+        let from = self.part_to_read(session, at, bytes.len());
+        // SAFETY: the part lies inside of the block, and the session holds it (checked), so that
         // nobody writes it meanwhile; it is initialised (invariant 2).
         unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len()) }
+    }
+
+    /// Where a part of a block of host memory begins, for whoever writes it within the session.
+    ///
+    /// # Panics
+    /// If the part leaves the block, which is not the host's or which the session does not hold for writing.
+    pub fn part_to_write(&self, session: &Session<'_>, at: usize, bytes: usize) -> *mut u8 {
+        session.assert_writes(self);
+        self.part(at, bytes)
+    }
+
+    /// Where a part of a block of host memory begins, for whoever reads it within the session.
+    ///
+    /// # Panics
+    /// As [`Storage::part_to_write`], but that the session may hold the block for reading.
+    pub fn part_to_read(&self, session: &Session<'_>, at: usize, bytes: usize) -> *const u8 {
+        session.assert_reads(self);
+        self.part(at, bytes)
     }
 
     /// Where a part of a block of host memory begins.

@@ -81,15 +81,19 @@ impl Backend for Cpu {
         Ok(())
     }
 
-    fn upload(&self, _: &Session<'_>, bytes: &[u8], to: &Storage, at: usize) -> Result<()> {
-        // SAFETY: they fit the block, which the session holds for writing (contract).
-        unsafe { copies::copy_in(bytes, to, at) };
+    fn upload(&self, session: &Session<'_>, bytes: &[u8], to: &Storage, at: usize) -> Result<()> {
+        copies::copy_in(session, bytes, to, at);
         Ok(())
     }
 
-    fn download(&self, _: &Session<'_>, from: &Storage, at: usize, bytes: &mut [u8]) -> Result<()> {
-        // SAFETY: they lie in the block, which the session holds (contract).
-        unsafe { copies::copy_out(from, at, bytes) };
+    fn download(
+        &self,
+        session: &Session<'_>,
+        from: &Storage,
+        at: usize,
+        bytes: &mut [u8],
+    ) -> Result<()> {
+        copies::copy_out(session, from, at, bytes);
         Ok(())
     }
 }

@@ -1,12 +1,12 @@
 //! Plain bytes between blocks and memory of others, by several threads where they are many: one alone moves less than a
 //! card sends or takes, and new pages are slower still.
 //!
-//! May assume, as the contract says, that parts lie inside of their blocks and that the session holds these. Called by
-//! `backend`.
+//! Assumes nothing of what it is asked: that the session holds a block, and that the part lies inside, is checked where
+//! the block tells its address. Called by `backend`.
 
 use std::ptr::copy_nonoverlapping;
 
-use tilework_backend::Storage;
+use tilework_backend::{Session, Storage};
 
 use crate::pool::for_ranges;
 
@@ -30,33 +30,40 @@ impl Bytes {
 
 /// Copies bytes into a block.
 ///
-/// # Safety
-/// They fit there, and the block is held for writing.
-pub(crate) unsafe fn copy_in(bytes: &[u8], block: &Storage, at: usize) {
-    let to = Bytes(block.address().wrapping_add(at));
+/// # Panics
+/// As [`Storage::part_to_write`].
+pub(crate) fn copy_in(session: &Session<'_>, bytes: &[u8], block: &Storage, at: usize) {
+    let to = Bytes(block.part_to_write(session, at, bytes.len()));
     for_ranges(bytes.len(), SHARE, &|range| {
         let (to, from) = (to.at(range.start), &bytes[range]);
-        // SAFETY: as the caller promises; the block is held, so that no slice of it is about.
+        // SAFETY: ranges lie inside of the part and are apart, and the session holds the block for writing, so that no
+        // slice of it is about; threads are done when `for_ranges` is.
         unsafe { copy_nonoverlapping(from.as_ptr(), to, from.len()) }
     });
 }
 
 /// Copies bytes out of a block.
 ///
-/// # Safety
-/// They lie there, and the block is held.
-pub(crate) unsafe fn copy_out(block: &Storage, at: usize, bytes: &mut [u8]) {
-    let from = Bytes(block.address().wrapping_add(at));
+/// # Panics
+/// As [`Storage::part_to_read`].
+pub(crate) fn copy_out(session: &Session<'_>, block: &Storage, at: usize, bytes: &mut [u8]) {
+    let from = Bytes(block.part_to_read(session, at, bytes.len()).cast_mut());
     let to = Bytes(bytes.as_mut_ptr());
     for_ranges(bytes.len(), SHARE, &|range| {
-        // SAFETY: as the caller promises, and ranges lie inside of the slice and are apart.
+        // SAFETY: ranges lie inside of part and slice and are apart, and the session holds the block, so that nobody
+        // writes it meanwhile; threads are done when `for_ranges` is.
         unsafe { copy_nonoverlapping(from.at(range.start), to.at(range.start), range.len()) }
     });
 }
 
 #[cfg(test)]
 mod tests {
-    use tilework_backend::{Backend, Held, Moment, download, upload};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use tilework_backend::{
+        Backend, DeviceId, Held, Moment, Properties, Request, download, upload,
+    };
+    use tilework_error::Result;
 
     use super::*;
     use crate::Cpu;
@@ -85,5 +92,68 @@ mod tests {
             let beyond = held.give(AT..len + 2 * AT + 1, &Moment::default(), &mut |_, _| Ok(()));
             assert!(beyond.is_err(), "{len}");
         }
+    }
+
+    /// Does this to the CPU, whichever bytes it is asked for, in the session that holds their block.
+    struct Instead(fn(&Session<'_>, &Storage) -> Result<()>);
+
+    impl Backend for Instead {
+        fn id(&self) -> DeviceId {
+            Cpu::ID
+        }
+        fn properties(&self) -> Properties {
+            Properties::new()
+        }
+        fn allocate(&self, bytes: usize, zeroed: bool) -> Result<Storage> {
+            Cpu.allocate(bytes, zeroed)
+        }
+        fn run(&self, _: &Session<'_>, _: &Request<'_>) -> Result<()> {
+            Ok(())
+        }
+        fn synchronize(&self) -> Result<()> {
+            Ok(())
+        }
+        fn upload(&self, session: &Session<'_>, _: &[u8], to: &Storage, _: usize) -> Result<()> {
+            (self.0)(session, to)
+        }
+        fn download(
+            &self,
+            session: &Session<'_>,
+            from: &Storage,
+            _: usize,
+            _: &mut [u8],
+        ) -> Result<()> {
+            (self.0)(session, from)
+        }
+    }
+
+    fn another() -> Storage {
+        Cpu.allocate(32, true).expect("memory")
+    }
+
+    /// Also where the end of what is asked for wraps around.
+    #[test]
+    fn bytes_that_a_session_does_not_hold_are_refused() {
+        let panics = |why: &str, work: &dyn Fn() -> Result<()>| {
+            let panic = catch_unwind(AssertUnwindSafe(work)).expect_err("not to be had");
+            let text = panic.downcast_ref::<&str>().expect("a message");
+            assert!(text.contains(why), "{text} is not about: {why}");
+        };
+        let writing = |work| upload(&Instead(work), "test", &[1], &another(), 0);
+        let reading = |work| download(&Instead(work), "test", &another(), 0, &mut [0]);
+        let outside = "outside of a block";
+        panics(outside, &|| writing(|session, it| Cpu.upload(session, &[1; 8], it, 25)));
+        panics(outside, &|| writing(|session, it| Cpu.upload(session, &[1; 8], it, usize::MAX)));
+        panics(outside, &|| reading(|session, it| Cpu.download(session, it, 25, &mut [0; 8])));
+        panics(outside, &|| reading(|session, it| Cpu.download(session, it, !0, &mut [0; 8])));
+        let not_held = "does not hold this block";
+        panics(not_held, &|| writing(|session, _| Cpu.upload(session, &[1; 8], &another(), 0)));
+        panics(not_held, &|| reading(|session, _| Cpu.download(session, &another(), 0, &mut [0])));
+        // Whoever may read a block may not write it.
+        panics("for writing", &|| reading(|session, it| Cpu.upload(session, &[1; 8], it, 0)));
+        // What is held may be read and written, to its end.
+        writing(|session, it| Cpu.upload(session, &[1; 8], it, 24)).expect("it is held");
+        writing(|session, it| Cpu.download(session, it, 24, &mut [0; 8])).expect("it is held");
+        reading(|session, it| Cpu.download(session, it, 24, &mut [0; 8])).expect("it is held");
     }
 }
