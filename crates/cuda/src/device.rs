@@ -340,14 +340,14 @@ impl Backend for Cuda {
         session: &Session<'_>,
         from: &Storage,
         part: Range<usize>,
-        at: &Moment,
+        moment: &Moment,
         take: Take<'_>,
     ) -> Result<()> {
         if part.is_empty() {
             return Ok(());
         }
         let first = from.address() as Address + part.start as Address;
-        self.give_out(session.operation(), first, part.len(), at, take)
+        self.give_out(session.operation(), first, part.len(), moment, take)
     }
 }
 
@@ -359,7 +359,7 @@ impl fmt::Display for Cuda {
 
 #[cfg(test)]
 mod tests {
-    use tilework_backend::without_waiting;
+    use tilework_backend::{Held, without_waiting};
 
     use super::*;
     use crate::stand_in::StandIns;
@@ -485,5 +485,51 @@ mod tests {
         assert_eq!(Arc::strong_count(&owner), 2);
         cuda.synchronize().unwrap();
         assert_eq!(Arc::strong_count(&owner), 1);
+    }
+
+    /// Streams are 1, the device's own, 2, that of copies, and 3, that of fetches. `LAST` has the digits of those that calls
+    /// were about, in order: after an 8 one that waits for an event, after a 9 one in which memory is freed.
+    const STREAMS: [(&str, &str); 4] = [
+        (
+            "cuStreamCreate",
+            "static MADE: AtomicUsize = AtomicUsize::new(1);
+             unsafe { *a.cast::<usize>() = MADE.fetch_add(1, SeqCst) }; 0",
+        ),
+        ("cuCtxGetCurrent", "unsafe { *a.cast::<usize>() = 1000 }; 0"),
+        ("cuCtxSetCurrent", "0"),
+        ("cuStreamSynchronize", "LAST.store(LAST.load(SeqCst) * 10 + a as usize, SeqCst); 0"),
+    ];
+
+    #[test]
+    fn a_block_that_nothing_fills_is_freed_after_its_allocation() {
+        let freed = "LAST.store(LAST.load(SeqCst) * 100 + 90 + b as usize, SeqCst); 0";
+        let special = [&STREAMS[..], &[("cuMemAllocHost_v2", "2"), ("cuMemFreeAsync", freed)]];
+        let (_libraries, cuda) = device(&special.concat(), HOPPER, 0);
+        let why = cuda.receive("test", 8 << 20, &mut |_, _| Ok(())).unwrap_err().to_string();
+        assert!(why.contains("cuMemAllocHost"), "{why}");
+        // The host waits for the stream of copies, and frees in the device's own.
+        assert_eq!(seen(&cuda).1, 291);
+    }
+
+    #[test]
+    fn what_was_there_at_a_moment_is_fetched_beside_what_was_asked_since() {
+        let pinned = "static mut PLACE: [u64; 8] = [0; 8];
+                      unsafe { *a.cast::<*mut u64>() = (&raw mut PLACE).cast() }; 0";
+        let waits = "LAST.store(LAST.load(SeqCst) * 100 + 80 + a as usize, SeqCst); 0";
+        let recorded = "LAST.store(LAST.load(SeqCst) * 10 + b as usize, SeqCst); 0";
+        let calls = [
+            ("cuMemAllocHost_v2", pinned),
+            ("cuStreamWaitEvent", waits),
+            ("cuEventRecord", recorded),
+        ];
+        let (_libraries, cuda) = device(&[&STREAMS[..], &calls].concat(), HOPPER, 0);
+        let block = cuda.allocate(32, false).unwrap();
+        let held = Held::new(&cuda, "test", &block).unwrap();
+        let moment = cuda.moment().unwrap();
+        held.give(0..32, &moment, &mut |_, _| Ok(())).unwrap();
+        // The moment is in the device's own stream; that of fetches waits for it, and has the event of what was fetched.
+        assert_eq!(seen(&cuda).1, 1833);
+        held.give(0..32, &Moment::default(), &mut |_, _| Ok(())).unwrap();
+        assert_eq!(seen(&cuda).1, 18331);
     }
 }

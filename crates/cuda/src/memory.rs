@@ -190,8 +190,8 @@ pub(crate) struct Block {
 impl Drop for Block {
     fn drop(&mut self) {
         // SAFETY: the block came from `allocate`; whatever used it was put into the device's stream
-        // before its last owner went away, and that stream waits for copies beside it. Fetches are
-        // over when whoever asked for them goes on.
+        // before its last owner went away, and that stream waits for copies beside it, or the host did
+        // where they failed. Fetches are over when whoever asked for them goes on.
         unsafe { self.home.free(self.address, self.bytes) }
     }
 }

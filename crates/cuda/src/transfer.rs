@@ -86,7 +86,12 @@ impl Cuda {
         fill: Fill<'_>,
     ) -> Result<Storage> {
         let (block, stream) = self.allocate_for_copies(bytes)?;
-        self.send(operation, bytes, block.address, stream, fill)?;
+        if let Err(error) = self.send(operation, bytes, block.address, stream, fill) {
+            // The block is freed in the device's own stream, which waits for nothing of this one yet, not even for
+            // its allocation. A device that fails here tells the next operation.
+            let _ = self.enter().map(|_entered| self.driver().wait(stream));
+            return Err(error);
+        }
         self.storage(block, bytes)
     }
 
@@ -163,14 +168,14 @@ impl Cuda {
         operation: &str,
         from: Address,
         bytes: usize,
-        at: &Moment,
+        moment: &Moment,
         take: Take<'_>,
     ) -> Result<()> {
         let (driver, home) = (self.driver(), self.home()?);
         let fault = |fault| self.fault(operation, fault);
         let len = |at: usize| PIECE.min(bytes - at);
         // A moment of another device says nothing about this one.
-        let mark = at.mark::<Mark>().filter(|mark| Arc::ptr_eq(&mark.home, home));
+        let mark = moment.mark::<Mark>().filter(|mark| Arc::ptr_eq(&mark.home, home));
         let stream = if mark.is_some() { home.fetches } else { home.stream };
         self.with_buffers(operation, stream, |buffers| {
             if let Some(Mark { passed, .. }) = mark {

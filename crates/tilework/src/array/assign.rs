@@ -8,6 +8,7 @@ use tilework_tape::Tape;
 use super::Array;
 use super::map::run_map_into;
 use super::operands::{Arg, common_device};
+use crate::device::Device;
 
 impl Array {
     /// Sets every element.
@@ -28,18 +29,28 @@ impl Array {
         self.store("assign", source.into())
     }
 
-    /// Copies an array of the same shape and dtype from another device, for the operation of this name, as it is at a moment
-    /// since which nobody wrote it: to the host as its pieces come, where both lie in one piece.
+    /// Copies an array of the same shape and dtype from another device into this one, which nobody else has, for the
+    /// operation of this name, as it is at a moment since which nobody wrote it: to the host as its pieces come, where both
+    /// lie in one piece.
+    ///
+    /// That nobody else has it is needed: the source's guard is held over all pieces and the target's taken for each, not
+    /// both at once in the order of addresses. Two copies could wait for each other, and others could see half of one.
     pub(crate) fn assign_from(
         &self,
         operation: &'static str,
         source: &Array,
-        at: &Moment,
+        moment: &Moment,
     ) -> Result<()> {
         let alike = (self.shape(), self.dtype()) == (source.shape(), source.dtype());
         let straight = alike && self.is_contiguous() && source.is_contiguous();
-        if source.device == self.device || !straight || !self.storage().is_on_host() {
-            return self.assign(&source.to_device_at(self.device, at)?);
+        let [from_host, to_host] = [source, self].map(|array| array.storage().is_on_host());
+        if source.device != self.device && !from_host && !to_host {
+            // What it has at a moment a device gives to the host alone: another one would get it after all that it does.
+            let here = source.to_device_at(Device::cpu(), moment)?;
+            return self.assign(&here.to_device(self.device)?);
+        }
+        if source.device == self.device || !straight || !to_host {
+            return self.assign(&source.to_device_at(self.device, moment)?);
         }
         if self.is_empty() {
             return Ok(());
@@ -48,7 +59,7 @@ impl Array {
         let [from, to] = [source, self].map(|array| array.offset() * size);
         // Over all pieces, so that none of them sees a write that others do not.
         let held = source.device.held(operation, source.storage())?;
-        held.give(from..from + self.len() * size, at, &mut |at, piece| {
+        held.give(from..from + self.len() * size, moment, &mut |at, piece| {
             self.device.upload(operation, piece, self.storage(), to + at)
         })
     }

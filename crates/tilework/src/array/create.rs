@@ -224,16 +224,16 @@ impl Array {
     }
 
     /// The elements that it has at a moment since which nobody wrote it, on another device.
-    pub(crate) fn to_device_at(&self, device: Device, at: &Moment) -> Result<Array> {
+    pub(crate) fn to_device_at(&self, device: Device, moment: &Moment) -> Result<Array> {
         if device == self.device {
             return Ok(self.clone());
         }
         let (compact, now) = (self.compact()?, Moment::default());
         if !compact.storage().is_on_host() && device.memory() == Memory::Host {
             // A copy that is compact is there later.
-            let at = if self.is_contiguous() { at } else { &now };
+            let moment = if self.is_contiguous() { moment } else { &now };
             let here = Array::unset("to_device", device, self.shape(), self.dtype())?;
-            here.assign_from("to_device", &compact, at)?;
+            here.assign_from("to_device", &compact, moment)?;
             return Ok(here);
         }
         let size = self.dtype().size();

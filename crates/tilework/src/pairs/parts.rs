@@ -146,18 +146,19 @@ impl Room {
 
     /// Takes the next part, which is the last thing that its device was asked for.
     pub(super) fn put(&mut self, part: Reduced, place: Place) -> Result<()> {
-        // What another device works on is fetched later: the next one is copied there, and begun, meanwhile.
-        let away = maker(&part).filter(|device| *device != self.home);
-        let waits = self.whole.is_none() || away.is_some();
-        let away = away.filter(|_| self.whole.is_some());
-        let moment = away.map_or(Ok(Moment::default()), Device::moment);
-        let moment = moment.map_err(|error| error.of("reduction"))?;
+        let fetched_at = match (maker(&part).filter(|it| *it != self.home), &self.whole) {
+            // What another device works on is fetched later: the next one is copied there, and begun, meanwhile.
+            (Some(away), Some(_)) => Some(away.moment().map_err(|error| error.of("reduction"))?),
+            // The only part is given as it is: there is nowhere to write it to.
+            (_, None) => Some(Moment::default()),
+            (None, Some(_)) => None,
+        };
         if let Some((part, place, moment)) = self.last.take() {
             self.write(&part, &place, &moment)?;
         }
-        match waits {
-            true => self.last = Some((part, place, moment)),
-            false => self.write(&part, &place, &moment)?,
+        match fetched_at {
+            Some(moment) => self.last = Some((part, place, moment)),
+            None => self.write(&part, &place, &Moment::default())?,
         }
         Ok(())
     }
