@@ -26,6 +26,7 @@ pub mod pairs_shapes;
 pub mod pairs_sizes;
 pub mod pairs_strict;
 pub mod pairs_strided;
+pub mod pairs_weights;
 pub mod reductions;
 pub mod values;
 

@@ -3,7 +3,7 @@
 use tilework_conformance::{
     Device, on, pairs, pairs_bounds, pairs_centred, pairs_course, pairs_golden, pairs_gradients,
     pairs_halves, pairs_kernels, pairs_nearest, pairs_parts, pairs_random, pairs_shapes,
-    pairs_sizes, pairs_strict, pairs_strided,
+    pairs_sizes, pairs_strict, pairs_strided, pairs_weights,
 };
 
 macro_rules! device {
@@ -130,6 +130,12 @@ fn few_long_vectors() {
 fn right_hand_sides() {
     pairs_shapes::right_hand_sides(Device::cpu());
     on(Device::parse("cuda:0"), pairs_shapes::right_hand_sides);
+}
+
+#[test]
+fn weights_as_written() {
+    pairs_weights::weights_as_written(Device::cpu());
+    on(Device::parse("cuda:0"), pairs_weights::weights_as_written);
 }
 
 #[test]

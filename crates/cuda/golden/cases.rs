@@ -72,6 +72,8 @@ const FILTER: &[File] = &[file("", 600, 700, false), file("_wide", 12_000, 4_000
 const BESIDE: &[File] = &[WEIGHTED[0], file("_weighted", 8_000, 40_000, false)];
 /// Strict, with exponentials that may be of any size, and of normal numbers.
 const STRICT: &[File] = &[ONE[0], file("_normal", 20_000, 3_000, false)];
+/// Weights that are as they are written, whatever the data.
+const ANY: &[File] = &[file("", 600, 700, false), file("_weighted", 20_000, 1_500, false)];
 /// So few pairs that the kernel is one that is compiled soon.
 const LITTLE: &[File] = &[file("", 50, 10, false)];
 
@@ -90,7 +92,7 @@ const fn case(
 const GAUSS: &str = "Exp(-SqDist(x,y) * s) * b";
 
 #[rustfmt::skip]
-pub(super) const CASES: [Case; 46] = [
+pub(super) const CASES: [Case; 47] = [
     case("gauss", "Sum", None, GAUSS, LONG_SUMS),
     Case { strict: true, ..case("gauss_strict", "Sum", None, GAUSS, STRICT) },
     Case { dtype: DType::Float64, ..case("gauss_float64", "Mean", None, GAUSS, THREADS) },
@@ -114,6 +116,7 @@ pub(super) const CASES: [Case; 46] = [
     case("sliced_gradient", "Sum", None, "Grad(Exp(-SqDist(u,v)) * b, u, b)", WEIGHTED),
     case("sliced_components", "Sum", None, "Exp(-SqDist(p,q)) * v", WEIGHTED),
     case("laplace", "Sum", None, "Exp(-Sqrt(SqDist(x,y))) * b", ONE),
+    case("laplace_columns", "Sum", None, "Exp(-Sqrt(SqDist(x,y))) * q", ANY),
     case("little", "Sum", None, GAUSS, LITTLE),
     case("little_wide", "LogSumExp", None, "-SqDist(p,q) * s", LITTLE),
     case("little_long", "ArgMin", None, "SqDist(u,v)", LITTLE),

@@ -22,7 +22,7 @@ pub(super) struct Choice {
 impl Choice {
     /// `Choice` of a plan's kernels, as bytes.
     pub(super) fn words(&self, plan: &Plan<'_>) -> Vec<u8> {
-        let expanded = u64::from(plan.sections.square.is_some());
+        let expanded = u64::from(plan.sections.square.is_some() || plan.right.is_some());
         let blocks_for_one = (self.blocks_for_one as u64) << 32;
         words(&[self.measured, self.refused, self.limit.to_bits(), expanded | blocks_for_one])
     }

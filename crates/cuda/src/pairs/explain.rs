@@ -82,7 +82,7 @@ impl Job<'_> {
         let blocks = format!("{groups} groups of 64 i by {} j on tensor cores", tiling.tile);
         lines.add("tiles", format!("{blocks}, in {stages} stages"));
         let rows = self.sizes.m.min(parts.rows);
-        let ranges = parts.cut(&tiling, rows, expanded.square.is_filter(), &self.sizes).ranges;
+        let ranges = parts.cut(&tiling, rows, expanded.is_filter(), &self.sizes).ranges;
         let together = match parts.batches {
             1 => String::new(),
             batches => format!(" of {batches} batches at once"),
@@ -192,10 +192,17 @@ impl Job<'_> {
             };
             return format!("direct: {why}; every operation is as it is written");
         };
+        let unless = match expanded.plan.may_give_up() {
+            true => ", but what overflows on its way",
+            false => "",
+        };
+        let Some(square) = expanded.square() else {
+            return format!("direct{unless}: weights are as they are written");
+        };
         let tape = expanded.plan.sections.tape;
         let about = if moved { " about a centre" } else { "" };
-        let form = match (chosen, expanded.square.leave()) {
-            _ if expanded.square.is_direct() => {
+        let form = match (chosen, square.leave()) {
+            _ if square.is_direct() => {
                 let limit = expanded.limit;
                 return format!(
                     "direct: accuracy is strict; every operation is as it is written, but for exponents in blocks whose \
@@ -211,36 +218,32 @@ impl Job<'_> {
             (_, None) => format!("expanded square{about}"),
             (_, Some(leave)) => format!(
                 "{}{about}, float16 heads and tails on tensor cores, left every {leave} of {}",
-                if expanded.square.is_product() { "inner product" } else { "expanded square" },
-                expanded.square.dim(tape)
+                if square.is_product() { "inner product" } else { "expanded square" },
+                square.dim(tape)
             ),
         };
         let (most, limit) = (x.max(y), expanded.limit);
-        if expanded.square.is_as_good(tape) {
+        if square.is_as_good(tape) {
             if chosen.is_none() {
                 return format!("{form}: norms of the exponent up to {most:.3}, limit {limit:.3}");
             }
-            let error = expanded.square.error(tape) / 2.0 * f64::from(f32::EPSILON) / 2.0;
+            let error = square.error(tape) / 2.0 * f64::from(f32::EPSILON) / 2.0;
             return format!("{form}: error of the product <= {error:.1e} of the norms' product");
         }
-        if expanded.square.is_filter() && chosen.is_none() {
+        if square.is_filter() && chosen.is_none() {
             return format!("{form}: norms up to {most:.3} leave the range of a filter");
         }
-        if expanded.square.is_filter() {
-            let doubt = (x + y) * expanded.square.doubt(tape);
+        if square.is_filter() {
+            let doubt = (x + y) * square.doubt(tape);
             return format!(
                 "{form}: a filter within {doubt:.1e}, what passes is computed directly"
             );
         }
         // Norms about a centre count for more, and are shown as they are.
-        let dim = expanded.square.dim(tape);
-        let counted = match moved && expanded.square.leave().is_none() {
+        let dim = square.dim(tape);
+        let counted = match moved && square.leave().is_none() {
             true => square::fused(dim) / square::fused_about(dim),
             false => 1.0,
-        };
-        let unless = match expanded.plan.may_give_up() {
-            true => ", but what overflows on its way",
-            false => "",
         };
         format!(
             "{form}{unless}: norms of the exponent up to {:.3}, limit {:.3}, error of the exponent \

@@ -46,11 +46,16 @@ impl Printer<'_, '_> {
         let (folding, does) = (&plan.folding, plan.does());
         let mut text = self.of_sections(plan.difference.is_some())?;
         let by_tiles = does != Does::Fold || self.sections.by_tiles();
-        if let Some(square) = self.sections.square.filter(|_| by_tiles) {
-            // An inner product is part of a square that is scaled so.
-            let part = if square.is_product() { "-0.5 * " } else { "" };
-            let scale = self.scale(square);
-            text += &format!("FN f64 scale(const Once& p) {{ return {part}(f64){scale}; }}\n");
+        if by_tiles {
+            let scale = match self.sections.square {
+                // An inner product is part of a square that is scaled so.
+                Some(square) if square.is_product() => {
+                    format!("-0.5 * (f64){}", self.scale(square))
+                }
+                Some(square) => format!("(f64){}", self.scale(square)),
+                None => "1".to_owned(),
+            };
+            text += &format!("FN f64 scale(const Once& p) {{ return {scale}; }}\n");
         }
         let given = match &self.sections.long {
             _ if by_tiles => "const T (&square)[G], ",
@@ -130,10 +135,9 @@ impl Printer<'_, '_> {
 
     /// The members of a section's structure, wider numbers first, so that there is no gap between them.
     fn members(&self, per: Per) -> String {
-        let square = self.sections.square;
         let size = |slot: SlotId| self.sections.tape.slot(slot).dtype.size();
-        let own = square.map_or(0, |square| size(square.distance));
-        let moved = square.and_then(|square| square.moved);
+        let own = self.sections.norm().map_or(0, DType::size);
+        let moved = self.sections.square.and_then(|square| square.moved);
         let held = self.sections.held_by(per).filter(|slot| Some(*slot) != moved);
         let mut held: Vec<SlotId> = held.collect();
         held.sort_by_key(|&slot| Reverse(size(slot)));

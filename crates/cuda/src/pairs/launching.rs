@@ -220,7 +220,10 @@ impl Job<'_> {
             Some(centres) if plan.sections.by_tiles() => {
                 self.measure_wide(cuda, session, expanded, [largest.address, centres.address])?;
             }
-            _ => self.measure_narrow(cuda, session, plan, largest.address)?,
+            _ if expanded.square().is_some() => {
+                self.measure_narrow(cuda, session, plan, largest.address)?;
+            }
+            _ => {}
         }
         Ok(Measured { largest, centres })
     }

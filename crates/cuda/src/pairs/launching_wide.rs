@@ -85,7 +85,7 @@ impl Job<'_> {
         expanded: &Expanded<'_>,
     ) -> Result<Block> {
         let plan = &expanded.plan;
-        let depth = expanded.square.dim(plan.sections.tape) as usize;
+        let depth = expanded.depth();
         let centres = cuda.allocate_block(self.sizes.batches * depth * size_of::<f32>())?;
         let differences = plan.right.as_ref().is_some_and(|right| right.of.difference.is_some());
         if !plan.sections.by_tiles() && !differences {
@@ -164,7 +164,7 @@ impl Job<'_> {
             }
             let flags = [part.goes_on(), part.ends(self.sizes.n)];
             let wide = self.wide(expanded, Some((&scratch, &parts, firsts[slice])), centres, flags);
-            let cut = parts.cut(&plan.tiling, part.rows, expanded.square.is_filter(), &self.sizes);
+            let cut = parts.cut(&plan.tiling, part.rows, expanded.is_filter(), &self.sizes);
             let here = Some((slice, part.batches.start, part.from[1]));
             let (modules, nest) = (&modules, &nests[slice]);
             let launch =
@@ -207,13 +207,13 @@ impl Job<'_> {
 
     /// Allocates what the largest part needs.
     fn scratch(&self, cuda: &Cuda, expanded: &Expanded<'_>, parts: &Parts) -> Result<Scratch> {
-        let Expanded { plan, square, .. } = expanded;
+        let plan = &expanded.plan;
         let right = plan.tiling.wide.map_or(0, |wide| wide.right) * RIGHT_BYTES;
         let (monoid, shape) = (plan.folding.monoid(), plan.folding.shape);
         // The largest buffer of states is that of a whole piece, or of what is left at the end.
         let last = self.sizes.m - (self.sizes.m - 1) / parts.rows * parts.rows;
         let states = [parts.rows.min(self.sizes.m), last].map(|rows| {
-            rows * parts.cut(&plan.tiling, rows, square.is_filter(), &self.sizes).ranges
+            rows * parts.cut(&plan.tiling, rows, expanded.is_filter(), &self.sizes).ranges
         });
         let states = parts.batches * states.into_iter().max().unwrap_or(0);
         let (rows, columns) = (parts.batches * parts.rows, parts.batches * parts.columns);
@@ -239,28 +239,28 @@ impl Job<'_> {
     }
 
     /// The sizes of the parts of a call.
-    pub(super) fn parts(&self, Expanded { plan, square, .. }: &Expanded<'_>) -> Parts {
+    pub(super) fn parts(&self, expanded: &Expanded<'_>) -> Parts {
+        let plan = &expanded.plan;
         let right = plan.tiling.wide.map_or(0, |wide| wide.right) * RIGHT_BYTES;
-        let depth = square.dim(plan.sections.tape) as usize;
         let bytes = [beside(plan) + right, plan.folding.state_bytes()];
-        Parts::new(&plan.tiling, depth, bytes, &self.sizes)
+        Parts::new(&plan.tiling, expanded.depth(), bytes, &self.sizes)
     }
 
     /// `Wide` of the kernels, as bytes.
     fn wide(
         &self,
-        Expanded { plan, square, .. }: &Expanded<'_>,
+        expanded: &Expanded<'_>,
         part: Option<(&Scratch, &Parts, usize)>,
         centres: Address,
         [goes_on, ends]: [bool; 2],
     ) -> Vec<u8> {
-        let tape = plan.sections.tape;
-        let depth = square.dim(tape);
+        let (plan, square) = (&expanded.plan, expanded.square());
+        let (tape, depth) = (plan.sections.tape, expanded.depth() as u32);
         let scratch = |of: fn(&Scratch) -> Address| part.map_or(0, |(scratch, ..)| of(scratch));
         let count = |of: fn(&Parts) -> usize| part.map_or(0, |(_, parts, _)| of(parts) as u32);
         let depths = plan.tiling.wide.map_or(0, |wide| wide.depths) as u32;
         let [of_norm, of_split, of_largest, of_later, of_centre] =
-            square.shares(tape).map(|share| share as f32);
+            square.map_or([0.0; 5], |square| square.shares(tape)).map(|share| share as f32);
         let right = plan.right.as_ref().map(|right| right.of);
         let difference = right.and_then(|right| right.difference);
         WideWords {
@@ -274,7 +274,7 @@ impl Job<'_> {
             column_count: count(|it| it.columns),
             depth,
             deep: if depths == 0 { 1 } else { depth.div_ceil(depths) },
-            error: square.doubt(tape) as f32,
+            error: square.map_or(0.0, |square| square.doubt(tape)) as f32,
             least: SUBNORMAL * depth as f32,
             of_norm,
             of_split,

@@ -130,11 +130,11 @@ mod tests {
                 capability: (9, 0),
             };
             let expanded = Plans::new(&forms, folding, sizes).expanded;
-            let Some(Expanded { plan, square, limit }) =
-                expanded.filter(|it| it.plan.folding.logarithm)
+            let Some(Expanded { plan, limit }) = expanded.filter(|it| it.plan.folding.logarithm)
             else {
                 continue;
             };
+            let square = plan.sections.square.unwrap();
             let exponent = 4.0 * limit / square.shares(plan.sections.tape)[0];
             assert!(exponent < 60.0, "{exponent} of {dim} components");
             seen += 1;

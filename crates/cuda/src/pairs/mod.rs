@@ -195,12 +195,29 @@ struct Job<'r> {
     batches: Nest,
 }
 
-/// A plan with a square expanded, or with exponentials of normal numbers, to be used if the data allow it.
+/// A plan with a square expanded, with exponentials of normal numbers, or with weights that are multiplied by right-hand
+/// sides, to be used if the data allow it.
 struct Expanded<'r> {
     plan: Plan<'r>,
-    square: Square,
     /// The largest norms of data that allow it.
     limit: f64,
+}
+
+impl Expanded<'_> {
+    /// The square that norms are measured for; none where weights are computed as they are written.
+    fn square(&self) -> Option<&Square> {
+        self.plan.sections.square.as_ref()
+    }
+
+    /// Components of its points.
+    fn depth(&self) -> usize {
+        self.square().map_or(0, |square| square.dim(self.plan.sections.tape) as usize)
+    }
+
+    /// Whether it only finds candidates, of which equal ones have an order.
+    fn is_filter(&self) -> bool {
+        self.square().is_some_and(Square::is_filter)
+    }
 }
 
 impl<'r> Job<'r> {
@@ -322,7 +339,7 @@ impl<'r> Plans<'r> {
             // Nothing is measured before differences, so that only blocks can choose.
             let suits = !square.is_direct() || choose(&plan);
             let limit = square.limit(tape);
-            (suits && plan.fits(&sizes)).then_some(Expanded { plan, square, limit })
+            (suits && plan.fits(&sizes)).then_some(Expanded { plan, limit })
         });
         let beside = expanded.as_ref().filter(|it| choose(&it.plan));
         let beside = beside.map(|it| Plan::beside(tape, folding, sizes, &it.plan));
@@ -347,7 +364,7 @@ fn summed<'r>(forms: &'r Forms<'r>, folding: Folding, sizes: Sizes) -> Option<Ex
     }
     let limit = square.limit(&columns.tape);
     let difference = Some(columns.difference);
-    Some(Expanded { plan: Plan { difference, ..plan }, square, limit })
+    Some(Expanded { plan: Plan { difference, ..plan }, limit })
 }
 
 /// A plan that sums exponentials for their logarithm, on tensor cores.
@@ -357,17 +374,22 @@ fn logarithms<'r>(forms: &'r Forms<'r>, folding: Folding, sizes: Sizes) -> Optio
     let square = expanded(tape, &folding, &sizes).filter(|square| square.leave().is_some())?;
     let plan = Plan::new(tape, folding, sizes, Some(square));
     let limit = square.limit(tape);
-    plan.fits(&sizes).then_some(Expanded { plan, square, limit })
+    plan.fits(&sizes).then_some(Expanded { plan, limit })
 }
 
-/// A plan that multiplies weights by right-hand sides, where that may pay.
+/// A plan that multiplies weights by right-hand sides, where that may pay: weights of a square that may be expanded, or as they
+/// are written.
 fn weighted<'r>(forms: &'r Forms<'r>, folding: Folding, sizes: Sizes) -> Option<Expanded<'r>> {
     let (right, slices) = (forms.right.as_ref()?, forms.for_tensor_cores.as_ref());
     let folding = folding.sliced(slices);
-    let square = wide::weighed(right, &folding, &sizes)?;
-    let limit = square.limit(&right.weight);
+    let square = wide::weighed(right, &folding, &sizes);
+    if square.is_none() && !wide::weighs_as_written(right, &folding, &sizes) {
+        return None;
+    }
+    // Without a square nothing is measured that could be beyond a limit.
+    let limit = square.map_or(f64::INFINITY, |square| square.limit(&right.weight));
     let plan = Plan { slices, ..Plan::weighted(right, folding, sizes, square) };
-    Some(Expanded { plan, square, limit })
+    Some(Expanded { plan, limit })
 }
 
 /// The square that may be expanded, and how, where that may pay; of a strict formula the one whose exponentials may be

@@ -36,7 +36,10 @@ impl Printer<'_, '_> {
     /// What an expanded square adds to the structures at their end: the centre; of i, -2c x (x where differences are
     /// taken) and c |x|^2; of j, what is not at the beginning.
     pub(super) fn last_members(&self, per: Per) -> String {
-        let Some(square) = self.sections.square else { return String::new() };
+        let Some(square) = self.sections.square else {
+            let has_norm = self.sections.norm().is_some() && matches!(per, Per::I | Per::J);
+            return if has_norm { "T norm; ".to_owned() } else { String::new() };
+        };
         let (centred, by_tiles) = (self.sections.is_centred(), self.sections.by_tiles());
         match per {
             Per::Once if centred => "const T* centre; ".to_owned(),

@@ -149,14 +149,14 @@ impl<'a> Plan<'a> {
         self.tiling.skeleton(&self.sections)
     }
 
-    /// A plan that multiplies weights by right-hand sides.
+    /// A plan that multiplies weights, of which a square may be expanded, by right-hand sides.
     pub(super) fn weighted(
         right: &'a Right,
         folding: Folding,
         sizes: Sizes,
-        square: Square,
+        square: Option<Square>,
     ) -> Plan<'a> {
-        let sections = Sections::new(&right.weight, false, Some(square), false);
+        let sections = Sections::of_weight(&right.weight, square);
         let tiling = wide::tiling(&sections, &folding, right.columns(), sizes.m);
         let sides = Sections::of_sides(&right.sides);
         Plan::of(sections, folding, tiling, sizes, Some(Sides { of: right, sections: sides }))

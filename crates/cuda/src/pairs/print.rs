@@ -300,8 +300,8 @@ fn numbers(plan: &Plan<'_>) -> String {
     });
     let asked = plan.asked.map(|asked| ("TILES_AT", asked.tiles_at));
     let of_tiles = wide.into_iter().flat_map(|wide| tiles(plan, wide));
-    let of_points = wide.and(plan.sections.square).map(|square| {
-        let [x, _] = points(plan, &square);
+    let of_points = wide.map(|_| {
+        let [x, _] = points(plan);
         format!("typedef {} Stored;\n", storage(plan.sections.tape.slot(x).dtype))
     });
     let loops = match plan.tiling.few_pairs {
@@ -337,41 +337,40 @@ fn numbers(plan: &Plan<'_>) -> String {
     )
 }
 
-/// The inputs that are points. Where threads compute squares of others, nobody asks.
-fn points(plan: &Plan<'_>, square: &Square) -> [SlotId; 2] {
-    square.inputs(plan.sections.tape).unwrap_or([square.x, square.y])
+/// The inputs that are points. Where threads compute squares of others, or none, nobody asks.
+fn points(plan: &Plan<'_>) -> [SlotId; 2] {
+    let square = plan.sections.square;
+    square.and_then(|square| square.inputs(plan.sections.tape)).unwrap_or_default()
 }
 
 /// Names and sizes of a plan on tensor cores.
-fn tiles(plan: &Plan<'_>, wide: Wide) -> impl Iterator<Item = (&'static str, usize)> {
+fn tiles(plan: &Plan<'_>, wide: Wide) -> [(&'static str, usize); 18] {
     let Wide {
         groups, stages, resident, depths, shallow, leaves_per_tile, right, stage, kept, ..
     } = wide;
     let differs = plan.right.as_ref().is_some_and(|right| right.of.difference.is_some());
-    let square = plan.sections.square.into_iter();
-    square.flat_map(move |square| {
-        let [x, y] = points(plan, &square);
-        [
-            ("GROUPS", groups),
-            ("COLUMNS", plan.tiling.tile),
-            ("STAGES", stages),
-            ("STAGE_BYTES", stage),
-            ("KEPT_BYTES", kept),
-            ("RESIDENT", resident.into()),
-            ("DEPTHS", depths),
-            ("SHALLOW", shallow.into()),
-            ("PARTS", leaves_per_tile),
-            ("LEAVE", square.leave().unwrap_or(SIDE)),
-            ("OUTSIDE", square.outside.is_some().into()),
-            ("PRODUCT", square.is_product().into()),
-            ("POINT_X", x.into()),
-            ("POINT_Y", y.into()),
-            ("RIGHT", right),
-            ("WAITING", WAITING),
-            ("EIGHT", EIGHT),
-            ("DIFFERS", differs.into()),
-        ]
-    })
+    let square = plan.sections.square.as_ref();
+    let [x, y] = points(plan);
+    [
+        ("GROUPS", groups),
+        ("COLUMNS", plan.tiling.tile),
+        ("STAGES", stages),
+        ("STAGE_BYTES", stage),
+        ("KEPT_BYTES", kept),
+        ("RESIDENT", resident.into()),
+        ("DEPTHS", depths),
+        ("SHALLOW", shallow.into()),
+        ("PARTS", leaves_per_tile),
+        ("LEAVE", square.and_then(Square::leave).unwrap_or(SIDE)),
+        ("OUTSIDE", square.is_some_and(|square| square.outside.is_some()).into()),
+        ("PRODUCT", square.is_some_and(Square::is_product).into()),
+        ("POINT_X", x.into()),
+        ("POINT_Y", y.into()),
+        ("RIGHT", right),
+        ("WAITING", WAITING),
+        ("EIGHT", EIGHT),
+        ("DIFFERS", differs.into()),
+    ]
 }
 
 /// Names of what is known of exponents: whether shifted sums are of powers of two, for which the card has an instruction,

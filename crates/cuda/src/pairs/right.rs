@@ -166,7 +166,8 @@ impl Right {
     /// products.
     pub(super) fn sliced(tape: &Tape, folding: &Folding) -> Option<(Right, Option<Slices>)> {
         let right = Right::new(tape)?;
-        let points = Square::find(&right.weight, folding)?.dim(&right.weight);
+        // Weights without a square are as they are written, so that nothing is beside them.
+        let points = Square::find(&right.weight, folding).map_or(0, |it| it.dim(&right.weight));
         let most = if points <= NARROW { MOST } else { MOST_OF_BOTH };
         if right.columns() <= most {
             return Some((right, None));

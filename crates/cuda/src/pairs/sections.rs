@@ -35,6 +35,8 @@ pub(super) struct Sections<'a> {
     pub(super) terms: Vec<Term>,
     /// A squared distance that is computed in another form than it is written, or whose exponential is.
     pub(super) square: Option<Square>,
+    /// Whether it is of the weights of right-hand sides, where rows and j have norms in any case.
+    is_weight: bool,
     /// Whether all threads bring long vectors of j together, to shared memory.
     pub(super) together: bool,
     /// The constants that are arguments of the kernel.
@@ -58,6 +60,11 @@ impl<'a> Sections<'a> {
         let long = if square.is_none() && together { Long::find(tape) } else { None };
         let unheld = long.as_ref().map_or(Vec::new(), |long| long.vectors.clone());
         Sections::with(tape, sums, square, together, (long, unheld))
+    }
+
+    /// The sections of weights of right-hand sides.
+    pub(super) fn of_weight(tape: &'a Tape, square: Option<Square>) -> Sections<'a> {
+        Sections { is_weight: true, ..Sections::new(tape, false, square, false) }
     }
 
     /// The sections of right-hand sides, whose numbers are asked for one by one.
@@ -105,6 +112,7 @@ impl<'a> Sections<'a> {
             run,
             terms,
             square,
+            is_weight: false,
             together,
             arguments: arguments::of(tape),
             long,
@@ -181,6 +189,12 @@ impl<'a> Sections<'a> {
         self.square.is_some_and(|square| square.leave().is_some())
     }
 
+    /// The dtype of the norms that rows and j have.
+    pub(super) fn norm(&self) -> Option<DType> {
+        let of_square = self.square.map(|square| self.tape.slot(square.distance).dtype);
+        of_square.or(self.is_weight.then_some(DType::Float32))
+    }
+
     /// Whether threads compute the square of points that they move to a centre.
     pub(super) fn is_centred(&self) -> bool {
         self.together && self.square.is_some_and(|square| square.centred)
@@ -214,12 +228,14 @@ impl<'a> Sections<'a> {
 
     /// Bytes of a section's structure, rounded up to whole ones of its widest numbers.
     pub(super) fn bytes(&self, section: Per) -> usize {
-        let norms = self.square.map_or(0, |square| match section {
-            Per::I if self.by_tiles() => bytes(self.tape, square.distance),
-            Per::I => bytes(self.tape, square.x) + bytes(self.tape, square.distance),
-            Per::J => bytes(self.tape, square.distance),
+        let product = self.square.filter(|_| !self.by_tiles());
+        let norms = match (self.norm(), section) {
+            (Some(norm), Per::I) => {
+                norm.size() + product.map_or(0, |square| bytes(self.tape, square.x))
+            }
+            (Some(norm), Per::J) => norm.size(),
             _ => 0,
-        });
+        };
         let point = self.placed().filter(|_| section == Per::J);
         let norms = norms + point.map_or(0, |square| bytes(self.tape, square.y));
         let held = self.held_by(section).map(|slot| bytes(self.tape, slot)).sum::<usize>();

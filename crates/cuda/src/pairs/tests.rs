@@ -259,7 +259,7 @@ fn what_takes_longest_is_compiled_first() {
     each_plans(HOPPER, |name, _, plans| {
         let Some(expanded) = plans.expanded else { return };
         let [written, other] = [&plans.direct, &expanded.plan].map(|plan| Unit::Pairs.turn(plan));
-        let kind = match (expanded.plan.tiling.wide.is_some(), expanded.square.is_filter()) {
+        let kind = match (expanded.plan.tiling.wide.is_some(), expanded.is_filter()) {
             (false, _) => 0,
             (_, true) => 1,
             _ => 2,
@@ -371,6 +371,8 @@ const FRAME: usize = 112;
 #[test]
 fn what_is_compiled_needs_little_local_memory() {
     const GAUSS: &str = "Exp(-SqDist(x,y)) * b";
+    const LAPLACE: &str = "Exp(-Sqrt(SqDist(x,y))) * b";
+    const MATERN: &str = "(1 + Sqrt(SqDist(x,y)) + SqDist(x,y) / 3) * Exp(-Sqrt(SqDist(x,y))) * b";
     const GRADIENT: &str = "Grad(Exp(-SqDist(x,y)) * b, x, b)";
     const BOTH: &str = "Concat(Exp(-SqDist(x,y)) * b, Grad(Exp(-SqDist(x,y)) * b, x, b))";
     let (mut sources, mut seen) = (Vec::new(), HashSet::new());
@@ -382,6 +384,13 @@ fn what_is_compiled_needs_little_local_memory() {
         ("Sum", None, GAUSS, 3, 16, F32, false),
         ("Sum", None, GAUSS, 3, 128, F32, false),
         ("Sum", None, GAUSS, 64, 64, F32, false),
+        ("Sum", None, LAPLACE, 3, 24, F32, false),
+        ("Sum", None, LAPLACE, 9, 32, F32, false),
+        ("Sum", None, LAPLACE, 9, 128, F32, false),
+        ("Sum", None, MATERN, 3, 24, F32, false),
+        ("Sum", None, MATERN, 9, 32, F32, false),
+        ("Sum", None, MATERN, 9, 128, F32, false),
+        ("Sum", None, "Cos((x|y)) * Exp(-Sum(Abs(x - y))) * b", 9, 32, F32, false),
         ("Sum", None, GAUSS, 3, 1, DType::Float64, false),
         ("Sum", None, BOTH, 10, 1, F32, false),
         ("Sum", None, BOTH, 64, 1, F32, false),

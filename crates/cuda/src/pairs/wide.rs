@@ -82,6 +82,9 @@ const BESIDE: usize = 32;
 /// Numbers of an i beside its point that registers have room for, where pairs are weights whose squares threads compute.
 const BESIDE_NARROW: usize = 4;
 
+/// Columns up to which threads compute each weight that is as it is written once.
+const FEW_COLUMNS: usize = 16;
+
 /// Words of a row's state that registers have room for.
 const STATE_WORDS: usize = 48;
 
@@ -211,16 +214,42 @@ pub(super) fn weighed(right: &Right, folding: &Folding, sizes: &Sizes) -> Option
     fits.then_some(Square { products, ..square })
 }
 
+/// Whether weights are multiplied by right-hand sides as they are written, where that pays: of so many columns that threads
+/// would compute each weight twice. They need registers for what they are made of, as much as narrow points take.
+pub(super) fn weighs_as_written(right: &Right, folding: &Folding, sizes: &Sizes) -> bool {
+    let tape = &right.weight;
+    let sections = Sections::of_weight(tape, None);
+    let numbers = |per: Per| sections.bytes(per) / size_of::<f32>();
+    let most = NARROW as usize + BESIDE_NARROW;
+    // Vectors of pairs that are stored, each for two j at once.
+    let stored =
+        sections.steps(Per::Pair).filter(|(slot, _)| !sections.passing[usize::from(*slot)]);
+    let stored = stored.map(|(slot, _)| tape.slot(slot).len as usize);
+    let room = numbers(Per::I) <= most
+        && numbers(Per::J) <= most + BESIDE
+        && stored.filter(|&len| len > 1).sum::<usize>() <= most;
+    right.dim > FEW_COLUMNS
+        && right.difference.is_none()
+        && folding.monoid() == Monoid::Add
+        && !folding.compensated
+        && !folding.strict
+        && folding.accumulates == DType::Float32
+        && room
+        && takes_floats(folding, sizes)
+        && Worth::of_columns(right.dim, None).pays(sizes)
+}
+
+/// Whether there are tensor cores for what is computed, and few enough batches.
+fn takes_floats(folding: &Folding, sizes: &Sizes) -> bool {
+    sizes.capability == HOPPER && folding.computes == DType::Float32 && sizes.batches <= BATCHES
+}
+
 /// Whether there are tensor cores that take these numbers, and few enough batches.
 fn on_hopper(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> bool {
     let slots = [Some(square.x), square.factor(), Some(square.difference), Some(square.scaled)];
     let single = slots.iter().flatten().all(|&slot| tape.slot(slot).dtype == DType::Float32);
     let centres = sizes.batches * square.dim(tape) as usize * size_of::<f32>();
-    sizes.capability == HOPPER
-        && single
-        && folding.computes == DType::Float32
-        && sizes.batches <= BATCHES
-        && centres <= CENTRE_BYTES
+    takes_floats(folding, sizes) && single && centres <= CENTRE_BYTES
 }
 
 /// Whether points can be made into tiles.
@@ -499,10 +528,10 @@ mod tests {
                     let beside = plan.sections.bytes(Per::J).next_multiple_of(8);
                     let beside = beside + wide.right * RIGHT_BYTES;
                     let state = plan.folding.state_bytes();
-                    let depth = expanded.square.dim(plan.sections.tape) as usize;
+                    let depth = expanded.depth();
                     let parts = Parts::new(&plan.tiling, depth, [beside, state], &sizes);
                     let rows = m.min(parts.rows);
-                    let cut = parts.cut(&plan.tiling, rows, expanded.square.is_filter(), &sizes);
+                    let cut = parts.cut(&plan.tiling, rows, expanded.is_filter(), &sizes);
                     let bytes = (parts.rows + parts.columns) * parts.row
                         + parts.columns * beside
                         + rows * cut.ranges * state;
