@@ -157,7 +157,7 @@ EMULATOR := target/emulator
 CAPABILITY ?= 80
 ifeq ($(CAPABILITY),90)
 EMULATED ?= --test pairs -- --exact gradients_of_many infinite_sums large_exponents long_gradients masked_weights \
-  nearest_by_distance nearest_on_a_line right_hand_sides values_with_gradients wide_gradients wide_results
+  halves nearest_by_distance nearest_on_a_line right_hand_sides values_with_gradients weights_as_written wide_gradients wide_results
 else
 EMULATED ?= --test pairs -- --exact cuda::formulas cuda::reductions cuda::batches cuda::partials cuda::gradients \
   cuda::odds_and_ends cuda::random_formulas counts equal_terms exponents few_rows gradients_of_many gradients_of_narrow_types infinite_sums \

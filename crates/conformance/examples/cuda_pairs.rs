@@ -57,7 +57,7 @@ fn works() -> Vec<Work> {
     let n = 100_000;
     let other =
         |name, reduction, k, formula, dim| Work { reduction, k, formula, ..base(name, dim, n) };
-    let distance = "SqDist(x,y)";
+    let (distance, laplace) = ("SqDist(x,y)", "Exp(-Sqrt(SqDist(x,y))) * b");
     let (logarithm, both) = (
         "-SqDist(x,y) * s",
         "Concat(Exp(-SqDist(x,y) * s) * b, Grad(Exp(-SqDist(x,y) * s) * b, x, b))",
@@ -70,7 +70,7 @@ fn works() -> Vec<Work> {
         base("gauss D=10", 10, n),
         base("gauss D=64", 64, n),
         base("gauss D=784 N=1e4", 784, 10_000),
-        other("exp(-sqrt) D=3", "Sum", None, "Exp(-Sqrt(SqDist(x,y))) * b", 3),
+        other("exp(-sqrt) D=3", "Sum", None, laplace, 3),
         other("argmin D=3", "ArgMin", None, distance, 3),
         other("argmin D=10", "ArgMin", None, distance, 10),
         other("argmin D=64", "ArgMin", None, distance, 64),
@@ -88,6 +88,16 @@ fn works() -> Vec<Work> {
         Work { sizes: (1, 100, 10_000_000), ..base("gauss M=100 N=1e7", 3, n) },
         Work { width: 16, ..base("gauss width 16", 3, n) },
         Work { width: 128, ..base("gauss width 128", 3, n) },
+        Work { width: 64, ..other("exp(-sqrt) width 64", "Sum", None, laplace, 3) },
+        Work { dtype: DType::Float16, ..base("gauss float16 D=64", 64, n) },
+        Work {
+            dtype: DType::Float16,
+            ..other("argmin float16 D=64", "ArgMin", None, distance, 64)
+        },
+        Work {
+            sizes: (1, 10_000, 1_000_000),
+            ..other("argmin M=1e4 N=1e6 D=64", "ArgMin", None, distance, 64)
+        },
         Work { dtype: DType::Float64, ..base("gauss float64", 3, n) },
         Work { dtype: DType::Float64, ..other("argmin float64", "ArgMin", None, distance, 3) },
         Work { sizes: (64, 2000, 2000), ..base("gauss 64 x 2000 x 2000", 3, n) },
