@@ -24,14 +24,14 @@ macro_rules! texts {
 
 /// Names and texts of the files, which a machine with a card may not have.
 #[rustfmt::skip]
-const TEXTS: [(&str, &str); 75] = texts![
+const TEXTS: [(&str, &str); 79] = texts![
     "attention", "attention_wide", "points_again", "points_again_weighted", "products", "products_wide",
     "shifted", "shifted_expanded", "shifted_exponents", "shifted_exponents_wide",
     "shifted_fused", "shifted_fused_wide",
     "choices", "cosines", "counted", "extremes", "farthest_hundred", "gauss", "gauss_centred", "gauss_expanded", "gauss_float64",
     "gauss_float64_expanded", "gauss_half", "gauss_half_expanded", "gauss_strict", "gauss_strict_normal", "gradient",
-    "half_gradient", "half_gradient_weighted", "half_logarithm", "half_logarithm_wide", "half_nearest", "half_nearest_wide",
-    "gradient_columns", "incoming", "incoming_weighted", "laplace", "laplace_columns", "laplace_columns_weighted", "little", "little_hundred", "little_long", "little_wide", "logarithm", "logarithm_expanded", "long_gradient",
+    "half_columns", "half_columns_columns", "half_gradient", "half_gradient_weighted", "half_logarithm", "half_logarithm_wide", "half_nearest", "half_nearest_wide",
+    "gradient_columns", "incoming", "incoming_weighted", "laplace", "laplace_columns", "laplace_columns_weighted", "laplace_scaled", "laplace_scaled_weighted", "little", "little_hundred", "little_long", "little_wide", "logarithm", "logarithm_expanded", "long_gradient",
     "long_gradient_weighted", "long_logarithm", "long_logarithm_wide", "long_nearest",
     "long_nearest_ten", "long_nearest_ten_wide", "long_nearest_wide", "long_vectors",
     "long_vectors_wide", "long_weighted", "long_weighted_wide", "many_components",

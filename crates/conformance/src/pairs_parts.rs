@@ -250,7 +250,7 @@ pub(crate) fn assert_form(
 /// cuts long arrays, too.
 pub fn streamed_of_many(device: Device) {
     // Blocks have 64 MiB of y, and of b where a formula needs it. Tensor cores take filters of so many j where there are
-    // enough rows for a third of the multiprocessors.
+    // enough rows (`worth.rs`).
     let sizes = match is_card(device) {
         true => [(6_003, 600_011, 64), (1_003, 11_300_003, 3)],
         false => [(2, 600_011, 64), (1, 11_300_003, 3)],

@@ -92,7 +92,7 @@ const fn case(
 const GAUSS: &str = "Exp(-SqDist(x,y) * s) * b";
 
 #[rustfmt::skip]
-pub(super) const CASES: [Case; 47] = [
+pub(super) const CASES: [Case; 49] = [
     case("gauss", "Sum", None, GAUSS, LONG_SUMS),
     Case { strict: true, ..case("gauss_strict", "Sum", None, GAUSS, STRICT) },
     Case { dtype: DType::Float64, ..case("gauss_float64", "Mean", None, GAUSS, THREADS) },
@@ -116,6 +116,7 @@ pub(super) const CASES: [Case; 47] = [
     case("sliced_gradient", "Sum", None, "Grad(Exp(-SqDist(u,v)) * b, u, b)", WEIGHTED),
     case("sliced_components", "Sum", None, "Exp(-SqDist(p,q)) * v", WEIGHTED),
     case("laplace", "Sum", None, "Exp(-Sqrt(SqDist(x,y))) * b", ONE),
+    case("laplace_scaled", "Mean", None, "Exp(-Sqrt(SqDist(x,y))) * (q * Sum(b))", ANY),
     case("laplace_columns", "Sum", None, "Exp(-Sqrt(SqDist(x,y))) * q", ANY),
     case("little", "Sum", None, GAUSS, LITTLE),
     case("little_wide", "LogSumExp", None, "-SqDist(p,q) * s", LITTLE),
@@ -140,6 +141,7 @@ pub(super) const CASES: [Case; 47] = [
     case("counted", "Count", None, "Extract(Concat(x * y, b), 1, 3)", ONE),
     Case { dtype: DType::Float16, ..case("half_logarithm", "LogSumExp", None, "-SqDist(u,v) * s", WIDE) },
     Case { dtype: DType::BFloat16, ..case("half_nearest", "KMin_ArgKMin", Some(10), "SqDist(u,v)", FILTER) },
+    Case { dtype: DType::Float16, ..case("half_columns", "Sum", None, "Grad(Exp(-SqDist(x,y)) * b, x, b)", COLUMNS) },
     Case { dtype: DType::Float16, ..case("half_gradient", "Mean", None, "Concat(Exp(-SqDist(p,q)) * b, Grad(Exp(-SqDist(p,q)) * b, p, b))", WEIGHTED) },
 ];
 

@@ -53,9 +53,9 @@ impl<T: Number + Summed<A>, A: Number> Job<'_, T, A> {
             }
         };
         line("scheme", scheme);
-        let sums = match request.sums {
-            SumScheme::Kahan => "compensated",
-            SumScheme::Double => "in float64, in blocks and pairs",
+        let sums = match (self.folding.kahan, request.sums) {
+            (true, _) => "compensated",
+            (_, SumScheme::Double) => "in float64, in blocks and pairs",
             _ => "in blocks and pairs",
         };
         if request.fold.row().monoid.adds() {

@@ -197,7 +197,7 @@ impl Job<'_> {
             false => "",
         };
         let Some(square) = expanded.square() else {
-            return format!("direct{unless}: weights are as they are written");
+            return format!("weights as they are written{unless}");
         };
         let tape = expanded.plan.sections.tape;
         let about = if moved { " about a centre" } else { "" };
@@ -272,7 +272,9 @@ fn of_sections(plan: &Plan<'_>, lines: &mut Lines) {
         let (dim, columns) = (plan.folding.shape.dim, right.of.columns());
         let how = "TF32 heads and tails on tensor cores, left every 32 of j";
         let what = format!("weights times {columns} columns for {dim} components, {how}");
-        lines.add("right", format!("{what}, error of a product <= {TF32_PRODUCT:.1e}"));
+        // Exponents whose norms are small leave no others.
+        let of = if plan.sections.square.is_none() { " of weights from 2^-115 on" } else { "" };
+        lines.add("right", format!("{what}, error of a product{of} <= {TF32_PRODUCT:.1e}"));
     }
 }
 

@@ -164,7 +164,13 @@ impl<'t> Forms<'t> {
             None => Slices::of_parts(tape, folding, MOST_WORDS),
             Some(_) => Vec::new(),
         };
-        let (right, for_tensor_cores) = Right::sliced(tape, folding).unzip();
+        // Weights as they are written need another form that takes all components.
+        let is_cut = for_threads.is_some()
+            || !parts.is_empty()
+            || slices::most_components(folding, MOST_WORDS).is_none();
+        let right = Right::sliced(tape, folding);
+        let right = right.filter(|(right, _)| is_cut || right.has_square(folding));
+        let (right, for_tensor_cores) = right.unzip();
         Forms {
             tape,
             for_threads,

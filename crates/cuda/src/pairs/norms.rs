@@ -132,10 +132,10 @@ impl Printer<'_, '_> {
             return Ok(String::new());
         };
         let dim = square.dim(self.sections.tape);
-        let sample = match usize::from(square.y) < self.sections.tape.inputs().len() {
-            true => format!("    return widen({});\n", self.load(square.y, Per::J)),
+        let sample = match self.sections.tape.input_of(square.y) {
+            Some(input) => format!("    return widen({});\n", self.load(input, Per::J)),
             // One of all components is kept as they are made, without an array of which any could be asked for.
-            false => format!(
+            None => format!(
                 "    OfJ y;\n    T one = 0;\n    const int own = k;\n{}{}    ALONG(k, {dim}) one = k == own ? {} : one;\n    return one;\n",
                 self.loads(Per::J),
                 self.steps(Per::J)?,

@@ -7,7 +7,7 @@ use tilework_backend::square;
 use tilework_error::Result;
 use tilework_ops::pair_fold::{Finish, Monoid, PairShape};
 use tilework_ops::{DType, Id};
-use tilework_tape::{Action, Per, SlotId};
+use tilework_tape::{Action, Per, SlotId, Tape};
 
 use super::cut::MERGE_THREADS;
 use super::few;
@@ -59,9 +59,9 @@ impl Unit {
     /// When it is to be compiled among the kernels of a call: what takes longest comes first, since the compiler reads one
     /// text at a time. Beside products of tiles that is the form of threads, unless a filter is made of the products.
     pub(super) fn turn(self, plan: &Plan<'_>) -> u8 {
-        let wide = plan.tiling.wide.is_some();
+        let (wide, does) = (plan.tiling.wide.is_some(), plan.does());
         match (self, plan.sections.square) {
-            (Unit::Pairs, Some(square)) if wide && !square.is_filter() => 2,
+            (Unit::Pairs, _) if wide && does != Does::Sift => 2,
             (Unit::Pairs, Some(_)) => 0,
             (Unit::Pairs, None) => 1,
             _ => 3,
@@ -76,7 +76,9 @@ pub(super) fn source(plan: &Plan<'_>, unit: Unit) -> Result<String> {
     }
     let sections = &plan.sections;
     let dtypes = (0..sections.tape.slots()).map(|slot| sections.tape.slot(slot as SlotId).dtype);
-    let folds = sections.tape.steps().iter().any(|step| matches!(step.action, Action::Fold(_)));
+    let sides = plan.right.iter().map(|right| right.sections.tape);
+    let mut steps = [sections.tape].into_iter().chain(sides).flat_map(Tape::steps);
+    let folds = steps.any(|step| matches!(step.action, Action::Fold(_)));
     let printed = printed(plan)?;
     let (wide, by_tiles) = (plan.tiling.wide.is_some(), sections.by_tiles());
     let centre = match sections.is_centred() {

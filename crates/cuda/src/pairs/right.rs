@@ -6,6 +6,7 @@
 //! few of them, threads sum the columns ([`Columns`]). `kernels/pairs_wide_right.cu` says what the numbers
 //! mean there. Made by `pairs`, read by `plan`, `print` and `wide`.
 
+use tilework_ops::pair_fold::Monoid;
 use tilework_ops::{DType, Id, Scalar};
 pub(super) use tilework_tape::Difference;
 use tilework_tape::{Action, Builder, Factors, Per, SlotId, Step, Tape, Weighed};
@@ -23,6 +24,9 @@ const MOST_OF_BOTH: usize = 72;
 
 /// Components of a result from which the product pays.
 const LEAST: usize = 8;
+
+/// Components from which it pays for weights that are as they are written: threads sum sixteen at a time.
+const LEAST_AS_WRITTEN: usize = 17;
 
 /// The most right-hand sides of a j that are cut into slices of columns: each thread that makes tiles of them holds all.
 const MOST_SIDES: usize = 256;
@@ -166,8 +170,12 @@ impl Right {
     /// products.
     pub(super) fn sliced(tape: &Tape, folding: &Folding) -> Option<(Right, Option<Slices>)> {
         let right = Right::new(tape)?;
-        // Weights without a square are as they are written, so that nothing is beside them.
-        let points = Square::find(&right.weight, folding).map_or(0, |it| it.dim(&right.weight));
+        let points = match Square::find(&right.weight, folding) {
+            Some(square) => square.dim(&right.weight),
+            // Nothing is beside the right-hand sides.
+            None if right.may_be_as_written(folding) => 0,
+            None => return None,
+        };
         let most = if points <= NARROW { MOST } else { MOST_OF_BOTH };
         if right.columns() <= most {
             return Some((right, None));
@@ -210,6 +218,22 @@ impl Right {
         };
         let section = right.sides.sections()[usize::from(right.sides.outputs()[0])];
         matches!(section, Per::J | Per::Once).then_some(right)
+    }
+
+    /// Whether the weight may be multiplied as it is written, of so many columns that threads would compute it twice.
+    pub(super) fn may_be_as_written(&self, folding: &Folding) -> bool {
+        self.dim >= LEAST_AS_WRITTEN
+            && self.difference.is_none()
+            && folding.monoid() == Monoid::Add
+            && !folding.compensated
+            && !folding.strict
+            && folding.computes == DType::Float32
+            && folding.accumulates == DType::Float32
+    }
+
+    /// Whether the formula has a square that may be expanded.
+    pub(super) fn has_square(&self, folding: &Folding) -> bool {
+        Square::find(&self.weight, folding).is_some()
     }
 
     /// How many right-hand sides a j has.

@@ -35,7 +35,7 @@ pub(super) struct Sections<'a> {
     pub(super) terms: Vec<Term>,
     /// A squared distance that is computed in another form than it is written, or whose exponential is.
     pub(super) square: Option<Square>,
-    /// Whether it is of the weights of right-hand sides, where rows and j have norms in any case.
+    /// Whether it is of the weights of right-hand sides: kernels name the norms of rows and j even where there is no square.
     is_weight: bool,
     /// Whether all threads bring long vectors of j together, to shared memory.
     pub(super) together: bool,

@@ -575,7 +575,7 @@ fn decisions_about_squares_are_golden() {
 }
 
 /// Inner products of short points have no form of threads, and beside tiles of them there is no room for all the columns
-/// that squares of as short points have.
+/// that squares of as short points have: their exponentials are weights as they are written.
 #[test]
 fn short_inner_products_are_as_they_are_written() {
     for (text, expanded) in [("Exp((x|y) * s) * v", false), ("Exp(-SqDist(x,y) * s) * v", true)] {
@@ -589,7 +589,51 @@ fn short_inner_products_are_as_they_are_written() {
             capability: HOPPER,
         };
         let forms = Forms::new(&tape, &folding);
-        assert_eq!(Plans::new(&forms, folding, sizes).expanded.is_some(), expanded, "{text}");
+        let plans = Plans::new(&forms, folding, sizes);
+        assert_eq!(plans.expanded.map(|it| it.square().is_some()), Some(expanded), "{text}");
+    }
+}
+
+/// Weights that are not of a square are multiplied by many columns as they are written, of float32 and on Hopper, where
+/// threads have a form of all components too, and room for what the weights and the columns are made of.
+#[test]
+fn weights_are_multiplied_as_they_are_written() {
+    let aliases = [
+        "x = Vi(3)",
+        "y = Vj(3)",
+        "b = Vj(24)",
+        "c = Vj(16)",
+        "d = Vj(100)",
+        "p = Vi(30)",
+        "q = Vj(30)",
+        "e = Vi(1)",
+    ];
+    for (text, taken) in [
+        ("Exp(-Sqrt(SqDist(x,y))) * b", true),
+        ("Inv(1 + SqDist(x,y)) * d", true),
+        ("e * Exp(-Sum(Abs(x - y))) * (b * Sum(b))", true),
+        ("Exp(-Sqrt(SqDist(x,y))) * c", false),
+        ("Exp(-Sqrt(SqDist(p,q))) * b", false),
+        ("Grad(Exp(-Sqrt(SqDist(x,y))) * b, x, b)", false),
+        // No slices of threads, and none of what the tiles are made of.
+        ("Exp(-Sqrt(SqDist(x,y))) * Extract(d, 0, 80)", false),
+        ("Exp(-Sqrt(SqDist(x,y))) * Concat(d, b)", false),
+    ] {
+        let (tape, folding) = sum_of(text, &aliases);
+        let of = |folding: Folding, capability, n| {
+            let (multiprocessors, scheme) = (cases::MULTIPROCESSORS, Scheme::Auto);
+            let sizes = Sizes { batches: 1, m: n, n, multiprocessors, scheme, capability };
+            let forms = Forms::new(&tape, &folding);
+            let plans = Plans::new(&forms, folding, sizes);
+            plans.expanded.is_some_and(|it| it.square().is_none() && it.plan.right.is_some())
+        };
+        assert_eq!(of(folding, HOPPER, 20_000), taken, "{text}");
+        assert!(!of(folding, HOPPER, 1000), "{text}: few");
+        assert!(!of(folding, (8, 0), 20_000), "{text}: Ampere");
+        assert!(!of(Folding { compensated: true, ..folding }, HOPPER, 20_000), "{text}: Kahan");
+        assert!(!of(Folding { strict: true, ..folding }, HOPPER, 20_000), "{text}: strict");
+        let double = Folding { accumulates: DType::Float64, ..folding };
+        assert!(!of(double, HOPPER, 20_000), "{text}: double");
     }
 }
 

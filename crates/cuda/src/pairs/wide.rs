@@ -10,7 +10,7 @@ use tilework_ops::DType;
 use tilework_ops::pair_fold::Monoid;
 use tilework_tape::{Per, Tape};
 
-use super::cut::Cut;
+use super::cut::{Cut, MERGE_THREADS};
 use super::folding::Folding;
 use super::plan::Sizes;
 use super::right::Right;
@@ -82,9 +82,6 @@ const BESIDE: usize = 32;
 /// Numbers of an i beside its point that registers have room for, where pairs are weights whose squares threads compute.
 const BESIDE_NARROW: usize = 4;
 
-/// Columns up to which threads compute each weight that is as it is written once.
-const FEW_COLUMNS: usize = 16;
-
 /// Words of a row's state that registers have room for.
 const STATE_WORDS: usize = 48;
 
@@ -128,7 +125,7 @@ pub(super) fn by_tiles(
         true => Worth::of_filter(dim, folding.shape.k),
         false => Worth::of_square(dim),
     };
-    let pays = worth.pays(sizes) && takes(square, tape, folding, sizes);
+    let pays = worth.pays(sizes) && takes(square, tape, folding, sizes).is_ok();
     pays.then_some(Square { products: tiles(&square, tape), ..square })
 }
 
@@ -137,26 +134,13 @@ pub(super) fn why_not(tape: &Tape, folding: &Folding, sizes: &Sizes) -> &'static
     let Some(square) = Square::find(tape, folding) else {
         return "no square that may be expanded";
     };
-    let dim = square.dim(tape);
-    let is_filter = square.is_filter();
-    let single = tape.slot(square.x).dtype == DType::Float32 && folding.computes == DType::Float32;
-    let reasons = [
-        (
-            dim < if is_filter { SMALLEST } else { NARROW + 1 },
-            "of so many pairs of short points it would not pay",
-        ),
-        (sizes.capability != HOPPER, "only Hopper's tensor cores are used"),
-        (!single, "tensor cores take float32 only"),
-        (!square.is_of_inputs(tape), "tensor cores take inputs as they are"),
-        (is_filter && folding.shape.k > FEW_RANKS, "filters keep 16 of a row at most"),
-        (
-            is_filter && !is_enough(dim, sizes),
-            "so few rows beside so many j would leave the card idle",
-        ),
-        (!on_hopper(square, tape, folding, sizes), "there are too many batches"),
-    ];
-    let found = reasons.into_iter().find(|(applies, _)| *applies);
-    found.map_or("for so few pairs, or beside all else, it would not pay", |(_, why)| why)
+    let (dim, is_filter) = (square.dim(tape), square.is_filter());
+    let least = if is_filter { SMALLEST } else { NARROW + 1 };
+    match takes(square, tape, folding, sizes) {
+        _ if dim < least => "a square so short would not pay here",
+        Err(why) => why,
+        Ok(()) => "for so few pairs, or beside all else, it would not pay",
+    }
 }
 
 /// Whether a filter has enough rows for so many j. States of several panels are of j that are no neighbours, so that ranges
@@ -166,15 +150,32 @@ fn is_enough(dim: u32, sizes: &Sizes) -> bool {
     one_panel || worth::filter_pays_uncut(dim, sizes)
 }
 
-/// Whether tensor cores have room for a square, and may take it.
-fn takes(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> bool {
-    let enough = is_enough(square.dim(tape), sizes);
-    let room = match square.is_filter() {
+/// Whether tensor cores have room for a square, and may take it; or why not.
+fn takes(
+    square: Square,
+    tape: &Tape,
+    folding: &Folding,
+    sizes: &Sizes,
+) -> Result<(), &'static str> {
+    suits(square, tape, folding, sizes)?;
+    if !square.is_filter() {
+        return match folding.words() <= STATE_WORDS {
+            true => Ok(()),
+            false => Err("tensor cores have no room for so large states"),
+        };
+    }
+    let rules = [
+        (square.outside.is_some(), "filters take one number of a pair"),
         // What filters keep of a row is in shared memory.
-        true => square.outside.is_some() && enough && folding.shape.k <= FEW_RANKS,
-        false => folding.words() <= STATE_WORDS,
-    };
-    room && suits(square, tape, folding, sizes)
+        (folding.shape.k <= FEW_RANKS, "filters keep 16 of a row at most"),
+        (is_enough(square.dim(tape), sizes), "so few rows beside so many j leave the card idle"),
+    ];
+    keeps(&rules)
+}
+
+/// The first rule that does not hold.
+fn keeps(rules: &[(bool, &'static str)]) -> Result<(), &'static str> {
+    rules.iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, why)| Err(why))
 }
 
 /// How a square is computed by tiles, by how many components go through a tensor core at once. These are few where points
@@ -204,39 +205,42 @@ pub(super) fn weighed(right: &Right, folding: &Folding, sizes: &Sizes) -> Option
     let points = right.difference.is_none_or(|difference| {
         Some(difference.points) == square.inputs(tape) && square.is_of_inputs(tape)
     });
-    if !pays || !points || !on_hopper(square, tape, folding, sizes) {
+    let room = has_room_for_sides(right) && on_hopper(square, tape, folding, sizes).is_ok();
+    if !pays || !points || !room {
         return None;
     }
     let products = if narrow { Products::Fused } else { tiles(&square, tape) };
     let room = if narrow { BESIDE_NARROW } else { BESIDE };
-    let fits =
-        beside(square, tape, Per::I) <= room && (narrow || suits(square, tape, folding, sizes));
+    let fits = beside(square, tape, Per::I) <= room
+        && (narrow || suits(square, tape, folding, sizes).is_ok());
     fits.then_some(Square { products, ..square })
 }
 
-/// Whether weights are multiplied by right-hand sides as they are written, where that pays: of so many columns that threads
-/// would compute each weight twice. They need registers for what they are made of, as much as narrow points take.
+/// Whether weights are multiplied by right-hand sides as they are written, where that pays. They need registers for what
+/// they are made of, as much as narrow points take.
 pub(super) fn weighs_as_written(right: &Right, folding: &Folding, sizes: &Sizes) -> bool {
-    let tape = &right.weight;
-    let sections = Sections::of_weight(tape, None);
+    let worth = Worth::of_columns(right.dim, None);
+    if !right.may_be_as_written(folding) || !takes_floats(folding, sizes) || !worth.pays(sizes) {
+        return false;
+    }
+    let sections = Sections::of_weight(&right.weight, None);
     let numbers = |per: Per| sections.bytes(per) / size_of::<f32>();
     let most = NARROW as usize + BESIDE_NARROW;
     // Vectors of pairs that are stored, each for two j at once.
     let stored =
         sections.steps(Per::Pair).filter(|(slot, _)| !sections.passing[usize::from(*slot)]);
-    let stored = stored.map(|(slot, _)| tape.slot(slot).len as usize);
-    let room = numbers(Per::I) <= most
-        && numbers(Per::J) <= most + BESIDE
-        && stored.filter(|&len| len > 1).sum::<usize>() <= most;
-    right.dim > FEW_COLUMNS
-        && right.difference.is_none()
-        && folding.monoid() == Monoid::Add
-        && !folding.compensated
-        && !folding.strict
-        && folding.accumulates == DType::Float32
-        && room
-        && takes_floats(folding, sizes)
-        && Worth::of_columns(right.dim, None).pays(sizes)
+    let stored = stored.map(|(slot, _)| right.weight.slot(slot).len as usize);
+    numbers(Per::I) <= most
+        && numbers(Per::J) <= 2 * most
+        && stored.filter(|&len| len > 1).sum::<usize>() <= most
+        && has_room_for_sides(right)
+}
+
+/// Whether the threads that make tiles of right-hand sides have room for what they make them of: in shared memory, which
+/// kernels may declare up to 48 KiB of.
+fn has_room_for_sides(right: &Right) -> bool {
+    let bytes = Sections::of_sides(&right.sides).bytes(Per::J).next_multiple_of(8) + 8;
+    MERGE_THREADS * bytes <= 48 << 10
 }
 
 /// Whether there are tensor cores for what is computed, and few enough batches.
@@ -244,20 +248,36 @@ fn takes_floats(folding: &Folding, sizes: &Sizes) -> bool {
     sizes.capability == HOPPER && folding.computes == DType::Float32 && sizes.batches <= BATCHES
 }
 
-/// Whether there are tensor cores that take these numbers, and few enough batches.
-fn on_hopper(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> bool {
+/// Whether there are tensor cores that take these numbers, and few enough batches; or why not.
+fn on_hopper(
+    square: Square,
+    tape: &Tape,
+    folding: &Folding,
+    sizes: &Sizes,
+) -> Result<(), &'static str> {
     let slots = [Some(square.x), square.factor(), Some(square.difference), Some(square.scaled)];
     let single = slots.iter().flatten().all(|&slot| tape.slot(slot).dtype == DType::Float32);
     let centres = sizes.batches * square.dim(tape) as usize * size_of::<f32>();
-    takes_floats(folding, sizes) && single && centres <= CENTRE_BYTES
+    keeps(&[
+        (sizes.capability == HOPPER, "only Hopper's tensor cores are used"),
+        (single && folding.computes == DType::Float32, "tensor cores take float32 and halves"),
+        (takes_floats(folding, sizes) && centres <= CENTRE_BYTES, "there are too many batches"),
+    ])
 }
 
-/// Whether points can be made into tiles.
-fn suits(square: Square, tape: &Tape, folding: &Folding, sizes: &Sizes) -> bool {
-    on_hopper(square, tape, folding, sizes)
-        && square.dim(tape) <= WIDEST
-        && square.is_of_inputs(tape)
-        && beside(square, tape, Per::J) <= BESIDE
+/// Whether points can be made into tiles; or why not.
+fn suits(
+    square: Square,
+    tape: &Tape,
+    folding: &Folding,
+    sizes: &Sizes,
+) -> Result<(), &'static str> {
+    on_hopper(square, tape, folding, sizes)?;
+    keeps(&[
+        (square.is_of_inputs(tape), "tensor cores take points that are inputs as they are"),
+        (square.dim(tape) <= WIDEST, "the points are too long for tiles"),
+        (beside(square, tape, Per::J) <= BESIDE, "a j has too many numbers beside its point"),
+    ])
 }
 
 /// Numbers of inputs of a section that a formula needs beside the point.

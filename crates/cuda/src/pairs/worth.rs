@@ -52,10 +52,10 @@ const ROW_OF_FILTER: f64 = 1.5e4;
 /// What a row of a filter takes to compute anew what it found, for each component of each rank.
 const ROW_OF_RANK: f64 = 200.0;
 
-/// Of how many multiprocessors one has to have a block of a filter whose rows are not cut over j, so that it pays: a
-/// filter of 64 components looks at 1.49e12 pairs a second, threads at 1.27e11. Of pairs of which threads compute several
-/// at once, every one has to.
-const BUSY: usize = 3;
+/// What part of the rows that give every multiprocessor a block of 128 is enough for a filter that is not cut over j. With
+/// blocks of 256 one multiprocessor of six is busy then: a filter of 64 components looks at 1.49e12 pairs a second with all
+/// of them, threads at 1.27e11. Of pairs of which threads compute several at once, all rows are needed.
+const PART_OF_ROWS: usize = 3;
 
 /// What a call on tensor cores would save, and what it would take.
 #[derive(Debug, Clone, Copy)]
@@ -121,7 +121,7 @@ impl Worth {
 /// Whether a filter of so few rows pays where these are not cut over j, so that multiprocessors are idle.
 pub(super) fn filter_pays_uncut(dim: u32, sizes: &Sizes) -> bool {
     let rows = 2 * SIDE * sizes.multiprocessors;
-    sizes.m >= if dim > SEVERAL_PAIRS { rows / BUSY } else { rows }
+    sizes.m >= if dim > SEVERAL_PAIRS { rows / PART_OF_ROWS } else { rows }
 }
 
 /// Components of a pair that threads need not compute: of one problem, and as how many they count in one of many.

@@ -189,7 +189,7 @@ impl<'a> Call<'a> {
         plan(self.reduction.outputs(), self.purpose(options), self.reduction.axis())
     }
 
-    /// What states are accumulated in.
+    /// What states are merged in.
     fn accumulates(&self, sums: SumScheme) -> DType {
         match (sums, self.dtype()) {
             (SumScheme::Double, _) | (_, DType::Float64) => DType::Float64,

@@ -49,13 +49,16 @@ fn widened(extent: &Extent) -> Extent {
     Extent { dtype: extent.dtype.map(widen), ..extent.clone() }
 }
 
-/// The arrays of a call, so widened.
+/// The arrays of a call, of which those that its formula has are so widened.
 fn widened_arrays(call: &Call<'_>) -> Result<Vec<Array>> {
-    let arrays = call.arrays.iter();
-    match is_half(call.dtype()) {
-        true => arrays.map(|array| array.astype(DType::Float32)).collect(),
-        false => Ok(arrays.cloned().collect()),
+    let mut arrays = call.arrays.to_vec();
+    if is_half(call.dtype()) {
+        for variable in Expr::variables_of(&call.reduction.outputs())? {
+            let array = &mut arrays[variable.position];
+            *array = array.astype(DType::Float32)?;
+        }
     }
+    Ok(arrays)
 }
 
 /// The largest finite number.
