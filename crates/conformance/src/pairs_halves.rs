@@ -1,7 +1,7 @@
 //! Points in half precision: a formula is computed in float32, of their widened numbers, in the form that points of
 //! float32 have at the same sizes, and its results are rounded once.
 
-use tilework::pairs::{Genred, Options, Reduced};
+use tilework::pairs::{Genred, Options, Reduced, Scheme};
 use tilework::{Array, DType, Device, Rng};
 
 use crate::each;
@@ -62,6 +62,10 @@ fn check(device: Device, (name, k, text, weight, dim, (m, n)): Case, dtype: DTyp
     // A step of the type: sums may be taken in another order, and end on either side of its middle.
     let step = if dtype == DType::Float16 { 1.0 / 1024.0 } else { 1.0 / 128.0 };
     agree(&what, &got, &expected, step);
+    for scheme in [Scheme::OneD, Scheme::TwoD] {
+        let cut = call.call_with(&halves, &Options { scheme, ..options }).expect(&what);
+        agree(&format!("{what}, {scheme:?}"), &cut, &got, step);
+    }
     if is_card(device) {
         let said = |arrays: &[&Array; 5]| call.explain(arrays, &options).expect(&what);
         let [of_halves, of_widened] = [said(&halves), said(&widened)];

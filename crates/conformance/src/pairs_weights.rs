@@ -1,7 +1,7 @@
 //! Sums of a number of the pair times many numbers of j, whatever that number is: cards compute it once as it is written,
 //! and multiply it by all of them.
 
-use tilework::pairs::{Accuracy, Genred, Options};
+use tilework::pairs::{Accuracy, Genred, Options, Scheme};
 use tilework::{Array, DType, Device, Rng, s};
 
 use crate::each;
@@ -100,6 +100,13 @@ fn check(
     }
     if odd != "plain" {
         return;
+    }
+    for scheme in [Scheme::OneD, Scheme::TwoD] {
+        let cut = call.call_with(&there, &Options { scheme, ..options }).expect(&what);
+        let cut = floats(&cut.values.expect(&what));
+        let largest = got.iter().fold(0.0f64, |a, b| a.max(b.abs()));
+        let near = got.iter().zip(&cut).all(|(a, b)| (a - b).abs() <= 1e-5 * largest);
+        assert!(near, "{what}: {scheme:?}");
     }
     let ends = s![-20.., ..];
     let exact: Vec<Array> = (here.iter().zip(aliases))

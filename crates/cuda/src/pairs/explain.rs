@@ -11,9 +11,10 @@ use tilework_tape::{Action, Per, Tape};
 
 use super::cut::Cut;
 use super::folding::Folding;
+use super::panels::MOST_RANGES;
 use super::plan::{Plan, Sizes};
 use super::slices::{Of, Slices};
-use super::wide::{self, MOST_RANGES, Wide};
+use super::wide::{self, Wide};
 use super::{Expanded, Job, key, print};
 use crate::device::Cuda;
 

@@ -27,6 +27,7 @@ mod logs;
 mod long;
 mod norms;
 mod order;
+mod panels;
 mod plan;
 mod print;
 mod right;
