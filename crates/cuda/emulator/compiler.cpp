@@ -122,8 +122,8 @@ struct Translation {
         return several ? block(text.substr(1, text.rfind('}') - 1), operands) : instruction(text, operands);
     }
 
-    // Instructions in braces, with registers for predicates, labels, and jumps where a predicate is false. Registers get
-    // names that no operand has.
+    // Instructions in braces, with registers for predicates, labels, jumps where a predicate is false, and what is done
+    // where one is true. Registers get names that no operand has.
     std::string block(std::string text, const std::vector<std::string>& operands) {
         const std::string registers = ".reg .pred ", jump = "bra ", own = "emulated_";
         std::string labels, all;
@@ -151,6 +151,9 @@ struct Translation {
             if (statement.empty() || statement.compare(0, registers.size(), registers) == 0) continue;
             if (statement.compare(0, 2, "@!") == 0 && to != std::string::npos) {
                 all += "if (!" + statement.substr(2, to - 2) + ") goto " + statement.substr(to + jump.size()) + "; ";
+            } else if (statement[0] == '@') {
+                size_t space = statement.find(' ');
+                all += "if (" + statement.substr(1, space - 1) + ") " + instruction(statement.substr(space + 1), operands) + "; ";
             } else {
                 all += instruction(statement, operands) + "; ";
             }

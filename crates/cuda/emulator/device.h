@@ -350,6 +350,10 @@ static inline void ptx_cp_async_bulk_shared__cluster_global_mbarrier__complete_t
 }
 static inline void ptx_setp_ne_b32(bool& p, unsigned a, unsigned b) { p = a != b; }
 static inline void ptx_setp_eq_b32(bool& p, unsigned a, unsigned b) { p = a == b; }
+static inline void ptx_setp_le_f32(bool& p, float a, float b) { p = a <= b; }
+static inline void ptx_add_s32(unsigned& sum, unsigned a, unsigned b) { sum = a + b; }
+static inline void ptx_st_shared_f32(unsigned at, float x) { memcpy(emulated_shared_at(at), &x, 4); }
+static inline void ptx_st_shared_b32(unsigned at, unsigned x) { memcpy(emulated_shared_at(at), &x, 4); }
 
 // Products of tiles of shared memory by a group of four warps. They are done when they are asked for, though others have
 // their turns before: that all threads of the group are there, and what happens until products are waited for, is not

@@ -70,25 +70,28 @@ struct Kept {
         bool wild = false;
         const bool at_once = shape.ranges == 1 && !w.goes_on && w.ends;
         const Points points = Points::of(in, at, w, true);
-        EACH(r, 2) {
-            f32 whole = OUTSIDE ? op_exp2_pair_f32(own.x[r].norm) : 1.f, row = of_row(own.x[r]), q = 0;
+        LOOP(r, 2) {
+            OfI x = own.x[0];
+            if (r) x = own.x[1];
+            const i64 own_row = r ? own.row[1] : own.row[0];
+            const f32 whole = OUTSIDE ? op_exp2_pair_f32(x.norm) : 1.f, row = of_row(x);
+            f32 q = 0;
             if (DIFFERS) {
                 q = total[(w.dim / 8 * 4 + r * 2 + w.dim % 2) * 128 * GROUPS];
                 q = __shfl_sync(~0u, q, threadIdx.x % 32 / 4 * 4 + w.dim % 8 / 2);
             }
             const i64 i = own.first + r * 8;
-            A* states = partial.values + state_at(shape, own.range, own.row[r]) * w.dim;
-            // Some columns at once, of which each reads its point in any case, and from somewhere: one after the
-            // other, and behind branches, all would wait for their own.
-#pragma unroll 3
-            for (int c = 0; c < RIGHT / 4; c++) {
+            A* states = partial.values + state_at(shape, own.range, own_row) * w.dim;
+            // Of few columns some at once, of which each reads its point in any case, and from somewhere: one after the other,
+            // and behind branches, all would wait for their own. Of many that is not felt, and takes compilers a tenth longer.
+            PRAGMA(unroll (RIGHT <= 16 ? 3 : 1)) for (int c = 0; c < RIGHT / 4; c++) {
                 const u32 k = column_of(c), apart = k + w.first - w.from;
                 const bool counts = k < w.dim && i < shape.m;
                 f32 v = total[(c / 2 * 4 + r * 2 + c % 2) * 128 * GROUPS];
                 if (DIFFERS) {
                     const bool differs = apart < w.alike;
-                    const f32 x = points.at(own.row[r], differs ? apart : 0);
-                    v = differs ? fma(x, q, -v) : v;
+                    const f32 point = points.at(own_row, differs ? apart : 0);
+                    v = differs ? fma(point, q, -v) : v;
                 }
                 One one = {v * whole * row};
                 wild |= counts && !(fabsf(one.v) < infinity<f32>());

@@ -84,22 +84,28 @@ struct Found {
 #define ROOM (WAITING + EIGHT)
 static_assert(2 * ROOM >= SOME, "room for what `exact` hands on, when nothing waits any more");
 struct Waiting {
+    enum { PLACE = STRIDE * (int)sizeof(T), LAST = (ROOM - 1) * PLACE };
     T* square; // this thread's, at a distance of all threads that sift
     i32* at;
-    i32 count[2];
+    u32 next[2]; // where the next one of a row goes, in shared memory
     METHOD void init(void* memory) {
         square = (T*)memory + threadIdx.x;
         at = (i32*)(square + ROOM * STRIDE);
-        count[0] = count[1] = 0;
+        clear();
     }
-    METHOD bool is_full() const { return count[0] + count[1] > WAITING; }
+    METHOD void clear() {
+        next[0] = shared_address(square);
+        next[1] = next[0] + LAST;
+    }
+    METHOD bool is_full() const { return (i32)(next[1] - next[0]) < (EIGHT - 1) * PLACE; }
+    METHOD i32 count(int r) const {
+        const u32 first = shared_address(square);
+        return (i32)(r ? first + LAST - next[1] : next[0] - first) / PLACE;
+    }
     METHOD i32 place(int r, i32 k) const { return (r ? ROOM - 1 - k : k) * STRIDE; }
-    METHOD void add(int r, T v, i32 j) {
-        i32 to = place(r, r ? count[1] : count[0]);
-        square[to] = v;
-        at[to] = j;
-        count[0] += !r;
-        count[1] += r;
+    METHOD void add(int r, T v, T most, i32 j) {
+        if (r) put_if_below<ROOM * PLACE, -PLACE>(next[1], v, most, j);
+        else put_if_below<ROOM * PLACE, PLACE>(next[0], v, most, j);
     }
 };
 
@@ -131,7 +137,7 @@ struct Kept {
         LOOP(r, 2) {
             Found mine;
             mine.read(found(r));
-            i32 count = r ? waiting.count[1] : waiting.count[0];
+            const i32 count = waiting.count(r);
             i32 most = __reduce_max_sync(~0u, count);
             LOOP(k, most) {
                 i32 from = waiting.place(r, k < count ? k : 0);
@@ -144,7 +150,7 @@ struct Kept {
             reach[1] = r ? all : reach[1];
             gate[1] = r ? own : gate[1];
         }
-        waiting.count[0] = waiting.count[1] = 0;
+        waiting.clear();
     }
     METHOD void take(const Once&, const Own&, const Tile& tile, const f32 (&sum)[PLACES], const f32 (&cross)[PLACES]) {
         // Eight columns of a row, and of the other, in turn.
@@ -171,26 +177,19 @@ struct Kept {
         u32 some = 0;
         EACH(q, OWN / 4) some |= (u32)(least[q] <= gate[q % 2]) << q;
         some = __reduce_or_sync(~0u, some);
-        // Most often there is room. From where there is none, everything goes a longer way, by a loop that has
-        // the code which makes room once.
-        bool room = true;
-        EACH(q, OWN / 4) if (some >> q & 1) {
-            room = room && !__any_sync(~0u, waiting.is_full());
-            if (room) {
-                EACH(c, EIGHT) if (square[q][c] <= gate[q % 2]) waiting.add(q % 2, square[q][c], tile.j + column_of(q / 2 * EIGHT + c));
-                some ^= 1u << q;
-            }
-        }
+        // Most often there is room at once. From where there is none, all is looked at again when there is.
 #pragma unroll 1
-        for (; some; some &= some - 1) {
-            if (__any_sync(~0u, waiting.is_full())) settle();
-            const int here = __ffs(some) - 1, r = here % 2;
-            T most = r ? gate[1] : gate[0];
-            EACH(c, EIGHT) {
-                T v = square[0][c];
-                EACH(q, OWN / 4) v = q == here ? square[q][c] : v;
-                if (v <= most) waiting.add(r, v, tile.j + column_of(here / 2 * EIGHT + c));
+        while (true) {
+            bool room = true;
+            EACH(q, OWN / 4) if (some >> q & 1) {
+                room = room && !__any_sync(~0u, waiting.is_full());
+                if (room) {
+                    EACH(c, EIGHT) waiting.add(q % 2, square[q][c], gate[q % 2], tile.j + column_of(q / 2 * EIGHT + c));
+                    some ^= 1u << q;
+                }
             }
+            if (!some) break;
+            settle();
         }
     }
     METHOD void carry(u32) {}
