@@ -65,14 +65,6 @@ FN void bulk_copy(u32 to, const void* from, u32 bytes, u32 barrier, bool passes)
         ::"r"(to), "l"(from), "r"(bytes), "r"(barrier), "l"(policy) : "memory");
 }
 
-// Puts v at `to` in shared memory, and a number APART bytes behind it, and goes on by STEP, where v is at most `most`. One
-// statement: as a branch for each of many numbers it takes compilers a fifth of the time of all that is around it.
-template <int APART, int STEP> FN void put_if_below(u32& to, f32 v, f32 most, i32 number) {
-    asm volatile("{ .reg .pred below; setp.le.f32 below, %1, %2; @below st.shared.f32 [%0], %1; "
-        "@below st.shared.b32 [%0 + %4], %3; @below add.s32 %0, %0, %5; }"
-        : "+r"(to) : "f"(v), "f"(most), "r"(number), "n"(APART), "n"(STEP) : "memory");
-}
-
 // How the tensor cores find a tile: `rows` bytes from one group of 8 rows to the next, `columns` from
 // one run of 128 bytes to the next where a tile has several.
 FN u64 describe(u32 address, u32 rows, u32 columns) {

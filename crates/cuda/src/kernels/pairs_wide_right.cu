@@ -70,6 +70,7 @@ struct Kept {
         bool wild = false;
         const bool at_once = shape.ranges == 1 && !w.goes_on && w.ends;
         const Points points = Points::of(in, at, w, true);
+        // One row after the other, so that the code of a row is there once.
         LOOP(r, 2) {
             OfI x = own.x[0];
             if (r) x = own.x[1];
