@@ -1,5 +1,7 @@
 //! Arguments of functions: shapes, axes, lists of integers, targets.
 
+use std::ops::Deref;
+
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString, PyTuple};
@@ -10,6 +12,7 @@ use tilework_layout::Dims;
 use crate::array::shape_text;
 use crate::buffer;
 use crate::class;
+use crate::cuda::{self, Written};
 use crate::errors::{DeviceError, OrRaise};
 use crate::memory;
 
@@ -128,10 +131,24 @@ pub fn spread(arguments: &Bound<'_, PyTuple>) -> PyResult<Integers> {
     arguments.as_any().extract()
 }
 
+/// An array that is written to. That of another library on a card is read there in the order of writing: what is
+/// asked of it after this is dropped comes after what was asked of ours before.
+pub struct Target {
+    array: Array,
+    _written: Option<Written>,
+}
+
+impl Deref for Target {
+    type Target = Array;
+    fn deref(&self) -> &Array {
+        &self.array
+    }
+}
+
 /// The array that an `out=` argument names: one of ours, or memory that may be written.
-pub fn target(out: &Bound<'_, PyAny>, device: Device) -> PyResult<Array> {
+pub fn target(out: &Bound<'_, PyAny>, device: Device) -> PyResult<Target> {
     if let Some(array) = class::ours(out) {
-        return Ok(array.clone());
+        return Ok(Target { array: array.clone(), _written: None });
     }
     // Only memory that is shared can be a target; a list would be written to in vain.
     let shared = match buffer::array(out, memory::host_of(device))? {
@@ -141,7 +158,10 @@ pub fn target(out: &Bound<'_, PyAny>, device: Device) -> PyResult<Array> {
         found => found,
     };
     match shared {
-        Some(array) if array.storage().is_foreign() && array.device() == device => Ok(array),
+        Some(array) if array.storage().is_foreign() && array.device() == device => {
+            let written = cuda::card(device).map(|card| Written::new(card, out));
+            Ok(Target { array, _written: written })
+        }
         Some(_) if memory::host_of(device) != device => {
             let message = format!("out: {device} cannot write to memory of the host");
             Err(DeviceError::new_err(message))

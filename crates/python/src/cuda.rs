@@ -23,7 +23,7 @@ use crate::memory::{self, Foreign};
 pub const DEFAULT_STREAM: usize = 1;
 /// That for the default stream of each thread.
 const THREAD_STREAM: usize = 2;
-/// No stream's number.
+/// No stream's number, or that of the default stream where libraries say which one they work in.
 const UNKNOWN_STREAM: usize = 0;
 
 /// The card that a device is; None if it is none.
@@ -69,6 +69,50 @@ impl Drop for Lent {
             _ => self.card.wait_for_all(),
         };
     }
+}
+
+/// Memory of another library that is written to: when dropped, the stream which that library works in waits for what was
+/// asked of the device until then, or the host where nobody knows the stream.
+pub struct Written {
+    card: &'static Cuda,
+    stream: Option<usize>,
+}
+
+impl Written {
+    pub fn new(card: &'static Cuda, owner: &Bound<'_, PyAny>) -> Written {
+        Written { card, stream: current_stream(owner).ok().flatten() }
+    }
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        let ordered = match self.stream {
+            // Ours keeps in step with it.
+            Some(UNKNOWN_STREAM | DEFAULT_STREAM) => return,
+            // SAFETY: the library's current stream when this was made, by the thread that drops it.
+            Some(stream) => unsafe { self.card.let_wait(stream) },
+            None => self.card.synchronize(),
+        };
+        // A device that fails here tells the next operation.
+        drop(ordered);
+    }
+}
+
+/// The stream that the library of an array works in at the moment, of those that say so.
+fn current_stream(owner: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+    let (py, module) = (owner.py(), owner.get_type().module()?);
+    let stream = match module.to_cow()?.split('.').next() {
+        Some("torch") => {
+            let device = owner.getattr("device")?;
+            let stream = py.import("torch.cuda")?.call_method1("current_stream", (device,))?;
+            stream.getattr("cuda_stream")?
+        }
+        Some("cupy") => {
+            py.import("cupy.cuda")?.call_method0("get_current_stream")?.getattr("ptr")?
+        }
+        _ => return Ok(None),
+    };
+    stream.extract().map(Some)
 }
 
 /// Memory of another library, which has it back some time after this is dropped: when the device is

@@ -325,7 +325,7 @@ impl Generator {
         let places = run(py, effort(n, device), device, || order.argsort(0, Direction::Ascending))?;
         let mut indices = vec![Indexer::Basic(Index::from(..)); at];
         indices.push(Indexer::Array(&places));
-        run(py, x.len(), device, || x.index_set(&indices, &x).map_err(|error| error.of("shuffle")))
+        run(py, x.len(), device, || x.index_set(&indices, &*x).map_err(|error| error.of("shuffle")))
     }
 
     /// The state: the seed and how many numbers have been taken.

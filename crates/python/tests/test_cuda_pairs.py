@@ -1,12 +1,15 @@
-"""Formulas on a card: what they take beside their arrays, less than 64 MiB whatever their sizes; Ctrl-C; streams and threads.
+"""Formulas on a card: what they take beside their arrays, less than 64 MiB whatever their sizes; Ctrl-C; streams, threads
+and other libraries; files.
 
 Runs where there is a card. The most that was in use is asked of the driver, which counts by itself.
 """
 
 import ctypes
 import re
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -207,3 +210,76 @@ def test_tensors_of_many_streams_and_threads() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
+
+
+@card
+@pytest.mark.parametrize("library", ["torch", "cupy"])
+def test_arrays_of_others_are_taken_where_they_lie(library: str) -> None:
+    """As variables, weights and parameters, of formulas and of texts, without a copy to the host."""
+    other: Any = pytest.importorskip(library)
+    rng = np.random.default_rng(5)
+    x, y, b = (rng.normal(size=shape).astype("float32") for shape in ((700, 3), (900, 3), (900, 2)))
+    give = (lambda a: other.asarray(a).to("cuda")) if library == "torch" else other.asarray
+    k = (-tw.Vi(give(x)).sqdist(tw.Vj(give(y)))).exp()
+    wanted = np.exp(-((x[:, None].astype(float) - y) ** 2).sum(-1)) @ b
+    product = k @ give(b)
+    assert str(product.device).startswith("cuda")
+    text = tw.Genred("Exp(-SqDist(x,y)) * b", ["x = Vi(3)", "y = Vj(3)", "b = Vj(2)"], "Sum", axis=1)
+    for got in (product, text(give(x), give(y), give(b))):
+        np.testing.assert_allclose(np.asarray(got.to_device("cpu")), wanted, rtol=1e-4, atol=1e-4)
+
+
+@card
+@pytest.mark.parametrize("side", [False, True])
+def test_what_goes_to_a_tensor_is_read_after_it_is_written(side: bool) -> None:
+    torch: Any = pytest.importorskip("torch")
+    x = tw.ones((100_000, 3), dtype=tw.float32, device="cuda")
+    ones = (-tw.Vi(x).sqdist(tw.Vj(x))).exp()
+    with torch.cuda.stream(torch.cuda.Stream() if side else torch.cuda.default_stream()):
+        for _ in range(5):
+            out = torch.zeros(100_000, 1, device="cuda")
+            assert ones.sum(axis=1, out=out) is out
+            assert out.min().item() == out.max().item() == 100_000
+            tw.add(tw.from_dlpack(out), 1, out=out)
+            assert out.min().item() == out.max().item() == 100_001
+
+
+@card
+def test_calls_return_before_their_work_is_done() -> None:
+    x = tw.asarray(np.random.default_rng(6).normal(size=(100_000, 10)).astype("float32"), device="cuda")
+    call = tw.Genred("Exp(-SqDist(x,y) * IntInv(10))", ["x = Vi(10)", "y = Vj(10)"], "Sum", axis=1)
+    call(x, x)
+    tw.cuda.synchronize()
+    begin = time.perf_counter()
+    results = [call(x, x) for _ in range(10)]
+    asked = time.perf_counter() - begin
+    tw.cuda.synchronize()
+    done = time.perf_counter() - begin
+    assert len(results) == 10 and asked < done / 2, (asked, done)
+
+
+@card
+def test_explain_tells_the_scheme_that_is_asked_for() -> None:
+    x = tw.ones((2_000, 3), dtype=tw.float32, device="cuda")
+    k = (-tw.Vi(x).sqdist(tw.Vj(x))).exp()
+    texts = {scheme: str(k.explain("sum", axis=1, scheme=scheme)) for scheme in ("1d", "2d")}
+    for scheme, text in texts.items():
+        line = next(line for line in text.splitlines() if line.startswith("scheme"))
+        assert scheme.upper() in line, line
+        assert "__global__" in text
+
+
+@card
+def test_a_file_is_streamed_with_progress(tmp_path: Path) -> None:
+    n = 13_000_000
+    y = np.random.default_rng(7).uniform(size=(n, 3)).astype("float32")
+    np.save(tmp_path / "y.npy", y)
+    x = np.zeros((2, 3), "float32")
+    d2 = tw.Vi(x).sqdist(tw.Vj(tw.load(tmp_path / "y.npy", mmap_mode="r")))
+    told: list[float] = []
+    sums = d2.sum(axis=1, device="cuda", progress=told.append)
+    exact = (y.astype(float) ** 2).sum()
+    assert np.abs(np.asarray(sums) / exact - 1).max() < 1e-5
+    assert len(told) > 2 and told == sorted(told) and told[-1] == 1 and 0 <= told[0] < 1
+    with pytest.raises(KeyboardInterrupt):
+        d2.sum(axis=1, device="cuda", progress=lambda done: done < 0.5)

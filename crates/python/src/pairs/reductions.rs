@@ -235,7 +235,8 @@ pub fn fits_out(
         let message = "out: the reduction gives values and indices, out takes one array";
         return Err(PyValueError::new_err(message));
     }
-    fits(&target(out.bind(py), device)?, &shape, dtype, true)
+    let to = target(out.bind(py), device)?;
+    fits(&to, &shape, dtype, true)
 }
 
 /// What a reduction gives, as an object: an array, or values and indices.
