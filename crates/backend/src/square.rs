@@ -106,8 +106,8 @@ pub fn fused_about(dim: u32) -> f64 {
 /// of an inner product, are left out. A tensor core adds 16 products to a sum by cutting each off two bits below the
 /// last of the largest of them, 8 in all, and then what it has, 2: of that, for every 16 components until the sum
 /// leaves. The first 16 are added to nothing, so that the largest is one of their products, by which the others are cut
-/// off. Then each sum is rounded. Products of heads and tails, two of every 16 components, stay in the tensor core to
-/// the end, but count for 2^-11. All of that counts twice. Norms, heads with tails, and the last sums are 9.
+/// off. Then each sum is rounded. Products of heads and tails, two of every 16 components, may stay in the tensor
+/// core to the end, and count for 2^-11. All of that counts twice. Norms, heads with tails, and the last sums are 9.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tiles {
     /// Of the squared norm. A rest times a number of the other point is at most half the sum of their squares.

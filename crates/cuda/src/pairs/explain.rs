@@ -146,10 +146,10 @@ impl Job<'_> {
             _ => f64::from(f32::EPSILON) / 2.0,
         };
         let Cut { range, ranges, lanes, .. } = plan.cut;
-        let stages = 1 + usize::from(ranges > 1) + usize::from(lanes > 1);
         let additions = match (folding.compensated, plan.tiling.wide) {
-            // To the first order: each stage rounds its result.
-            (true, _) => 2 * stages,
+            // To the first order: each stage rounds its result, and so does each panel, whose state goes on to the next.
+            (true, None) => 2 * (1 + usize::from(ranges > 1) + usize::from(lanes > 1)),
+            (true, Some(_)) => 2 * (3 + self.panels().1),
             (false, None) => additions(range.min(self.sizes.n)) + additions(ranges) + lanes,
             // Additions within a panel; its ranges, and all panels, are joined at the end.
             (false, Some(wide)) => {
@@ -191,7 +191,7 @@ impl Job<'_> {
                 }
                 plan => wide::why_not(plan.sections.tape, &plan.folding, &self.sizes),
             };
-            return format!("direct: {why}; every operation is as it is written");
+            return format!("direct: {why}");
         };
         let unless = match expanded.plan.may_give_up() {
             true => ", but what overflows on its way",
